@@ -1,0 +1,1 @@
+"""The definition: every rule once, scalar, over exact rationals, on the standard library alone."""

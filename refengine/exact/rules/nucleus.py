@@ -1,0 +1,41 @@
+"""Medusa's nucleus mode (released code, `sampling='nucleus'`): lossy, although it samples.
+
+Every leaf draws for itself, at every depth, one token from the top-p filtered row and goes on while it equals the
+candidate; the longest leaf wins. So a node shared by several leaves gets several chances. And the draw that disagreed
+is thrown away: the next token is drawn afresh (or is the argmax, with the released default `fast=True`).
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from refengine.exact.block import Block, Round, row_after
+from refengine.exact.chance import Chance
+from refengine.exact.policy import top_p as keep_top_p
+from refengine.exact.row import Row, argmax, normalised
+
+
+def nucleus(
+    p: Sequence[Row], block: Block, chance: Chance, top_p: Fraction = Fraction(4, 5), fast: bool = False
+) -> Round:
+    """Leaves in Medusa's order (last drafted first); ties in length go to the first of them."""
+    filtered = [normalised(keep_top_p(top_p)(row, (), ())) for row in p]
+    leaves = [j for j in range(len(block.tokens)) if not block.children(j)]
+    best: tuple[int, ...] = ()
+    for leaf in reversed(leaves):
+        nodes = ancestry(block, leaf)
+        kept = 0
+        for depth, j in enumerate(nodes):
+            y = chance.choose(row_after(filtered, block.parents[j]), ("agree", depth, leaf))
+            if y != block.tokens[j]:
+                break
+            kept += 1
+        if kept > len(best):
+            best = nodes[:kept]
+    last = row_after(filtered, best[-1] if best else -1)
+    token = argmax(last) if fast else chance.choose(last, ("emit", len(best)))
+    return Round((*(block.tokens[j] for j in best), token), best)
+
+
+def ancestry(block: Block, node: int) -> tuple[int, ...]:
+    """The nodes from the first candidate down to `node`."""
+    return () if node < 0 else (*ancestry(block, block.parents[node]), node)

@@ -1,0 +1,1 @@
+"""The pytest plugin (imports no torch at collection)."""
