@@ -1,0 +1,78 @@
+"""Finding: one claim, its verdict and its evidence. The only thing that reports are made of.
+
+A finding is data. Whoever makes one also says how to make it again: `recipe` names a function of this package and its
+arguments, and calling it returns findings among which the one with the same `id` must come out with the same verdict,
+integers, strings and witness, and with floats within the tolerance that is stored beside each.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Verdict: TypeAlias = Literal["consistent", "violated", "not tested"]
+# reference: our own cells, expected consistent. control: planted defects, expected violated. subject: third parties.
+Role: TypeAlias = Literal["reference", "control", "subject"]
+
+
+class Quantity(msgspec.Struct, frozen=True, kw_only=True):
+    """A float with the tolerance within which another machine must reproduce it."""
+
+    value: float
+    tolerance: float
+
+
+Number: TypeAlias = int | str | bool | Quantity | None
+
+
+class Magnitude(msgspec.Struct, frozen=True, kw_only=True):
+    """How large a violation is: a total variation distance, exact or a lower bound, and whether a hard mask breaks."""
+
+    tv: Quantity
+    exact: bool
+    breaks_mask: bool = False  # a token of probability zero can be emitted
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """How to make a finding again: `function` is "refengine.module:function", called with `arguments` (plain JSON)."""
+
+    function: str
+    arguments: dict[str, Any] = {}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One claim with its verdict.
+
+    id         stable and unique in a report: "audit.kernel.hf/zero-at-zero"
+    subject    what was held to the claim, with its version: "transformers 5.23.0 _speculative_sampling"
+    claim      one sentence that could be false
+    source     where the claim comes from: a paper, a document, a line of documentation
+    verdict    consistent | violated | not tested
+    reason     why it was not tested; required exactly then
+    method     the instrument: "exact law, 5 901 runs", "sequential evidence, alpha 1e-06, 40 000 calls, TV >= 0.004"
+    numbers    what was measured
+    witness    inputs and decisions that show the violation; required exactly for a violated subject
+    diagnosis  the class of defect that the evidence points at, if any
+    tables     data of the plots: name -> columns of equal length
+    """
+
+    id: str
+    subject: str
+    claim: str
+    source: str
+    verdict: Verdict
+    method: str
+    recipe: Recipe
+    role: Role = "reference"
+    reason: str = ""
+    numbers: dict[str, Number] = {}
+    magnitude: Magnitude | None = None
+    witness: dict[str, Any] | None = None
+    diagnosis: str = ""
+    notes: list[str] = []
+    tables: dict[str, dict[str, list[Any]]] = {}
+
+    def __post_init__(self) -> None:
+        if (self.verdict == "not tested") != bool(self.reason):
+            raise ValueError(f"{self.id}: a finding has a reason exactly when it is not tested")
+        if self.verdict == "violated" and self.role == "subject" and self.witness is None:
+            raise ValueError(f"{self.id}: a violated finding carries a witness that replays")
