@@ -1,0 +1,47 @@
+# Two commands matter: `make report` (the main job) and `make test`. Both set up a virtual environment of their own first.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+export OMP_NUM_THREADS ?= 1
+export PYTHONHASHSEED ?= 0
+
+.PHONY: report report-full test stat prove lint mutation coverage clean
+
+report: $(READY)            ## the correctness report: out/report.html, out/report.json
+	$(BIN)/refengine report --out out
+
+report-full: $(READY)       ## the long report: every policy in every cell, the mutation run
+	$(BIN)/refengine report --full --out out/full
+
+test: $(READY)              ## the tests
+	$(BIN)/python -m pytest -n 2
+
+stat: $(READY)              ## large samples: every test states n, alpha and the TV it would detect
+	$(BIN)/python -m pytest -n 2 -m stat statistical_tests
+
+prove:                      ## the machine-checked proofs (needs coq; says what to install)
+	bash proofs/check.sh
+
+lint: $(READY)              ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+mutation: $(READY)          ## mutate every comparison, clamp, index and prefix rule; list the survivors
+	$(BIN)/python -m refengine.bugs.mutate
+
+coverage: $(READY)
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+$(READY): pyproject.toml constraints.txt
+	@echo "refengine: setting up $(VENV) (once; torch and transformers are large)"
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "refengine needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out build .pytest_cache .mypy_cache .ruff_cache .hypothesis
