@@ -1,0 +1,241 @@
+"""The command line. Every command is a few lines over the library; nothing is decided here but exit codes.
+
+`audit` exits 0 consistent, 1 violated, 2 bad input, 3 not tested, 70 internal error, and the last line on stdout is
+`VERDICT consistent|violated|not-tested ...`. `report` exits 0 when the report is complete, our own reference cells are
+consistent and every negative control came out violated: a third party's defect is content, not failure.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from refengine.errors import BadInput
+from refengine.report.finding import Finding
+
+CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="The referee of speculative decoding.")
+audit_app = typer.Typer(no_args_is_help=True, help="Hold an implementation to the law it promises.")
+checkpoint_app = typer.Typer(no_args_is_help=True, help="Check or convert a released drafter checkpoint.")
+app.add_typer(audit_app, name="audit")
+app.add_typer(checkpoint_app, name="checkpoint")
+
+
+class Signature(StrEnum):
+    """The plain signatures of an audited function (docs/auditing.md)."""
+
+    verify = "verify"
+    verify_batch = "verify_batch"
+    round = "round"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
+Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
+
+
+# --- audit -----------------------------------------------------------------------------------------------------------
+
+
+@audit_app.command("kernel")
+def audit_kernel(
+    subject: Annotated[str, typer.Argument(help="MODULE:FUNCTION, or `hf` for the installed transformers.")],
+    signature: Annotated[Signature, typer.Option(help="Which plain signature the function has.")] = Signature.verify,
+    path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
+    seed: Seed = "0",
+    alpha: Annotated[float, typer.Option(help="False-alarm rate of the audit.")] = 1e-6,
+    seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 50.0,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a verification function: rows and drafts in, tokens out."""
+    if subject == "hf":
+        from refengine.audit.hf_kernel import audit_kernel_hf
+
+        finish(audit_kernel_hf(), as_json)
+    from refengine.audit.kernel import audit_kernel as audit
+
+    if path is not None and not path.is_dir():
+        raise BadInput(f"--path {path} is not a folder")
+    if not 0 < alpha < 1:
+        raise BadInput(f"--alpha {alpha} is not between 0 and 1")
+    if not seconds > 0:
+        raise BadInput(f"--seconds {seconds} is not a positive time")
+    findings = audit(
+        subject, signature.value, str(path) if path else None, seed=seed_of(seed), alpha=alpha, seconds=seconds
+    )
+    finish(findings, as_json)
+
+
+@audit_app.command("generate")
+def audit_generate(
+    library: Annotated[str, typer.Argument(help="`hf`: the assisted generation of the installed transformers.")],
+    as_json: AsJson = False,
+) -> None:
+    """Audit a library's speculative generation against the same library with speculation off."""
+    if library != "hf":
+        raise BadInput(f"unknown audit {library!r}: the generators known here are: hf")
+    from refengine.audit.hf_generate import audit_generate_hf
+
+    finish(audit_generate_hf(), as_json)
+
+
+def seed_of(text: str) -> int:
+    """A seed from the command line."""
+    if text == "random":
+        import secrets
+
+        return secrets.randbits(32)
+    try:
+        return int(text)
+    except ValueError:
+        raise BadInput(f"--seed {text!r} is neither a number nor `random`") from None
+
+
+def finish(findings: Sequence[Finding], as_json: bool) -> NoReturn:
+    """Print what was found, the verdict line last, and exit with its code."""
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
+    else:
+        for finding in findings:
+            print_finding(finding)
+    code, line = verdict(findings)
+    typer.echo(line)
+    raise typer.Exit(code)
+
+
+def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
+    """The exit code and the last line of an audit: the worst finding decides, and nothing tested is not consistent."""
+    by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
+    counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
+    if violated := by_verdict["violated"]:
+        worst = ", ".join(sorted({f.diagnosis for f in violated if f.diagnosis})) or violated[0].claim
+        return VIOLATED, f"VERDICT violated ({counts}): {worst}"
+    if by_verdict["consistent"]:
+        return CONSISTENT, f"VERDICT consistent ({counts})"
+    reason = by_verdict["not tested"][0].reason if findings else "nothing was run"
+    return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
+
+
+def print_finding(finding: Finding) -> None:
+    """One finding for a person reading a terminal."""
+    colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(finding.verdict, typer.colors.YELLOW)
+    typer.secho(f"{finding.verdict:<11}", fg=colour, bold=True, nl=False)
+    typer.echo(f" {finding.id}\n            {finding.claim}\n            {finding.method}")
+    if finding.reason:
+        typer.echo(f"            reason: {finding.reason}")
+    if finding.diagnosis:
+        typer.echo(f"            looks like: {finding.diagnosis}")
+    if finding.magnitude:
+        size = finding.magnitude
+        bound = "=" if size.exact else ">="
+        mask = ", and a token of probability zero can be emitted" if size.breaks_mask else ""
+        typer.echo(f"            magnitude: TV {bound} {size.tv.value:.3g}{mask}")
+    if finding.witness:
+        typer.echo(f"            witness: {json.dumps(finding.witness, sort_keys=True, default=str)[:600]}")
+    for note in finding.notes:
+        typer.echo(f"            note: {note}")
+
+
+# --- report ----------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Option(help="Folder for report.json, report.html and run.json.")] = Path("out"),
+    full: Annotated[bool, typer.Option("--full", help="The long report: every policy, the mutation run.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when any subject is violated.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the journal of an interrupted run.")] = False,
+) -> None:
+    """The whole correctness report on the embedded fixtures and on whatever real libraries are installed."""
+    from refengine.main_report import write_report
+
+    outcome = write_report(out, full=full, fresh=fresh)
+    for line in outcome.lines:
+        typer.echo(line)
+    raise typer.Exit(VIOLATED if outcome.failed or (strict and outcome.subjects_violated) else CONSISTENT)
+
+
+@app.command()
+def rerun(
+    report_file: Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json.")],
+    finding: Annotated[str | None, typer.Argument(help="One finding's id; all of them without it.")] = None,
+) -> None:
+    """Make findings again and compare: verdicts, integers and witnesses exactly, floats within tolerance."""
+    from refengine.report.report import load_report
+    from refengine.report.rerun import rerun as again
+
+    outcomes = again(load_report(report_file), finding)
+    for outcome in outcomes:
+        typer.echo(str(outcome))
+    confirmed = sum(outcome.confirmed for outcome in outcomes)
+    typer.echo(f"RERUN {confirmed} of {len(outcomes)} findings confirmed")
+    raise typer.Exit(CONSISTENT if confirmed == len(outcomes) else VIOLATED)
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def bugs(as_json: AsJson = False) -> None:
+    """The catalogue of real defects, each an edit of the running source."""
+    from refengine.bugs.catalogue import all_bugs
+
+    rows = [{"id": b.id, "class": b.law_class, "title": b.title, "source": b.source} for b in all_bugs()]
+    print_rows(rows, as_json)
+
+
+@app.command()
+def claims(as_json: AsJson = False) -> None:
+    """Every claim with its source, verdict and evidence."""
+    from refengine.claims import load
+
+    print_rows([claim.summary() for claim in load()], as_json)
+
+
+def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """A list of flat records, as JSON or as a table that fits the terminal."""
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*(rows[0] if rows else ()), box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+# --- entry -----------------------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line; every outcome has its own exit code."""
+    try:
+        command = typer.main.get_command(app)
+        code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else CONSISTENT)
+    except BadInput as error:
+        print(f"refengine: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except (KeyboardInterrupt, typer.Abort):
+        print("refengine: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error of the command-line library
+            error.show()
+            sys.exit(BAD_INPUT)
+        traceback.print_exc()
+        print("refengine: internal error; the lines above belong into a bug report", file=sys.stderr)
+        sys.exit(INTERNAL)
+
+
+if __name__ == "__main__":
+    main()
