@@ -3,6 +3,16 @@
 A finding is data. Whoever makes one also says how to make it again: `recipe` names a function of this package and its
 arguments, and calling it returns findings among which the one with the same `id` must come out with the same verdict,
 integers, strings and witness, and with floats within the tolerance that is stored beside each.
+
+Tables are columns of equal length. Four names are drawn; any other name is shown as a plain table:
+
+"law"          outcome (text or tokens), target, observed: probabilities, counts or exact fractions ("1/3")
+"evidence"     draws (int, ascending), log10_wealth; optionally log10_threshold, where the verdict falls
+"acceptance"   position (int), expected (1 - TV of the rows there), observed (the accepted share)
+"kill matrix"  bug, class, check, outcome ("killed", "survived" or "not tested"): one entry per cell
+
+A witness is compared exactly, so it holds integers, strings and dyadic floats. A bare float in a table only draws a
+plot, and is compared to within TABLE_TOLERANCE; a cell that matters more is a Quantity.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -13,9 +23,12 @@ Verdict: TypeAlias = Literal["consistent", "violated", "not tested"]
 # reference: our own cells, expected consistent. control: planted defects, expected violated. subject: third parties.
 Role: TypeAlias = Literal["reference", "control", "subject"]
 
+# Relative above 1, absolute below. Two libms differ by a few ulps (1e-16) a term; a sum of 10^6 terms stays under it.
+TABLE_TOLERANCE = 1e-9
 
-class Quantity(msgspec.Struct, frozen=True, kw_only=True):
-    """A float with the tolerance within which another machine must reproduce it."""
+
+class Quantity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A float with the absolute tolerance within which another machine must reproduce it."""
 
     value: float
     tolerance: float
@@ -24,7 +37,7 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
 Number: TypeAlias = int | str | bool | Quantity | None
 
 
-class Magnitude(msgspec.Struct, frozen=True, kw_only=True):
+class Magnitude(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How large a violation is: a total variation distance, exact or a lower bound, and whether a hard mask breaks."""
 
     tv: Quantity
@@ -32,14 +45,17 @@ class Magnitude(msgspec.Struct, frozen=True, kw_only=True):
     breaks_mask: bool = False  # a token of probability zero can be emitted
 
 
-class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """How to make a finding again: `function` is "refengine.module:function", called with `arguments` (plain JSON)."""
+class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to make a finding again: `function` is "refengine.module:function", called with `arguments` (plain JSON).
+
+    The function is annotated as returning findings, `-> list[Finding]`; a re-run calls nothing else.
+    """
 
     function: str
     arguments: dict[str, Any] = {}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One claim with its verdict.
 
     id         stable and unique in a report: "audit.kernel.hf/zero-at-zero"
@@ -49,10 +65,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     verdict    consistent | violated | not tested
     reason     why it was not tested; required exactly then
     method     the instrument: "exact law, 5 901 runs", "sequential evidence, alpha 1e-06, 40 000 calls, TV >= 0.004"
-    numbers    what was measured
+    numbers    what was measured; a float is a Quantity
     witness    inputs and decisions that show the violation; required exactly for a violated subject
     diagnosis  the class of defect that the evidence points at, if any
     tables     data of the plots: name -> columns of equal length
+    replay     "exact", or "statistical" for a subject that ignores our generator: a re-run then draws afresh and only
+               the verdict has to come out again
     """
 
     id: str
@@ -70,9 +88,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis: str = ""
     notes: list[str] = []
     tables: dict[str, dict[str, list[Any]]] = {}
+    replay: Literal["exact", "statistical"] = "exact"
 
     def __post_init__(self) -> None:
         if (self.verdict == "not tested") != bool(self.reason):
             raise ValueError(f"{self.id}: a finding has a reason exactly when it is not tested")
         if self.verdict == "violated" and self.role == "subject" and self.witness is None:
             raise ValueError(f"{self.id}: a violated finding carries a witness that replays")
+        for name, number in self.numbers.items():
+            if isinstance(number, float):
+                raise ValueError(f"{self.id}: {name!r} is a bare float; give it a tolerance (Quantity)")
+        for name, columns in self.tables.items():
+            if len({len(column) for column in columns.values()}) > 1:
+                raise ValueError(f"{self.id}: the columns of table {name!r} differ in length")

@@ -1,0 +1,94 @@
+"""Canonical JSON: one value, one text. Whatever a report holds is first made plain, then written in a single way."""
+
+import json
+import math
+import os
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from refengine.report.finding import Quantity
+
+
+def plain(value: Any, where: str = "value") -> Any:
+    """`value` as plain JSON: structs become objects, tuples lists, fractions text ("1/3").
+
+    Raises ValueError, naming the place, for what has no single text: NaN and infinities, keys that are not strings,
+    sets, arrays, tensors and other objects.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if type(value) is int:
+        return value
+    if type(value) is float:
+        if not math.isfinite(value):
+            raise ValueError(f"{where} is {value}: a report holds finite numbers only")
+        return value + 0.0  # -0.0 becomes 0.0
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Quantity):  # a float even where an integer was given, or a reload would change the text
+        return {name: plain(float(getattr(value, name)), f"{where}.{name}") for name in ("tolerance", "value")}
+    if isinstance(value, msgspec.Struct):
+        return {name: plain(getattr(value, name), f"{where}.{name}") for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError(f"{where} has the key {key!r}: keys in a report are strings")
+        return {key: plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    raise ValueError(f"{where} is a {type(value).__name__}: a report holds plain JSON and fractions only")
+
+
+def canonical(value: Any, *, indent: int | None = 1) -> str:
+    """The canonical text: sorted keys, shortest round-trip floats, UTF-8 as it is, one newline at the end."""
+    separators = (",", ": ") if indent is not None else (",", ":")
+    text = json.dumps(
+        plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators
+    )
+    return text + "\n"
+
+
+def parse(text: str, name: str) -> Any:
+    """The value of a JSON text; ValueError naming `name` for broken JSON, NaN, or a key that is given twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(pairs)
+        if len(out) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"{name} gives the key {next(k for k in keys if keys.count(k) > 1)!r} twice")
+        return out
+
+    def refuse(constant: str) -> float:
+        raise ValueError(f"{name} contains {constant}: a report holds finite numbers only")
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name} is not valid JSON: {error.msg} at line {error.lineno}") from None
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply to be a report") from None
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write `text` so that, killed at any moment, `path` holds either all of it or what it held before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name is on disk too
+    finally:
+        os.close(folder)

@@ -1,0 +1,117 @@
+"""Report: findings and what they were made with. Two runs of one configuration write the same bytes."""
+
+import importlib.metadata
+import itertools
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+import refengine
+from refengine.report.canonical import canonical, parse, write_atomic
+from refengine.report.finding import Finding
+
+SCHEMA = 1
+PACKAGES = ("hypothesis", "msgspec", "numpy", "safetensors", "scipy", "sympy", "torch", "transformers")
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole report.
+
+    schema       version of this layout
+    engine       version of refengine that made it
+    environment  versions only: python and the packages that results may depend on; no host, path or time
+    seed         of every random decision
+    alpha        family-wise error budget of all statistical findings together
+    findings     sorted by id, each id once
+    """
+
+    schema: int
+    engine: str
+    environment: dict[str, str]
+    seed: int
+    alpha: float
+    findings: list[Finding]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha is {self.alpha}; an error budget lies strictly between 0 and 1")
+        ids = [finding.id for finding in self.findings]
+        for before, after in itertools.pairwise(ids):
+            if before == after:
+                raise ValueError(f"two findings have the id {after!r}")
+            if before > after:
+                raise ValueError(f"findings are not sorted by id: {after!r} comes after {before!r}")
+
+    def finding(self, finding_id: str) -> Finding:
+        """The finding with that id; ValueError names it, and the nearest ones, where there is none."""
+        for found in self.findings:
+            if found.id == finding_id:
+                return found
+        near = [found.id for found in self.findings if finding_id in found.id][:3]
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise ValueError(f"the report has no finding {finding_id!r}{hint}")
+
+
+def make_report(findings: Iterable[Finding], *, seed: int, alpha: float) -> Report:
+    """A report of these findings, made here and now. Raises ValueError for an id that occurs twice."""
+    return Report(
+        schema=SCHEMA,
+        engine=refengine.__version__,
+        environment=environment(),
+        seed=seed,
+        alpha=float(alpha),
+        findings=sorted(findings, key=lambda finding: finding.id),
+    )
+
+
+def environment() -> dict[str, str]:
+    """Versions of python and of the packages that results may depend on; nothing about the machine."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "absent"
+    return versions
+
+
+def environment_differences(report: Report) -> list[str]:
+    """One line per version that differs here from the report's."""
+    here = {"refengine": refengine.__version__, **environment()}
+    there = {"refengine": report.engine, **report.environment}
+    return [
+        f"{name}: report {there.get(name, 'absent')}, here {here.get(name, 'absent')}"
+        for name in sorted(here.keys() | there.keys())
+        if here.get(name, "absent") != there.get(name, "absent")
+    ]
+
+
+def save_report(report: Report, path: Path) -> None:
+    """Write the canonical report.json, atomically."""
+    write_atomic(path, canonical(report))
+
+
+def load_report(path: Path) -> Report:
+    """Read a report strictly. Every bad input raises ValueError with one line that names what is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text") from None
+    return parse_report(text, name=str(path))
+
+
+def parse_report(text: str, *, name: str = "the report") -> Report:
+    """`load_report` for a text; `name` is what error messages call it."""
+    document = parse(text, name)
+    if not isinstance(document, dict) or "schema" not in document:
+        raise ValueError(f"{name} is not a refengine report: it has no schema version")
+    if document["schema"] != SCHEMA:
+        raise ValueError(f"{name} has schema version {document['schema']!r}; this program reads version {SCHEMA}")
+    try:
+        return msgspec.convert(document, Report)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{name} is not a valid report: {error}") from None
