@@ -25,6 +25,8 @@ audit_app = typer.Typer(no_args_is_help=True, help="Hold an implementation to th
 checkpoint_app = typer.Typer(no_args_is_help=True, help="Check or convert a released drafter checkpoint.")
 app.add_typer(audit_app, name="audit")
 app.add_typer(checkpoint_app, name="checkpoint")
+vectors_app = typer.Typer(no_args_is_help=True, help="Conformance vectors for implementations in any language.")
+app.add_typer(vectors_app, name="vectors")
 
 
 class Signature(StrEnum):
@@ -211,6 +213,45 @@ def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
+
+
+@vectors_app.command("list")
+def vectors_list(as_json: AsJson = False) -> None:
+    """How many vectors there are of each rule."""
+    from collections import Counter
+
+    from refengine.vectors import vectors
+
+    counts = Counter(vector["rule"] for vector in vectors())
+    print_rows([{"rule": rule, "vectors": count} for rule, count in counts.items()], as_json)
+
+
+@vectors_app.command("export")
+def vectors_export(file: Annotated[Path, typer.Argument(help="JSON lines file to write.")]) -> None:
+    """Write every vector as one JSON line."""
+    from refengine.vectors import vectors
+
+    try:
+        file.write_text("".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
+    except OSError as error:
+        raise BadInput(f"cannot write {file}: {error.strerror}") from None
+
+
+@vectors_app.command("run", context_settings={"ignore_unknown_options": True})
+def vectors_run(
+    command: Annotated[list[str], typer.Argument(help="The program: JSON lines in, one list of tokens out per line.")],
+    rule: Annotated[list[str] | None, typer.Option(help="Only this rule (may be repeated).")] = None,
+    seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 60.0,
+) -> None:
+    """Run a program on the vectors and compare token by token."""
+    from refengine.vectors import run_command
+
+    count, wrong = run_command(command, rule or [], seconds)
+    for mismatch in wrong[:10]:
+        typer.echo(str(mismatch))
+    state = "violated" if wrong else "consistent"
+    typer.echo(f"VERDICT {state} ({count - len(wrong)} of {count} vectors)")
+    raise typer.Exit(VIOLATED if wrong else CONSISTENT)
 
 
 # --- entry -----------------------------------------------------------------------------------------------------------

@@ -143,9 +143,7 @@ def _law_table(cell: Cell) -> dict[str, dict[str, list[object]]]:
     return {"law": _compare(target_law(promised, (0,), 2), observed)}
 
 
-def _compare(
-    target: dict[tuple[int, ...], Fraction], observed: dict[tuple[int, ...], Fraction]
-) -> dict[str, list[object]]:
+def _compare(target: Law[Tokens], observed: Law[Tokens]) -> dict[str, list[object]]:
     outcomes = sorted(target.keys() | observed.keys())
     return {
         "outcome": [" ".join(map(str, tokens)) for tokens in outcomes],
