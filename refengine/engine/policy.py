@@ -1,0 +1,183 @@
+"""Policies: from the model's logits to the row that is sampled from. The float twins of `refengine.exact.policy`.
+
+A policy is `policy(logits, prompt, prefix) -> row`, for one node at a time:
+
+    logits  float [V], as the model gives them; -inf bans a token
+    prompt  the tokens of the prompt
+    prefix  everything after the prompt, drafted tokens on this path included
+    row     float [V] of the same dtype: probabilities
+
+A *step* has the same arguments and returns logits; `pipeline(*steps)` is a policy: the steps from left to right, then
+one softmax. Orders and ties are those of the exact text: top-k keeps k tokens, ties to the lowest id; top-p keeps the
+smallest head whose mass reaches p, heavier first, ties to the lowest id, the token that crosses p included; min-p keeps
+what has at least min_p times the heaviest probability. Logits are log weights, so where the exact text multiplies
+weights by a factor, here a penalty is subtracted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+Tokens: TypeAlias = tuple[int, ...]
+Step: TypeAlias = Callable[[Tensor, Tokens, Tokens], Tensor]
+Policy: TypeAlias = Callable[[Tensor, Tokens, Tokens], Tensor]
+
+BANNED = float("-inf")
+
+
+def pipeline(*steps: Step) -> Policy:
+    """The steps from left to right, then softmax. Raises ValueError where the steps have banned every token."""
+
+    def policy(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        for step in steps:
+            logits = step(logits, prompt, prefix)
+        if bool((logits == BANNED).all()):
+            raise ValueError(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
+        return logits.softmax(-1)
+
+    return policy
+
+
+def rows(
+    policy: Policy, logits: Tensor, prompt: Tokens, prefix: Tokens, tokens: Sequence[int], parents: Sequence[int]
+) -> Tensor:
+    """The target's rows that judge one lane's block, root first: float [n + 1, V] from logits [n + 1, V].
+
+    Row 0 follows the prefix, row j + 1 follows node j (`tokens[j]`, child of `parents[j]`, -1 being the root).
+    """
+    paths: list[Tokens] = [()]
+    for token, parent in zip(tokens, parents, strict=True):
+        paths.append((*paths[parent + 1], token))
+    return torch.stack([policy(row, prompt, prefix + path) for row, path in zip(logits, paths, strict=True)])
+
+
+def greedy() -> Step:
+    """Ban all but the heaviest token, ties to the lowest id: the limit of temperature to 0."""
+    return top_k(1)
+
+
+def temperature(value: float) -> Step:
+    """Divide logits by the temperature. Zero is `greedy`."""
+    if not value > 0:
+        raise ValueError(f"a temperature is positive (greedy() is the limit at 0), got {value}")
+    return lambda logits, prompt, prefix: logits / value
+
+
+def top_k(k: int) -> Step:
+    """Keep the k heaviest tokens."""
+    if k < 1:
+        raise ValueError(f"top_k keeps at least one token, got {k}")
+    return lambda logits, prompt, prefix: _keep(logits, _heaviest_first(logits)[:k])
+
+
+def top_p(p: float) -> Step:
+    """Keep the smallest head whose share of the mass is at least p."""
+    if not 0 < p <= 1:
+        raise ValueError(f"top_p lies in (0, 1], got {p}")
+
+    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        if p == 1:  # rounding would cut tokens that are lighter than the last bit of the sum
+            return logits
+        order = _heaviest_first(logits)
+        cdf = logits.double().softmax(-1)[order].cumsum(-1)
+        before = torch.cat((torch.zeros_like(cdf[:1]), cdf[:-1]))
+        return _keep(logits, order[before < p * cdf[-1]])
+
+    return step
+
+
+def min_p(share: float) -> Step:
+    """Keep tokens whose probability is at least `share` of the heaviest."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"min_p lies in [0, 1], got {share}")
+    return lambda logits, prompt, prefix: torch.where(
+        (logits - logits.max()).double().exp() >= share, logits, torch.full_like(logits, BANNED)
+    )
+
+
+def repetition_penalty(penalty: float) -> Step:
+    """Keskar et al. 2019, over prompt and prefix: a seen token's logit is divided if positive, multiplied if not."""
+    if not penalty > 0:
+        raise ValueError(f"a repetition penalty is positive, got {penalty}")
+
+    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        seen = _counts(logits, prompt + prefix) > 0
+        return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+    return step
+
+
+def presence_penalty(penalty: float) -> Step:
+    """Subtract once from tokens already generated. The prompt is not counted."""
+    return lambda logits, prompt, prefix: logits - penalty * (_counts(logits, prefix) > 0)
+
+
+def frequency_penalty(penalty: float) -> Step:
+    """As presence_penalty, once per occurrence."""
+    return lambda logits, prompt, prefix: logits - penalty * _counts(logits, prefix)
+
+
+def logit_bias(biases: Mapping[int, float]) -> Step:
+    """Add to the logits of single tokens; -inf bans a token."""
+
+    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        bias = torch.zeros_like(logits)
+        for token, value in biases.items():
+            bias[token] = value
+        return logits + bias
+
+    return step
+
+
+def bad_words(words: Sequence[Tokens]) -> Step:
+    """Ban the token that would complete a forbidden sequence, the prompt counting as context."""
+    if not all(words):
+        raise ValueError("a forbidden sequence has at least one token")
+
+    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        seen = prompt + prefix
+        banned = [word[-1] for word in words if seen[len(seen) - len(word) + 1 :] == word[:-1]]
+        return _ban(logits, banned)
+
+    return step
+
+
+def grammar(transitions: Mapping[int, Mapping[int, int]], start: int = 0) -> Step:
+    """A finite-state mask over the prefix: transitions[state][token] is the next state; what is absent is banned.
+
+    A drafter may propose a banned token, and then rows after it are asked for. None of them can ever be used, because
+    the banned token is refused; they are left as they are.
+    """
+
+    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        state = start
+        for token in prefix:
+            if token not in transitions[state]:
+                return logits
+            state = transitions[state][token]
+        return _ban(logits, [x for x in range(logits.shape[-1]) if x not in transitions[state]])
+
+    return step
+
+
+def _heaviest_first(logits: Tensor) -> Tensor:
+    return logits.sort(descending=True, stable=True).indices
+
+
+def _keep(logits: Tensor, kept: Tensor) -> Tensor:
+    out = torch.full_like(logits, BANNED)
+    out[kept] = logits[kept]
+    return out
+
+
+def _ban(logits: Tensor, banned: Sequence[int]) -> Tensor:
+    out = logits.clone()
+    out[list(banned)] = BANNED
+    return out
+
+
+def _counts(logits: Tensor, tokens: Tokens) -> Tensor:
+    seen = torch.tensor(tokens, dtype=torch.int64, device=logits.device)
+    return torch.bincount(seen, minlength=logits.shape[-1]).to(logits.dtype)
