@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from refengine.errors import BadInput
 from refengine.report.finding import Quantity
 
 
@@ -53,24 +54,24 @@ def canonical(value: Any, *, indent: int | None = 1) -> str:
 
 
 def parse(text: str, name: str) -> Any:
-    """The value of a JSON text; ValueError naming `name` for broken JSON, NaN, or a key that is given twice."""
+    """The value of a JSON text; BadInput naming `name` for broken JSON, NaN, or a key that is given twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(pairs)
         if len(out) < len(pairs):
             keys = [key for key, _ in pairs]
-            raise ValueError(f"{name} gives the key {next(k for k in keys if keys.count(k) > 1)!r} twice")
+            raise BadInput(f"{name} gives the key {next(k for k in keys if keys.count(k) > 1)!r} twice")
         return out
 
     def refuse(constant: str) -> float:
-        raise ValueError(f"{name} contains {constant}: a report holds finite numbers only")
+        raise BadInput(f"{name} contains {constant}: a report holds finite numbers only")
 
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{name} is not valid JSON: {error.msg} at line {error.lineno}") from None
+        raise BadInput(f"{name} is not valid JSON: {error.msg} at line {error.lineno}") from None
     except RecursionError:
-        raise ValueError(f"{name} is nested too deeply to be a report") from None
+        raise BadInput(f"{name} is nested too deeply to be a report") from None
 
 
 def write_atomic(path: Path, text: str) -> None:

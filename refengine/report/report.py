@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 import refengine
+from refengine.errors import BadInput
 from refengine.report.canonical import canonical, parse, write_atomic
 from refengine.report.finding import Finding
 
@@ -45,13 +46,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise ValueError(f"findings are not sorted by id: {after!r} comes after {before!r}")
 
     def finding(self, finding_id: str) -> Finding:
-        """The finding with that id; ValueError names it, and the nearest ones, where there is none."""
+        """The finding with that id; BadInput names it, and the nearest ones, where there is none."""
         for found in self.findings:
             if found.id == finding_id:
                 return found
         near = [found.id for found in self.findings if finding_id in found.id][:3]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise ValueError(f"the report has no finding {finding_id!r}{hint}")
+        raise BadInput(f"the report has no finding {finding_id!r}{hint}")
 
 
 def make_report(findings: Iterable[Finding], *, seed: int, alpha: float) -> Report:
@@ -64,6 +65,12 @@ def make_report(findings: Iterable[Finding], *, seed: int, alpha: float) -> Repo
         alpha=float(alpha),
         findings=sorted(findings, key=lambda finding: finding.id),
     )
+
+
+def unexpected(report: Report) -> list[Finding]:
+    """What casts doubt on the referee itself: a violated reference cell, or a negative control that was not caught."""
+    alarm = {"reference": ("violated",), "control": ("consistent", "not tested"), "subject": ()}
+    return [finding for finding in report.findings if finding.verdict in alarm[finding.role]]
 
 
 def environment() -> dict[str, str]:
@@ -94,13 +101,13 @@ def save_report(report: Report, path: Path) -> None:
 
 
 def load_report(path: Path) -> Report:
-    """Read a report strictly. Every bad input raises ValueError with one line that names what is wrong."""
+    """Read a report strictly. Every bad input raises BadInput with one line that names what is wrong."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text") from None
+        raise BadInput(f"{path} is not UTF-8 text") from None
     return parse_report(text, name=str(path))
 
 
@@ -108,10 +115,10 @@ def parse_report(text: str, *, name: str = "the report") -> Report:
     """`load_report` for a text; `name` is what error messages call it."""
     document = parse(text, name)
     if not isinstance(document, dict) or "schema" not in document:
-        raise ValueError(f"{name} is not a refengine report: it has no schema version")
+        raise BadInput(f"{name} is not a refengine report: it has no schema version")
     if document["schema"] != SCHEMA:
-        raise ValueError(f"{name} has schema version {document['schema']!r}; this program reads version {SCHEMA}")
+        raise BadInput(f"{name} has schema version {document['schema']!r}; this program reads version {SCHEMA}")
     try:
         return msgspec.convert(document, Report)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{name} is not a valid report: {error}") from None
+        raise BadInput(f"{name} is not a valid report: {error}") from None

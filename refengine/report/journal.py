@@ -1,0 +1,116 @@
+"""Journal: what a long run has found so far, on disk, so that kill -9 loses at most the section that was running.
+
+One line per finished section, appended in a single write and fsynced before the next section begins. A line counts only
+for the same section name under the same run key: a digest of this package's sources, the environment, the seed, the
+error budget and the options. A line cut off at the end of the file is dropped; damage anywhere else is refused, never
+guessed at.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+import refengine
+from refengine.errors import BadInput
+from refengine.report.canonical import canonical, parse
+from refengine.report.finding import Finding
+from refengine.report.report import environment
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A finished section as it stands in the journal."""
+
+    run: str
+    section: str
+    seconds: float
+    findings: list[Finding]
+
+
+def run_key(*, seed: int, alpha: float, options: str = "") -> str:
+    """Names everything that findings depend on: sources, package versions, seed, error budget and options."""
+    sources = hashlib.sha256()
+    root = Path(refengine.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_bytes()
+        sources.update(f"{path.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
+    parts = {
+        "sources": sources.hexdigest(),
+        "environment": environment(),
+        "seed": seed,
+        "alpha": float(alpha),
+        "options": options,
+    }
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
+class Journal:
+    """Finished sections of a run, read on opening and appended to; holds the file locked until closed.
+
+    `fresh` empties the file first. Raises BadInput where another process has it open, or where it is damaged.
+    """
+
+    def __init__(self, path: Path, run: str, *, fresh: bool = False) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._run = run
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._lock(path)
+            if fresh:
+                os.ftruncate(self._file, 0)
+            self._done = self._read(path)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _lock(self, path: Path) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"another run is writing {path}") from None
+
+    def _read(self, path: Path) -> dict[str, Line]:
+        with open(self._file, "rb", closefd=False) as file:
+            data = file.read()
+        whole = data.rfind(b"\n") + 1  # what follows the last newline was cut off by the kill
+        os.ftruncate(self._file, whole)
+        os.lseek(self._file, whole, os.SEEK_SET)
+        done: dict[str, Line] = {}
+        for number, text in enumerate(data[:whole].splitlines(), start=1):
+            try:
+                line = msgspec.convert(parse(text.decode(), "it"), Line)
+            except ValueError as error:  # also UnicodeDecodeError and ValidationError
+                raise BadInput(f"{path} is damaged at line {number} ({error}); --fresh starts over") from None
+            if line.run == self._run:
+                done.setdefault(line.section, line)
+        return done
+
+    def finished(self, section: str) -> Line | None:
+        """What an earlier run with this key found in a section; None where it has to run."""
+        return self._done.get(section)
+
+    def append(self, section: str, findings: Sequence[Finding], seconds: float) -> Line:
+        """Record a finished section; on return it survives kill -9 and power loss. A section is recorded once."""
+        if section in self._done:
+            raise ValueError(f"section {section!r} is already in the journal")
+        line = Line(run=self._run, section=section, seconds=round(seconds, 3), findings=list(findings))
+        data = canonical(line, indent=None).encode()
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+        self._done[section] = line
+        return line
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

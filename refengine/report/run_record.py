@@ -1,0 +1,30 @@
+"""run.json: what report.json leaves out because it differs from run to run: when, where, how long."""
+
+import datetime
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from refengine.report.canonical import canonical, write_atomic
+from refengine.report.journal import Line
+
+
+def save_run(path: Path, lines: Sequence[Line], *, started: datetime.datetime, key: str) -> None:
+    """Write run.json atomically. Seconds are those of the run that made a section, be it an earlier, interrupted one."""
+    finished = datetime.datetime.now(datetime.UTC)
+    record = {
+        "run": key,
+        "started": started.astimezone(datetime.UTC).isoformat(timespec="seconds"),
+        "finished": finished.isoformat(timespec="seconds"),
+        "command": sys.argv,
+        "machine": {
+            "host": platform.node(),
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+        },
+        "sections": [{"name": line.section, "seconds": line.seconds, "findings": len(line.findings)} for line in lines],
+    }
+    write_atomic(path, canonical(record))
