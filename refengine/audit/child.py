@@ -1,0 +1,276 @@
+"""Third-party code runs here: a fresh interpreter with limits, answering requests over a pipe.
+
+The parent side is `Child`: it starts the process, sends one request at a time and always gets an `Outcome` back, never
+an exception of the subject's. The child side builds a handler by calling the *factory* it was named, and then answers
+each request with `handler(request)`. A handler marks every step into foreign code with `subject_code()`, so that what
+the subject raises and what our adapter raises are told apart:
+
+    result    the handler returned
+    raised    the subject raised; `message` is the last line of its traceback
+    hang      no answer within the time limit; the process is killed
+    killed    the process died: a signal, an exit, or the memory limit
+    adapter   our own handler raised; that is our bug and never says anything about the subject
+
+Requests and replies are anything msgpack carries, and numpy arrays. What the subject prints goes to a scratch file.
+"""
+
+import importlib
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+Handler: TypeAlias = Callable[[Any], Any]
+Kind: TypeAlias = Literal["result", "raised", "hang", "killed", "adapter"]
+
+ARRAY = 1  # the msgpack extension type of a numpy array
+MEMORY_GIB = 12  # address space, not resident memory: importing torch alone maps a few GiB
+START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
+# No folder is put before the standard library: a subject's folder may hold a random.py.
+BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from refengine.audit.child import main; main(sys.argv[2:])"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request. `value` is set for `result`, `message` (one line) for everything else."""
+
+    kind: Kind
+    value: Any = None
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.kind == "result"
+
+    def __str__(self) -> str:
+        words = {"raised": "the subject raised", "hang": "the subject hung", "killed": "the subject's process died"}
+        return f"{words.get(self.kind, 'the adapter failed')}: {self.message}"
+
+
+class SubjectRaised(Exception):
+    """Foreign code raised; the message is the last line of its traceback."""
+
+
+class OutOfMemory(Exception):
+    """Foreign code met the memory limit."""
+
+
+@contextmanager
+def subject_code() -> Iterator[None]:
+    """Everything in this block is foreign: what it raises is its own."""
+    try:
+        yield
+    except MemoryError as error:
+        raise OutOfMemory(str(error)) from error
+    except BaseException as error:  # SystemExit and KeyboardInterrupt included: a subject that calls sys.exit()
+        if "can't allocate memory" in str(error):  # torch's allocator says it with a RuntimeError
+            raise OutOfMemory(str(error)) from error
+        raise SubjectRaised(traceback.format_exception_only(error)[-1].strip()) from error
+
+
+class Child:
+    """A process that runs `factory` ("package.module:function") and answers requests. Use it in a `with` block.
+
+    path        a folder that is put on the child's import path, after ours; None: the current folder
+    environment extra variables
+    """
+
+    def __init__(
+        self,
+        factory: str,
+        path: str | None = None,
+        memory_gib: float = MEMORY_GIB,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        root = str(Path(__file__).resolve().parents[2])
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", BOOTSTRAP, root, factory, path or os.getcwd(), str(memory_gib)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, **FIXED_ENVIRONMENT, **(environment or {})},
+            start_new_session=True,  # a hang is killed with everything it started
+        )
+        self._pending = bytearray()
+        self._ready: Outcome | None = None
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, request: Any, seconds: float) -> Outcome:
+        """Send a request and wait at most `seconds` for the reply; starting up is not counted."""
+        if self._ready is None:
+            self._ready = self._receive(START_SECONDS)
+        if not self._ready.ok:
+            return self._ready
+        return self._receive(seconds) if self._send(request) else self._death()
+
+    def send(self, request: Any) -> None:
+        """Send a request and come back at once; `receive` fetches the reply. Lets both sides work at the same time."""
+        if self._ready is None:
+            self._ready = self._receive(START_SECONDS)
+        if self._ready.ok:
+            self._send(request)
+
+    def receive(self, seconds: float) -> Outcome:
+        """The reply to what was sent."""
+        return self._receive(seconds) if self._ready is not None and self._ready.ok else self._ready or self._death()
+
+    def close(self) -> None:
+        """Kill whatever still runs. Safe to call twice."""
+        self._kill()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+
+    def _send(self, request: Any) -> bool:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(_frame(request))
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            return False
+        return True
+
+    def _receive(self, seconds: float) -> Outcome:
+        assert self._process.stdout is not None
+        deadline, pipe = time.monotonic() + seconds, self._process.stdout.fileno()
+        while True:
+            if len(self._pending) >= 8:
+                size = 8 + int.from_bytes(self._pending[:8], "little")
+                if len(self._pending) >= size:
+                    kind, value, message = _decode(bytes(self._pending[8:size]))
+                    del self._pending[:size]
+                    return Outcome(kind, value, message)
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([pipe], [], [], left)[0]:
+                self._kill()
+                self._ready = Outcome("hang", message=f"no answer within {seconds:g} s")
+                return self._ready
+            piece = os.read(pipe, 1 << 20)
+            if not piece:
+                return self._death()
+            self._pending += piece
+
+    def _death(self) -> Outcome:
+        """The pipe is closed: say how the process ended, with the last thing it printed."""
+        code = self._process.wait()
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
+        self._ready = Outcome("killed", message=f"{how}; {lines[-1]}" if lines else how)
+        return self._ready
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+# One thread, one hash seed: the same seed gives the same bytes. Warnings of a subject are not ours to judge.
+FIXED_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+# --- the child's side ------------------------------------------------------------------------------------------------
+
+
+def main(arguments: list[str]) -> None:
+    """Serve requests from stdin until it closes."""
+    factory, path, memory_gib = arguments
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # a subject that prints must not speak on our pipe
+    limit = int(float(memory_gib) * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+    handler: list[Handler] = []
+    replies.write(_frame(_guarded(lambda: handler.append(_build(factory, path)))))
+    replies.flush()
+    while header := requests.read(8):
+        request = _decode(requests.read(int.from_bytes(header, "little")))
+        replies.write(_frame(_guarded(partial(handler[0], request))))
+        replies.flush()
+
+
+def _build(factory: str, path: str) -> Handler:
+    module, _, name = factory.partition(":")
+    make: Callable[[], Handler] = getattr(importlib.import_module(module), name)
+    sys.path.append(path)
+    return make()
+
+
+def _guarded(work: Callable[[], Any]) -> tuple[Kind, Any, str]:
+    try:
+        return "result", work(), ""
+    except SubjectRaised as error:
+        return "raised", None, str(error)
+    except (OutOfMemory, MemoryError):
+        return "killed", None, "the memory limit was reached"
+    except Exception as error:
+        return "adapter", None, f"{traceback.format_exception_only(error)[-1].strip()} ({_place(error)})"
+
+
+def _place(error: BaseException) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def _die_with(parent: int) -> None:
+    """A subject in an endless loop must not outlive a parent that was killed."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+# --- the wire --------------------------------------------------------------------------------------------------------
+
+
+def _frame(message: Any) -> bytes:
+    body = msgspec.msgpack.encode(message, enc_hook=_encode_array)
+    return len(body).to_bytes(8, "little") + body
+
+
+def _encode_array(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        parts = (value.dtype.str, list(value.shape), value.tobytes())
+        return msgspec.msgpack.Ext(ARRAY, msgspec.msgpack.encode(parts))
+    raise NotImplementedError(f"{type(value).__name__} cannot cross the pipe")
+
+
+def _decode(body: bytes) -> Any:
+    return msgspec.msgpack.decode(body, ext_hook=_decode_array)
+
+
+def _decode_array(code: int, data: memoryview) -> Any:
+    dtype, shape, content = msgspec.msgpack.decode(data)
+    return np.frombuffer(content, dtype=np.dtype(dtype)).reshape(shape).copy()
