@@ -107,7 +107,7 @@ Definition one_more h k s : R := pick (p (h ++ s)) (fun x => k (rcons s x)).
 
 Lemma target_last n h k : target n.+1 h k = target n h (one_more h k).
 Proof.
-elim: n h k => [|n IH] h k; first by rewrite /one_more cats0.
+elim: n h k => [|n IH] h k; first by rewrite /= /bind /ret /one_more cats0.
 apply: total_ext => x; congr (_ * _).
 rewrite -/(target n.+1 _ _) [LHS]IH; apply: (law_ext (lawful_target n _)) => s.
 by rewrite /one_more cat_rcons.
@@ -125,8 +125,8 @@ case: (ltnP n (size o)) => [lt|ge]; rewrite ?mul1r ?mul0r ?addr0.
   by rewrite !complete_cut ?(ltnW lt) // /own_token addrC subrK.
 elim: n h o k ge => [|n IH] h [|x o] k //= ge.
 - by rewrite /bind /ret /one_more cats0.
-- exact: target_last.
-- rewrite {1}/bind [LHS]IH //; apply: (law_ext (lawful_complete n _ _)) => s.
+- exact: (target_last n.+1 h k).
+- apply: etrans (IH (rcons h x) o (fun s => k (x :: s)) ge) _; apply: (law_ext (lawful_complete n _ _)) => s.
   by rewrite /ret /one_more cat_rcons.
 Qed.
 
@@ -155,7 +155,7 @@ Qed.
 
 Lemma words_pick n t g : size t = n -> words n (fun s => (s == t)%:R * g s) = g t.
 Proof.
-elim: n t g => [|n IH] [|y t] g //= => [_|[sz]]; first by rewrite eqxx mul1r.
+elim: n t g => [|n IH] [|y t] g //= => [_|[sz]]; first by rewrite mul1r.
 rewrite -(total_pick y (fun x => g (x :: t))); apply: total_ext => x.
 rewrite -(IH t (fun s => (x == y)%:R * g (x :: s))) //.
 apply: words_ext => s _; rewrite eqseq_cons.
@@ -172,11 +172,76 @@ move=> mP; elim: n g => //= n IH g; rewrite (law_total mP).
 by apply: total_ext => x; apply: (IH (fun a s => g a (x :: s))).
 Qed.
 
-Lemma begins_rcons s x o : begins (rcons s x) o -> extends s o.
+Lemma words_last n g : words n.+1 g = words n (fun s => total (fun x => g (rcons s x))).
 Proof.
-rewrite /begins /extends /begins size_rcons => /eqP e.
-have lt : (size s < size o)%N.
-  by rewrite ltnNge; apply/negP => ge; move: (congr1 size e); rewrite take_oversize ?size_rcons; [lia_size | exact: leqW].
-by rewrite lt andbT -(take_take (leqnSn _)) e -cats1 take_size_cat.
+elim: n g => [|n IH] g //.
+by apply: total_ext => y; apply: (IH (fun s => g (y :: s))).
 Qed.
+
+Lemma begins_long s o : begins s o -> (size s <= size o)%N.
+Proof. by move/eqP => e; rewrite -{1}e size_take; case: ltnP => // /ltnW. Qed.
+
+(** Every sequence begins with exactly one word of each length that it reaches. *)
+Lemma words_begins n g o :
+  words n (fun s => (begins s o)%:R * g s) = (n <= size o)%N%:R * g (take n o).
+Proof.
+case: (leqP n (size o)) => [le|lt]; rewrite ?mul1r ?mul0r.
+  rewrite -[RHS](words_pick _ (n := n)) ?size_takel //; apply: words_ext => s sz.
+  by rewrite /begins sz eq_sym.
+rewrite -[RHS](words0 n); apply: words_ext => s sz; case: (boolP (begins s o)) => [/begins_long|_].
+  by rewrite sz leqNgt lt.
+by rewrite mul0r.
+Qed.
+
+Lemma words_extends n g o :
+  words n (fun s => (extends s o)%:R * g s) = (n < size o)%N%:R * g (take n o).
+Proof.
+rewrite (words_ext (g' := fun s => (begins s o)%:R * ((n < size o)%N%:R * g s))); last first.
+  by move=> s sz; rewrite /extends sz -mulnb natrM mulrA.
+rewrite words_begins mulrA -natrM; congr (_%:R * _).
+by case: (ltnP n (size o)) => [lt|_]; rewrite ?(ltnW lt) ?muln0.
+Qed.
+
+Lemma begins_rcons s x o :
+  (begins (rcons s x) o)%:R
+  = (size s < size o)%N%:R * (take (size s).+1 o == rcons s x)%:R :> R.
+Proof.
+rewrite /begins size_rcons -natrM mulnb; congr (_%:R); congr (nat_of_bool _).
+case: (ltnP (size s) (size o)) => // ge; rewrite take_oversize ?(leqW ge) //.
+by apply/eqP => e; move: ge; rewrite e size_rcons ltnn.
+Qed.
+
+Lemma one_more_word h s x t : size t = size s ->
+  one_more h (fun u => (u == rcons s x)%:R) t = (t == s)%:R * p (h ++ s) x.
+Proof.
+move=> sz; rewrite /one_more /pick; case: (altP (t =P s)) => [->|ne]; rewrite ?mul1r ?mul0r.
+  rewrite -(total_pick x (p (h ++ s))); apply: total_ext => y.
+  by rewrite eqseq_rcons eqxx /= mulrC.
+rewrite -[RHS](@total0 R V); apply: total_ext => y.
+by rewrite eqseq_rcons (negbTE ne) mulr0.
+Qed.
+
+Theorem completed_iff_conditional r h : lawful r -> lossless h r <-> lossless_given h r.
+Proof.
+move=> rP; rewrite lossless_levels //; split=> [ok s x|given n k].
+  apply/eqP; rewrite -subr_eq0 -(law_scale rP) -(law_sub rP).
+  rewrite -[X in _ == X](ok (size s) (fun u => (u == rcons s x)%:R)); apply/eqP.
+  apply: (law_ext rP) => o; rewrite begins_rcons /own_token mulrBr; congr (_ - _).
+  case: (ltnP (size s) (size o)) => [lt|ge]; last by rewrite mul0r /extends ltnNge ge andbF mulr0.
+  rewrite one_more_word ?size_takel ?(ltnW lt) // mul1r mulrC; congr (_%:R * _).
+  by rewrite /extends lt andbT.
+rewrite (law_ext rP (g := fun o => words n.+1 (fun s => (begins s o)%:R * k s)
+                       - words n (fun s => (extends s o)%:R * one_more h k s))); last first.
+  by move=> o; rewrite words_begins words_extends mulrBr.
+rewrite (law_sub rP) !(law_words _ _ rP) words_last; apply/eqP; rewrite subr_eq0; apply/eqP.
+apply: words_ext => s _; rewrite (law_scaler rP) -/(prob r (extends s)).
+rewrite -total_scale; apply: total_ext => x.
+by rewrite (law_scaler rP) -/(prob r (begins _)) given; ring.
+Qed.
+
 End Round.
+
+Arguments target {R V} p n h.
+Arguments complete {R V} p n h o.
+Arguments lossless {R V} p h r.
+Arguments lossless_given {R V} p h r.

@@ -160,7 +160,6 @@ rewrite -ok; pose F x := q x * step x (fun o => (emitted x o == c)%:R).
 apply: le_trans (total_ge_term c (f := F) _); last first.
   by move=> x; rewrite mulr_ge0 //; apply: law_ge0 => // o; rewrite ler0n.
 apply: ler_wpmul2l => //; apply: (prob_le (stepP c)) => -[y|] //= _.
-by rewrite eqxx.
 Qed.
 
 Lemma lawful_leviathan p q x : dist p -> dist q -> lawful (leviathan_step p q x).

@@ -1,0 +1,58 @@
+"""Symbolic chance: the probabilities of `refengine.exact.chance`, for symbolic odds.
+
+Every site has one uniform u in [0, 1). A decision tells in which interval u lies; a second decision at the same site
+sees only what is left of it. So a rule that uses one coin twice is executed as faithfully as one that does not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from proofs.smt.real import Number, World, term
+from refengine.exact.chance import Site
+
+
+class Impossible(AssertionError):
+    """A rule asks for a draw from weights that some rows make negative or empty."""
+
+
+@dataclass
+class SymbolicChance:
+    """accept and choose, branching over outcomes with their exact symbolic probabilities."""
+
+    world: World
+    left: dict[Site, tuple[Any, Any]] = field(default_factory=dict)  # where the site's u still can be
+
+    def accept(self, num: Number, den: Number, site: Site) -> bool:
+        # u * den < num  iff  u < num / den; from num >= den on it is num > 0, whatever u.
+        n, d = term(num), term(den)
+        bar = n / d if self.world.holds(n < d) else z3.RealVal(1 if self.world.holds(n > 0) else 0)
+        return self._fall([z3.RealVal(0), bar, z3.RealVal(1)], site) == 0
+
+    def choose(self, weights: Sequence[Number], site: Site) -> int:
+        terms = [term(w) for w in weights]
+        total = z3.simplify(z3.Sum(terms))
+        if self.world.possible((z3.Or(total <= 0, *(w < 0 for w in terms)), True)):
+            raise Impossible(f"choose at {site}: not a distribution for all rows that lead here")
+        bars = [z3.RealVal(0)]
+        bars.extend(z3.simplify(z3.Sum(terms[: i + 1]) / total) for i in range(len(terms) - 1))
+        return self._fall([*bars, z3.RealVal(1)], site)
+
+    def _fall(self, bars: Sequence[Any], site: Site) -> int:
+        """Which of the intervals [bars[i], bars[i + 1]) u falls into."""
+        low, high = self.left.get(site, (z3.RealVal(0), z3.RealVal(1)))
+        ends = list(zip(bars, bars[1:], strict=False))
+        if site in self.left:
+            ends = [(self._larger(low, a), self._smaller(high, b)) for a, b in ends]
+        sides = [((z3.simplify(b > a), True), z3.simplify((b - a) / (high - low))) for a, b in ends]
+        outcome = self.world.branch(sides)
+        self.left[site] = ends[outcome]
+        return outcome
+
+    def _larger(self, a: Any, b: Any) -> Any:
+        return a if self.world.holds(a >= b) else b
+
+    def _smaller(self, a: Any, b: Any) -> Any:
+        return a if self.world.holds(a <= b) else b
