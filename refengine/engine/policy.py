@@ -78,23 +78,26 @@ def top_p(p: float) -> Step:
         raise ValueError(f"top_p lies in (0, 1], got {p}")
 
     def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
-        if p == 1:  # rounding would cut tokens that are lighter than the last bit of the sum
-            return logits
-        order = _heaviest_first(logits)
-        cdf = logits.double().softmax(-1)[order].cumsum(-1)
-        before = torch.cat((torch.zeros_like(cdf[:1]), cdf[:-1]))
-        return _keep(logits, order[before < p * cdf[-1]])
+        return logits.where(head(logits.double().softmax(-1), p), BANNED)
 
     return step
+
+
+def head(weights: Tensor, p: float) -> Tensor:
+    """bool [..., V]: the smallest head of each row whose share of the mass is at least p."""
+    if p == 1:  # rounding would cut tokens that are lighter than the last bit of the sum
+        return torch.ones_like(weights, dtype=torch.bool)
+    order = _heaviest_first(weights)
+    cdf = weights.gather(-1, order).cumsum(-1)
+    before = torch.nn.functional.pad(cdf[..., :-1], (1, 0))
+    return torch.zeros_like(weights, dtype=torch.bool).scatter(-1, order, before < p * cdf[..., -1:])
 
 
 def min_p(share: float) -> Step:
     """Keep tokens whose probability is at least `share` of the heaviest."""
     if not 0 <= share <= 1:
         raise ValueError(f"min_p lies in [0, 1], got {share}")
-    return lambda logits, prompt, prefix: torch.where(
-        (logits - logits.max()).double().exp() >= share, logits, torch.full_like(logits, BANNED)
-    )
+    return lambda logits, prompt, prefix: logits.where((logits - logits.max()).double().exp() >= share, BANNED)
 
 
 def repetition_penalty(penalty: float) -> Step:

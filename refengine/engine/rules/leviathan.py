@@ -1,0 +1,31 @@
+"""Speculative sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2), batched."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from refengine.engine.block import NOTHING, Block, Round
+from refengine.engine.coins import Coins
+from refengine.engine.row import at_token, check_chain, drawn, emitted, residual, row_at
+
+
+def leviathan(p: Tensor, block: Block, coins: Coins) -> Round:
+    """Keep x_i with probability min(1, p_i(x_i) / q_i(x_i)); at the first rejection emit from (p_i - q_i)+.
+
+    Chains only. When all are kept, one bonus token is drawn from the lane's last row of p.
+    """
+    check_chain(block)
+    q = drawn(block)
+    kept = torch.zeros_like(block.tokens, dtype=torch.bool)
+    live = torch.ones_like(p[:, 0, 0], dtype=torch.bool)
+    refused = ~live
+    for i, x in enumerate(block.tokens.unbind(1)):
+        live = live & (x != NOTHING)
+        if not live.any():
+            break
+        accepted = coins.accept(at_token(p[:, i], x), at_token(q[:, i], x), ("accept", i))
+        refused = refused | (live & ~accepted)
+        kept[:, i] = live = live & accepted
+    depth = kept.sum(1)
+    supplied = row_at(pad(q, (0, 0, 0, 1)), depth).where(refused[:, None], 0.0)
+    return emitted(block, kept, coins.choose(residual(row_at(p, depth), supplied), ("emit", depth)))
