@@ -1,0 +1,184 @@
+"""The loop on real networks: draft, verify, commit, until a stop or the length limit. One request at a time.
+
+`Session` is the loop in steps, so that whoever enumerates, compares or interrupts it plays the very rounds that
+`generate` plays. Sites carry absolute positions. A draft site comes up again after a rejection before it: what its coin
+decided was thrown away with the rejected tail, so a drafter may keep nothing of a *sampled* tail that was rejected.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from torch import Tensor
+
+from refengine.decoder.protocols import Drafter, Pass, State, Target, Tokens, Turn, Verdict
+from refengine.decoder.rows import chain_rows, tree_rows
+from refengine.engine.block import Block, Round
+from refengine.engine.coins import Coins, Shifted
+from refengine.engine.policy import Policy
+from refengine.engine.policy import rows as policy_rows
+
+Rule: TypeAlias = Callable[[Tensor, Block, Coins], Round]  # p [1, n + 1, V] root first, the block, the coins
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where the output ends: right after a stop token, or as soon as its text holds a stop string."""
+
+    tokens: frozenset[int] = frozenset()
+    strings: tuple[str, ...] = ()
+    decode: Callable[[Tokens], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.strings and self.decode is None:
+            raise ValueError("stop strings need `decode`, which turns tokens into text")
+
+    def reached(self, out: Tokens) -> bool:
+        """Whether output that has just grown by one token ends here."""
+        if out[-1] in self.tokens:
+            return True
+        return self.decode is not None and any(string in self.decode(out) for string in self.strings)
+
+
+@dataclass(frozen=True)
+class Played:
+    """One round: the block, the target's rows p [n + 1, V], the verdict, and what was emitted of it."""
+
+    block: Block
+    p: Tensor
+    verdict: Verdict
+    emitted: Tokens
+
+
+@dataclass(frozen=True)
+class Result:
+    """tokens: what was generated, a stop token included. rounds: how. The first token comes before the first round."""
+
+    tokens: Tokens
+    rounds: tuple[Played, ...]
+
+
+def generate(
+    target: Target,
+    drafter: Drafter,
+    rule: Rule,
+    policy: Policy,
+    prompt: Sequence[int],
+    max_new_tokens: int,
+    coins: Coins,
+    stop: Stop = Stop(),
+) -> Result:
+    """Decode speculatively. Raises ValueError on an empty prompt or tokens outside the vocabulary."""
+    session = Session(target, drafter, rule, policy, max_new_tokens, stop)
+    session.begin(tuple(prompt), coins)
+    while not session.done:
+        session.play(coins)
+    return Result(session.out, tuple(session.rounds))
+
+
+def plain(
+    target: Target, policy: Policy, prompt: Sequence[int], max_new_tokens: int, coins: Coins, stop: Stop = Stop()
+) -> Tokens:
+    """The same without speculation, one token per pass: what `generate` must equal, in law and greedily."""
+    passed = begin(target, tuple(prompt), ())
+    out: Tokens = ()
+    while len(out) < max_new_tokens:
+        row = policy(passed.logits[-1], tuple(prompt), out)
+        token = int(coins.choose(row[None], ("emit", len(prompt) + len(out))))
+        out = (*out, token)
+        if stop.reached(out):
+            break
+        passed = target.run(chain_rows(out[-1:], len(prompt) + len(out) - 1, target.device))
+        target.keep((0,))
+    return out
+
+
+@dataclass
+class Session:
+    """A request in progress. `out` is what was emitted; `done` when it has ended."""
+
+    target: Target
+    drafter: Drafter
+    rule: Rule
+    policy: Policy
+    max_new_tokens: int
+    stop: Stop = Stop()
+    prompt: Tokens = ()
+    out: Tokens = ()
+    done: bool = False
+    rounds: list[Played] = field(default_factory=list)
+
+    def begin(self, prompt: Tokens, coins: Coins) -> None:
+        """Run the prompt and draw the first token, which comes from the law like every other."""
+        self.prompt, self.out, self.rounds, self.done = prompt, (), [], self.max_new_tokens <= 0
+        passed = begin(self.target, prompt, self.drafter.taps)
+        self.drafter.start(prompt, passed)
+        if not self.done:
+            row = self.policy(passed.logits[-1], prompt, ())
+            self._emit((int(coins.choose(row[None], ("emit", len(prompt)))),))
+
+    def play(self, coins: Coins) -> None:
+        """One round."""
+        prefix = self.prompt + self.out
+        turn = Turn(self.prompt, prefix, self.policy, Shifted(coins, len(prefix)))
+        block = self.drafter.propose(turn)
+        tokens, parents = nodes(block)
+        rows = tree_rows(prefix[-1], tokens, parents, len(prefix) - 1, self.target.device)
+        passed = self.target.run(rows, self.drafter.taps)
+        p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
+        verdict = one_lane(self.rule(p[None], block, turn.coins))
+        emitted = self._emit(verdict.tokens)
+        self.rounds.append(Played(block, p, verdict, emitted))
+        if not self.done:
+            kept = (0, *(node + 1 for node in verdict.path))
+            self.target.keep(kept)
+            self.drafter.commit(verdict, passed.select(kept))
+
+    def rebuild(self, prompt: Tokens, out: Tokens) -> None:
+        """The state after `out`, recomputed from scratch."""
+        self.prompt, self.out, self.rounds, self.done = prompt, out, [], False
+        cached = (prompt + out)[:-1]
+        self.drafter.start(cached, begin(self.target, cached, self.drafter.taps))
+
+    def state(self) -> State:
+        """All live state, target's and drafter's."""
+        parts = (("target", self.target), ("drafter", self.drafter))
+        return {f"{name}.{key}": value for name, part in parts for key, value in part.state().items()}
+
+    def restore(self, prompt: Tokens, out: Tokens, state: State) -> None:
+        """Continue from a snapshot that `state` took after `out`."""
+        self.prompt, self.out, self.rounds, self.done = prompt, out, [], False
+        self.target.restore({k.removeprefix("target."): v for k, v in state.items() if k.startswith("target.")})
+        self.drafter.restore({k.removeprefix("drafter."): v for k, v in state.items() if k.startswith("drafter.")})
+
+    def _emit(self, tokens: Tokens) -> Tokens:
+        """Append up to the first stop or the limit; returns what was appended."""
+        for count, token in enumerate(tokens, 1):
+            self.out = (*self.out, token)
+            self.done = self.stop.reached(self.out) or len(self.out) == self.max_new_tokens
+            if self.done:
+                return tokens[:count]
+        return tokens
+
+
+def begin(target: Target, tokens: Tokens, taps: Sequence[int]) -> Pass:
+    """A new request: run and keep all of `tokens`."""
+    if not tokens:
+        raise ValueError("the prompt is empty: decoding needs at least one token to condition on")
+    if bad := [token for token in tokens if not 0 <= token < target.vocabulary]:
+        raise ValueError(f"prompt token {bad[0]} is outside the vocabulary of {target.vocabulary} tokens")
+    target.reset()
+    passed = target.run(chain_rows(tokens, 0, target.device), taps)
+    target.keep(range(len(tokens)))
+    return passed
+
+
+def nodes(block: Block) -> tuple[Tokens, Tokens]:
+    """Tokens and parents of a one-lane block."""
+    return tuple(block.tokens[0].tolist()), tuple(block.parents[0].tolist())
+
+
+def one_lane(verdict: Round) -> Verdict:
+    """The first lane of a batched round, padding removed."""
+    length = int(verdict.length[0])
+    return Verdict(tuple(verdict.tokens[0, :length].tolist()), tuple(verdict.path[0, : length - 1].tolist()))

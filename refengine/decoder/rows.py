@@ -1,0 +1,36 @@
+"""Building what goes in and out of a pass: rows of a chain or a tree for the target, and one-lane blocks."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from refengine.decoder.protocols import Rows, Tokens
+from refengine.engine.block import ROOT, Block
+from refengine.exact.chance import Site
+
+
+def chain_rows(tokens: Sequence[int], start: int, device: torch.device) -> Rows:
+    """Rows in which each follows the one before; tokens[0] is at position `start`."""
+    positions = torch.arange(start, start + len(tokens), device=device)
+    return Rows(torch.tensor(tokens, device=device), positions)
+
+
+def tree_rows(anchor: int, tokens: Tokens, parents: Tokens, start: int, device: torch.device) -> Rows:
+    """The anchor at position `start` and every node of a tree after it: row j + 1 is node j and sees its ancestors."""
+    count = len(tokens) + 1
+    visible = torch.eye(count, dtype=torch.bool, device=device)
+    depth = [0] * count
+    for row, parent in enumerate(parents, 1):
+        above = 0 if parent == ROOT else parent + 1
+        visible[row] |= visible[above]
+        depth[row] = depth[above] + 1
+    positions = torch.tensor(depth, device=device) + start
+    return Rows(torch.tensor((anchor, *tokens), device=device), positions, visible)
+
+
+def chain_block(tokens: Sequence[int], q: Sequence[Tensor], sites: Sequence[Site], like: Tensor) -> Block:
+    """A one-lane chain of drawn tokens; `like` gives V, dtype and device where nothing was drafted."""
+    rows = torch.stack(list(q)) if q else like.new_empty(0, like.shape[-1])
+    ids = torch.tensor(list(tokens), dtype=torch.long, device=like.device)
+    return Block(ids[None], torch.arange(-1, len(tokens) - 1, device=like.device)[None], rows[None], tuple(sites))
