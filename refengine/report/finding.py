@@ -26,6 +26,14 @@ Role: TypeAlias = Literal["reference", "control", "subject"]
 # Relative above 1, absolute below. Two libms differ by a few ulps (1e-16) a term; a sum of 10^6 terms stays under it.
 TABLE_TOLERANCE = 1e-9
 
+# The columns that a drawn table has at least.
+DRAWN = {
+    "law": ("outcome", "target", "observed"),
+    "evidence": ("draws", "log10_wealth"),
+    "acceptance": ("position", "expected", "observed"),
+    "kill matrix": ("bug", "class", "check", "outcome"),
+}
+
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A float with the absolute tolerance within which another machine must reproduce it."""
@@ -101,3 +109,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         for name, columns in self.tables.items():
             if len({len(column) for column in columns.values()}) > 1:
                 raise ValueError(f"{self.id}: the columns of table {name!r} differ in length")
+            missing = [column for column in DRAWN.get(name, ()) if column not in columns]
+            if missing:
+                raise ValueError(f"{self.id}: table {name!r} lacks the column {missing[0]!r}")

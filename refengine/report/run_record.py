@@ -12,7 +12,7 @@ from refengine.report.journal import Line
 
 
 def save_run(path: Path, lines: Sequence[Line], *, started: datetime.datetime, key: str) -> None:
-    """Write run.json atomically. Seconds are those of the run that made a section, be it an earlier, interrupted one."""
+    """Write run.json atomically. Seconds are those of the run that made a section, resumed or not."""
     finished = datetime.datetime.now(datetime.UTC)
     record = {
         "run": key,

@@ -1,0 +1,165 @@
+"""report.html: a report for people. One file that refers to nothing outside it; one report, one text."""
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from refengine.report.canonical import plain, write_atomic
+from refengine.report.finding import Finding, Quantity, Role, Verdict
+from refengine.report.plots import magnitude, plot, short
+from refengine.report.report import Report, unexpected
+
+GALLERY = 6  # plots of one kind shown together; the others stand with their findings
+MATRIX = "kill matrix"
+ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
+ROLES: tuple[tuple[Role, str, str], ...] = (
+    ("subject", "Third-party subjects", "Other people's implementations, held to what they promise."),
+    ("reference", "Reference cells", "This package's own rules and loops. Each is expected to be consistent."),
+    ("control", "Negative controls", "Defects planted on purpose. Each is expected to come out violated."),
+)
+KINDS = (
+    ("law", "Law against target", "Bars are what came out, ticks are what the target demands."),
+    ("evidence", "Evidence against draws", "Wealth of the bets against losslessness. A lossless subject stays low."),
+    ("acceptance", "Acceptance against 1 − TV", "A rejection rule accepts exactly where the two rows overlap."),
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The findings about one subject."""
+
+    subject: str
+    findings: list[Finding]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The findings of one role, grouped by subject, those that matter first."""
+
+    role: Role
+    title: str
+    meaning: str
+    counts: dict[Verdict, int]
+    groups: list[Group]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Bugs by checks: `rows` are (class, bug, outcome per check or None, how many checks killed it)."""
+
+    finding: Finding
+    checks: list[str]
+    rows: list[tuple[str, str, list[str | None], int]]
+
+
+def save_html(report: Report, path: Path) -> None:
+    """Write report.html atomically."""
+    write_atomic(path, render(report))
+
+
+def render(report: Report) -> str:
+    """The page as text. Every string of a finding is escaped, and a content policy forbids scripts but our own."""
+    environment = Environment(
+        loader=PackageLoader("refengine.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(short=short, quantity=quantity, compact=compact, listed=witness_lines)
+    environment.globals.update(plot=plot, magnitude=magnitude, command=command, matrix=matrix, shown=shown)
+    style, script = _asset("style.css"), _asset("page.js")
+    page = environment.get_template("page.html.j2").render(
+        report=report,
+        parts=[_part(report, *role) for role in ROLES],
+        alarms={finding.id for finding in unexpected(report)},
+        gallery=[(title, text, _gallery(report, kind)) for kind, title, text in KINDS],
+        matrices=[matrix(finding) for finding in report.findings if MATRIX in finding.tables],
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+    )
+    return page.rstrip("\n") + "\n"
+
+
+def _asset(name: str) -> str:
+    return files("refengine.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _part(report: Report, role: Role, title: str, meaning: str) -> Part:
+    findings = [finding for finding in report.findings if finding.role == role]
+    alarms = {finding.id for finding in unexpected(report)}
+    findings.sort(key=lambda finding: (finding.id not in alarms, ORDER.index(finding.verdict), finding.id))
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:  # subjects stand in the order of their gravest finding
+        groups.setdefault(finding.subject, []).append(finding)
+    counts: dict[Verdict, int] = {verdict: sum(f.verdict == verdict for f in findings) for verdict in ORDER}
+    return Part(role, title, meaning, counts, [Group(*item) for item in groups.items()])
+
+
+def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], int]:
+    drawn = [(finding, kind) for finding in report.findings if kind in finding.tables]
+    drawn.sort(key=lambda item: (item[0].role != "subject", ORDER.index(item[0].verdict), item[0].id))
+    plots = [(finding, plot(kind, finding.tables[kind])) for finding, _ in drawn[:GALLERY]]
+    return [(finding, svg) for finding, svg in plots if svg is not None], len(drawn)
+
+
+def matrix(finding: Finding) -> Matrix:
+    """The kill matrix of a finding's table: classes, bugs and checks in the order in which they first occur."""
+    columns = finding.tables[MATRIX]
+    checks = list(dict.fromkeys(columns["check"]))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for bug, kind, check, outcome in zip(*(columns[c] for c in ("bug", "class", "check", "outcome")), strict=True):
+        cells.setdefault((kind, bug), {})[check] = outcome
+    order = {kind: i for i, kind in enumerate(dict.fromkeys(columns["class"]))}
+    rows = [
+        (kind, bug, [outcomes.get(check) for check in checks], list(outcomes.values()).count("killed"))
+        for (kind, bug), outcomes in sorted(cells.items(), key=lambda item: order[item[0][0]])
+    ]
+    return Matrix(finding, checks, rows)
+
+
+def command(finding: Finding) -> str:
+    """The one line that makes a finding again."""
+    return shlex.join(["refengine", "rerun", "report.json", finding.id])
+
+
+def quantity(value: Any) -> str:
+    """A measured number with its tolerance."""
+    if not isinstance(value, Quantity):
+        return str(value)
+    return short(value.value) if value.tolerance == 0 else f"{short(value.value)} ± {short(value.tolerance)}"
+
+
+def compact(value: Any) -> str:
+    """A cell on one line."""
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, sort_keys=True)
+
+
+def witness_lines(value: Any) -> list[str]:
+    """A value of a witness: a list of records one per line, anything else on one."""
+    if isinstance(value, list | tuple) and value and all(isinstance(item, list | tuple | dict) for item in value):
+        return [compact(item) for item in value]
+    return [compact(value)]
+
+
+def shown(tables: dict[str, dict[str, list[Any]]]) -> Sequence[tuple[str, Markup | None, list[str], list[Any]]]:
+    """Tables of a finding in order: name, plot if there is one, column names, rows."""
+    return [
+        (name, plot(name, columns), list(columns), list(zip(*columns.values(), strict=True)))
+        for name, columns in sorted(tables.items())
+        if name != MATRIX
+    ]

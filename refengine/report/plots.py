@@ -1,0 +1,197 @@
+"""Plots as inline SVG, drawn from a finding's tables.
+
+Drawn by hand rather than by a plotting library: the same table gives the same bytes on every machine, colours come from
+the page (light and dark), text stays text. `Markup.format` escapes whatever comes from a finding.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+
+Columns = dict[str, list[Any]]
+WIDTH = 360
+LAW_ROWS = 16  # outcomes shown one by one; the others are added up in a last row
+EVIDENCE_POINTS = 300
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The data window of a plot and where it lies on the paper."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    left: float = 40
+    right: float = WIDTH - 14
+    top: float = 14
+    bottom: float = 166
+    height: int = 204
+
+    def px(self, x: float) -> float:
+        return round(self.left + (x - self.x[0]) / (self.x[1] - self.x[0]) * (self.right - self.left), 2)
+
+    def py(self, y: float) -> float:
+        return round(self.bottom - (y - self.y[0]) / (self.y[1] - self.y[0]) * (self.bottom - self.top), 2)
+
+
+def number(value: Any) -> float:
+    """A cell as a float: a count, a float, an exact fraction as text, or a stored Quantity."""
+    if isinstance(value, dict):
+        return float(value["value"])
+    return float(Fraction(value)) if isinstance(value, str) else float(value)
+
+
+def short(value: float) -> str:
+    """A few significant digits, without a ragged exponent."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e5 or abs(value) < 1e-3:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return f"{value:.4g}"
+
+
+def _svg(height: float, label: str, parts: Sequence[Markup]) -> Markup:
+    return Markup('<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        WIDTH, height, label, Markup("").join(parts)
+    )
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
+    return Markup('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>').format(
+        round(x, 2), round(y, 2), kind, anchor, text
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    return Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>').format(
+        round(x1, 2), round(y1, 2), round(x2, 2), round(y2, 2), kind
+    )
+
+
+def _rect(x: float, y: float, width: float, height: float, kind: str) -> Markup:
+    return Markup('<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>').format(
+        round(x, 2), round(y, 2), round(width, 2), round(height, 2), kind
+    )
+
+
+def _diamond(x: float, y: float) -> Markup:
+    return Markup('<path d="M{} {}l5 5l-5 5l-5 -5z" class="hollow"/>').format(x, round(y - 5, 2))
+
+
+def ticks(low: float, high: float, about: int = 4) -> list[float]:
+    """Round values between low and high, about that many."""
+    raw = (high - low) / about
+    scale = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * scale for m in (1, 2, 5, 10) if m * scale >= raw * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [k * step for k in range(first, last + 1)]
+
+
+def _axes(frame: Frame, x_ticks: Sequence[float], y_ticks: Sequence[float], x_name: str, y_name: str) -> list[Markup]:
+    parts = []
+    for y in y_ticks:
+        parts.append(_line(frame.left, frame.py(y), frame.right, frame.py(y), "grid"))
+        parts.append(_text(frame.left - 6, frame.py(y) + 3.5, short(y), "tick", "end"))
+    for x in x_ticks:
+        parts.append(_text(frame.px(x), frame.bottom + 15, short(x), "tick", "middle"))
+    parts.append(_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis"))
+    parts.append(_text(frame.right, frame.height - 6, x_name, "name", "end"))
+    parts.append(_text(frame.left, frame.height - 6, y_name, "name"))
+    return parts
+
+
+def law(columns: Columns) -> Markup:
+    """Target (tick) against observed (bar), one row per outcome; either may be counts, so both are normalised."""
+    rows = list(zip(columns["outcome"], _shares(columns["target"]), _shares(columns["observed"]), strict=True))
+    if len(rows) > LAW_ROWS + 1:
+        kept = set(sorted(range(len(rows)), key=lambda i: -max(rows[i][1:]))[:LAW_ROWS])
+        rest = [row for i, row in enumerate(rows) if i not in kept]
+        others = (f"{len(rest)} others", sum(row[1] for row in rest), sum(row[2] for row in rest))
+        rows = [row for i, row in enumerate(rows) if i in kept] + [others]
+    most = max((max(p, seen) for _, p, seen in rows), default=0) or 1
+    left, right, pitch = 92, WIDTH - 62, 20
+    parts = [_text(WIDTH, 12, "observed − target", "name", "end"), _text(0, 12, "outcome", "name")]
+    for i, (outcome, p, seen) in enumerate(rows):
+        y = 20 + i * pitch
+        label = outcome if isinstance(outcome, str) else " ".join(map(str, outcome)) if outcome != [] else "(empty)"
+        parts.append(_text(0, y + 13, label if len(label) <= 13 else f"{label[:12]}…", "label"))
+        parts.append(_rect(left, y + 4, seen / most * (right - left), 11, "observed"))
+        parts.append(_line(left + p / most * (right - left), y + 1, left + p / most * (right - left), y + 18, "target"))
+        gap = seen - p
+        parts.append(_text(WIDTH, y + 13, "0" if abs(gap) < 5e-13 else f"{gap:+.2g}", "value", "end"))
+    parts.append(_line(left, 20, left, 22 + len(rows) * pitch, "axis"))
+    foot = 22 + len(rows) * pitch + 16
+    parts += [_rect(left, foot - 9, 14, 9, "observed"), _text(left + 20, foot, "observed", "name")]
+    parts += [_line(left + 90, foot - 12, left + 90, foot + 2, "target"), _text(left + 97, foot, "target", "name")]
+    distance = sum(abs(p - seen) for _, p, seen in rows) / 2
+    return _svg(foot + 8, f"law of {len(rows)} outcomes against the target, distance {short(distance)}", parts)
+
+
+def _shares(column: Sequence[Any]) -> list[float]:
+    values = [number(cell) for cell in column]
+    total = sum(values)
+    return [value / total for value in values] if total > 0 else values
+
+
+def evidence(columns: Columns) -> Markup:
+    """log10 of the wealth of the bets against the null, by draws; above the threshold the null is given up."""
+    points = list(zip(map(number, columns["draws"]), map(number, columns["log10_wealth"]), strict=True))
+    stride = max(1, len(points) // EVIDENCE_POINTS)
+    points = points[::stride] + (points[-1:] if (len(points) - 1) % stride else [])
+    threshold = number(columns["log10_threshold"][-1]) if columns.get("log10_threshold") else None
+    heights = [y for _, y in points] + [0.0] + ([threshold] if threshold is not None else [])
+    low, high = min(heights), max(heights)
+    pad = 0.08 * (high - low or 1)
+    frame = Frame((0, max(points[-1][0], 1)), (low - pad, high + pad))
+    parts = _axes(frame, ticks(*frame.x), ticks(*frame.y), "draws", "log₁₀ evidence against the null")
+    if threshold is not None:
+        parts.append(_line(frame.left, frame.py(threshold), frame.right, frame.py(threshold), "threshold"))
+        parts.append(_text(frame.left + 4, frame.py(threshold) - 4, "violated above", "alarm"))
+    path = "".join(f"{'L' if i else 'M'}{frame.px(x)} {frame.py(y)}" for i, (x, y) in enumerate(points))
+    parts.append(Markup('<path d="{}" class="curve"/>').format(path))
+    x, y = points[-1]
+    parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(x), frame.py(y)))
+    parts.append(_text(frame.px(x) - 7, frame.py(y) - 7, short(y), "value", "end"))
+    return _svg(frame.height, f"evidence after {short(x)} draws: 10 to the {short(y)}", parts)
+
+
+def acceptance(columns: Columns) -> Markup:
+    """The share accepted at each position of the block (dots) against 1 - TV of the rows there (diamonds)."""
+    rows = list(zip(*(map(number, columns[name]) for name in ("position", "expected", "observed")), strict=True))
+    positions = [row[0] for row in rows]
+    frame = Frame((min(positions) - 0.5, max(positions) + 0.5), (0, 1))
+    every = max(1, math.ceil(len(positions) / 10))
+    parts = _axes(frame, positions[::every], [0, 0.25, 0.5, 0.75, 1], "position in the block", "share accepted")
+    for before, after in itertools.pairwise(rows):
+        parts.append(_line(frame.px(before[0]), frame.py(before[1]), frame.px(after[0]), frame.py(after[1]), "dashed"))
+    for position, expected, seen in rows:
+        parts.append(_diamond(frame.px(position), frame.py(expected)))
+        parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(position), frame.py(seen)))
+    y = frame.top - 3
+    parts += [_diamond(frame.right - 138, y - 3.5), _text(frame.right - 129, y, "1 − TV", "name")]
+    parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.right - 74, y - 3.5))
+    parts.append(_text(frame.right - 66, y, "observed", "name"))
+    return _svg(frame.height, f"acceptance at {len(rows)} positions against 1 - TV", parts)
+
+
+def magnitude(tv: float) -> Markup:
+    """A total variation on a log scale of eight decades, so that 2^-24 does not look like 0.45."""
+    share = 0.0 if tv <= 0 else min(1.0, max(0.02, 1 + math.log10(tv) / 8))
+    return Markup('<svg class="gauge" viewBox="0 0 80 6" aria-hidden="true">{}{}</svg>').format(
+        _rect(0, 1.5, 80, 3, "rail"), _rect(0, 0, 80 * share, 6, "amount")
+    )
+
+
+PLOTS: dict[str, Callable[[Columns], Markup]] = {"law": law, "evidence": evidence, "acceptance": acceptance}
+
+
+def plot(name: str, columns: Columns) -> Markup | None:
+    """The plot of a table; None for a table that is not drawn or has no rows."""
+    if name not in PLOTS or not next(iter(columns.values())):
+        return None
+    return PLOTS[name](columns)

@@ -1,0 +1,45 @@
+"use strict";
+const all = [...document.querySelectorAll("details")];
+const findings = [...document.querySelectorAll("details.finding")];
+
+function openTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const finding = target && target.closest("details.finding");
+  if (finding) { finding.open = true; finding.scrollIntoView(); }
+}
+addEventListener("hashchange", openTarget);
+openTarget();
+
+let closed = [];
+addEventListener("beforeprint", () => {
+  closed = all.filter((d) => !d.open && !d.classList.contains("data"));
+  closed.forEach((d) => { d.open = true; });
+});
+addEventListener("afterprint", () => closed.forEach((d) => { d.open = false; }));
+
+const filter = document.getElementById("filter");
+filter.hidden = false;
+filter.addEventListener("input", () => {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const finding of findings) {
+    const group = finding.closest(".group");
+    const text = (group.querySelector("h3").textContent + " " + finding.querySelector("summary").textContent).toLowerCase();
+    finding.hidden = !words.every((word) => text.includes(word));
+  }
+  for (const group of document.querySelectorAll(".group")) {
+    group.hidden = !group.querySelector("details.finding:not([hidden])");
+  }
+});
+
+for (const code of document.querySelectorAll(".command")) {
+  if (!navigator.clipboard) break;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = "copy"; }, 1500);
+  });
+  code.after(button);
+}
