@@ -62,7 +62,7 @@ def choose_below(u: Tensor, weights: Tensor) -> Tensor:
     has_weight = weights > 0
     above = has_weight & (cdf > (u * cdf[:, -1])[:, None])
     last = torch.where(has_weight, tokens, -1).amax(-1)
-    return torch.minimum(torch.where(above, tokens, weights.shape[-1]).amin(-1), last)
+    return torch.where(above.any(-1), above.byte().argmax(-1), last)  # argmax: the first of the Trues
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Recorded:
     """
 
     table: Mapping[OneSite, Fraction | float | Tensor]
-    used: set[tuple[int, OneSite]] = field(default_factory=set)
+    used: dict[OneSite, Tensor] = field(default_factory=dict)  # by which lanes, bool [B]
 
     def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
         return accept_below(self._take(site, num), num, den)
@@ -157,28 +157,32 @@ class Recorded:
 
     def finish(self) -> None:
         """Raise ValueError on entries that were never asked for."""
-        unused = self.table.keys() - {site for _, site in self.used}
+        unused = self.table.keys() - self.used.keys()
         if unused:
             raise ValueError(f"uniforms were given for {sorted(unused, key=str)} and never used")
 
     def _take(self, site: Site, like: Tensor) -> Tensor:
-        lanes = [lane_site(site, lane) for lane in range(like.shape[0])]
-        for lane, one in enumerate(lanes):
+        out = torch.zeros(like.shape[0], dtype=torch.float64, device=like.device)
+        for one, lanes in by_site(site, out):
             if one not in self.table:
                 raise ValueError(f"no uniform was given for {one}")
-            if (lane, one) in self.used:
-                raise ValueError(f"the uniform of {one} is used twice in lane {lane}")
-            self.used.add((lane, one))
-        given = [self.table[one] for one in lanes]
-        values = [float(u[lane]) if isinstance(u, Tensor) else float(u) for lane, u in enumerate(given)]
-        return torch.tensor(values, dtype=torch.float64, device=like.device)
+            before = self.used.get(one, torch.zeros_like(lanes))
+            if bool((before & lanes).any()):
+                raise ValueError(f"the uniform of {one} is used twice")
+            self.used[one] = before | lanes
+            given = self.table[one]
+            value = given if isinstance(given, Tensor) else torch.full_like(out, float(given))
+            out = torch.where(lanes, value.to(out), out)
+        return out
 
 
-def lane_site(site: Site, lane: int) -> OneSite:
-    """The site of one lane, as plain ints."""
-    kind, *place = site
-    numbers = [int(part[lane]) if isinstance(part, Tensor) and part.dim() else int(part) for part in place]
-    return (str(kind), *numbers)
+def by_site(site: Site, like: Tensor) -> list[tuple[OneSite, Tensor]]:
+    """The sites that the lanes are asked about, as plain ints, each with its lanes: bool [B]. `like` has shape [B]."""
+    kind, depth, candidate = parts(site)
+    numbers = [depth] if candidate is None else [depth, candidate]
+    places = torch.stack([torch.as_tensor(n, device=like.device).expand(like.shape[0]) for n in numbers], 1)
+    distinct = sorted(set(map(tuple, places.tolist())))
+    return [((kind, *place), (places == torch.tensor(place, device=like.device)).all(1)) for place in distinct]
 
 
 @dataclass
@@ -206,7 +210,7 @@ class Branching:
         return [Fraction(v) for v in values] if self.rational else values
 
     def _once(self, site: Site) -> OneSite:
-        one = lane_site(site, 0)
+        ((one, _),) = by_site(site, torch.zeros(1))
         if one in self.used:
             raise ValueError(f"{one} is decided twice: one coin for two uses")
         self.used.add(one)

@@ -80,7 +80,7 @@ def ancestry(block: Block, node: Tensor) -> Tensor:
 
 
 def path_of(kept: Tensor) -> Tensor:
-    """The kept nodes in order, then NOTHING: bool [B, n] -> int64 [B, n]. Parents come before children, so it is a path."""
+    """The kept nodes in order, root first, then NOTHING: bool [B, n] -> int64 [B, n]."""
     lanes, n = kept.shape
     nodes = torch.arange(n, device=kept.device).expand(lanes, n)
     slot = torch.where(kept, kept.cumsum(1) - 1, n)  # what is not kept goes into a spare slot that is cut off
@@ -112,7 +112,7 @@ def check_chain(block: Block) -> None:
 
 
 def check_rows(p: Tensor, block: Block) -> None:
-    """Refuse what no rule can judge, with one line that names the first fault. Places without a draft are not looked at.
+    """Refuse what no rule can judge, with one line that names the fault. Places without a draft are not looked at.
 
     Shapes must be p [B, n + 1, V], tokens and parents int64 [B, n], q [B, n, V] or None; rows finite, not negative and
     summing to 1 within SUM_TOLERANCE; tokens inside the vocabulary; parents drafted, and before their children.

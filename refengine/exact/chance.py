@@ -110,31 +110,29 @@ class Enumerate:
 
     def accept(self, num: Weight, den: Weight, site: Site) -> bool:
         check_odds(num, den, site)
-        yes = ratio(num, den) if num < den else Fraction(int(num > 0))
-        outcome = self._branch([(True, yes), (False, 1 - yes)], site, (num, den))
-        return bool(outcome)
+        shares: dict[Outcome, Weight] = {True: num, False: den - num} if num < den else {num > 0: 1}
+        return bool(self._branch(shares, site, (num, den)))
 
     def choose(self, weights: Sequence[Weight], site: Site) -> int:
         check_weights(weights, site)
-        total = sum(weights)
-        branches: list[tuple[Outcome, Weight]] = [(i, ratio(w, total)) for i, w in enumerate(weights)]
-        return int(self._branch(branches, site, tuple(weights)))
+        return int(self._branch(dict(enumerate(weights)), site, tuple(weights)))
 
-    def _branch(self, branches: list[tuple[Outcome, Weight]], site: Site, odds: tuple[Weight, ...]) -> Outcome:
-        open_branches = [(outcome, chance) for outcome, chance in branches if chance > 0]
+    def _branch(self, shares: Mapping[Outcome, Weight], site: Site, odds: tuple[Weight, ...]) -> Outcome:
+        """Take one outcome, which is as likely as its share of the sum."""
+        branches = [outcome for outcome, share in shares.items() if share > 0]
         here = len(self.trace)
         if here < len(self.forced):
-            taken = next((b for b in open_branches if b[0] == self.forced[here]), None)
-            if taken is None:
+            taken = self.forced[here]
+            if taken not in branches:
                 raise RuntimeError(f"the program is not a function of its chance: {site} no longer offers its branch")
         else:
-            taken = open_branches[0]
+            taken, *others = branches
             past = tuple(decision.outcome for decision in self.trace)
-            self.untaken.extend((*past, outcome) for outcome, _ in open_branches[1:])
-        outcome, chance = taken
-        self.weight = self.weight * chance
-        self.trace.append(Decision(site, outcome, odds))
-        return outcome
+            self.untaken.extend((*past, outcome) for outcome in others)
+        if len(branches) > 1:
+            self.weight = self.weight * ratio(shares[taken], sum(shares.values()))
+        self.trace.append(Decision(site, taken, odds))
+        return taken
 
 
 @dataclass

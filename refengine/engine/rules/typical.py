@@ -1,4 +1,4 @@
-"""Typical acceptance, batched (Cai et al. 2024): lossy by design, no coin. The two forms are those of the exact text."""
+"""Typical acceptance, batched (Cai et al. 2024): lossy by design, no coin. Both forms of the exact text."""
 
 import torch
 from torch import Tensor

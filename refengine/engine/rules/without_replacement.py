@@ -5,7 +5,7 @@ from torch import Tensor
 
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Coins
-from refengine.engine.row import at_token, drawn, emitted, rescaled, residual, row_after, total, without
+from refengine.engine.row import at_token, drawn, emitted, rescaled, residual, row_after, total
 
 
 def without_replacement(p: Tensor, block: Block, coins: Coins) -> Round:
