@@ -21,10 +21,15 @@ from refengine.report.report import Report, unexpected
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
 MATRIX = "kill matrix"
 ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
-ROLES: tuple[tuple[Role, str, str], ...] = (
-    ("subject", "Third-party subjects", "Other people's implementations, held to what they promise."),
-    ("reference", "Reference cells", "This package's own rules and loops. Each is expected to be consistent."),
-    ("control", "Negative controls", "Defects planted on purpose. Each is expected to come out violated."),
+ROLES: tuple[tuple[Role, str, str, str], ...] = (
+    ("subject", "Subjects", "Third-party subjects", "Other people's implementations, held to what they promise."),
+    (
+        "reference",
+        "Reference",
+        "Reference cells",
+        "This package's own rules and loops. Each is expected to be consistent.",
+    ),
+    ("control", "Controls", "Negative controls", "Defects planted on purpose. Each is expected to come out violated."),
 )
 KINDS = (
     ("law", "Law against target", "Bars are what came out, ticks are what the target demands."),
@@ -46,6 +51,7 @@ class Part:
     """The findings of one role, grouped by subject, those that matter first."""
 
     role: Role
+    short: str
     title: str
     meaning: str
     counts: dict[Verdict, int]
@@ -99,7 +105,7 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _part(report: Report, role: Role, title: str, meaning: str) -> Part:
+def _part(report: Report, role: Role, name: str, title: str, meaning: str) -> Part:
     findings = [finding for finding in report.findings if finding.role == role]
     alarms = {finding.id for finding in unexpected(report)}
     findings.sort(key=lambda finding: (finding.id not in alarms, ORDER.index(finding.verdict), finding.id))
@@ -107,7 +113,7 @@ def _part(report: Report, role: Role, title: str, meaning: str) -> Part:
     for finding in findings:  # subjects stand in the order of their gravest finding
         groups.setdefault(finding.subject, []).append(finding)
     counts: dict[Verdict, int] = {verdict: sum(f.verdict == verdict for f in findings) for verdict in ORDER}
-    return Part(role, title, meaning, counts, [Group(*item) for item in groups.items()])
+    return Part(role, name, title, meaning, counts, [Group(*item) for item in groups.items()])
 
 
 def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], int]:
@@ -139,8 +145,10 @@ def command(finding: Finding) -> str:
 
 def quantity(value: Any) -> str:
     """A measured number with its tolerance."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if not isinstance(value, Quantity):
-        return str(value)
+        return "none" if value is None else str(value)
     return short(value.value) if value.tolerance == 0 else f"{short(value.value)} ± {short(value.tolerance)}"
 
 

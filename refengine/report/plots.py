@@ -26,10 +26,10 @@ class Frame:
     x: tuple[float, float]
     y: tuple[float, float]
     left: float = 40
-    right: float = WIDTH - 14
-    top: float = 14
-    bottom: float = 166
-    height: int = 204
+    right: float = WIDTH - 18
+    top: float = 24
+    bottom: float = 172
+    height: int = 206
 
     def px(self, x: float) -> float:
         return round(self.left + (x - self.x[0]) / (self.x[1] - self.x[0]) * (self.right - self.left), 2)
@@ -49,10 +49,12 @@ def short(value: float) -> str:
     """A few significant digits, without a ragged exponent."""
     if value == 0:
         return "0"
-    if abs(value) >= 1e5 or abs(value) < 1e-3:
+    if value < 0:
+        return f"−{short(-value)}"
+    if value >= 1e5 or value < 1e-3:
         mantissa, exponent = f"{value:.2e}".split("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-    return f"{value:.4g}"
+    return f"{value:.0f}" if value >= 1e4 else f"{value:.4g}"
 
 
 def _svg(height: float, label: str, parts: Sequence[Markup]) -> Markup:
@@ -100,8 +102,8 @@ def _axes(frame: Frame, x_ticks: Sequence[float], y_ticks: Sequence[float], x_na
     for x in x_ticks:
         parts.append(_text(frame.px(x), frame.bottom + 15, short(x), "tick", "middle"))
     parts.append(_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis"))
-    parts.append(_text(frame.right, frame.height - 6, x_name, "name", "end"))
-    parts.append(_text(frame.left, frame.height - 6, y_name, "name"))
+    parts.append(_text(frame.right, frame.height - 4, x_name, "name", "end"))
+    parts.append(_text(0, 11, y_name, "name"))
     return parts
 
 
@@ -122,14 +124,20 @@ def law(columns: Columns) -> Markup:
         parts.append(_text(0, y + 13, label if len(label) <= 13 else f"{label[:12]}…", "label"))
         parts.append(_rect(left, y + 4, seen / most * (right - left), 11, "observed"))
         parts.append(_line(left + p / most * (right - left), y + 1, left + p / most * (right - left), y + 18, "target"))
-        gap = seen - p
-        parts.append(_text(WIDTH, y + 13, "0" if abs(gap) < 5e-13 else f"{gap:+.2g}", "value", "end"))
+        parts.append(_text(WIDTH, y + 13, _signed(seen - p), "value", "end"))
     parts.append(_line(left, 20, left, 22 + len(rows) * pitch, "axis"))
     foot = 22 + len(rows) * pitch + 16
     parts += [_rect(left, foot - 9, 14, 9, "observed"), _text(left + 20, foot, "observed", "name")]
     parts += [_line(left + 90, foot - 12, left + 90, foot + 2, "target"), _text(left + 97, foot, "target", "name")]
     distance = sum(abs(p - seen) for _, p, seen in rows) / 2
     return _svg(foot + 8, f"law of {len(rows)} outcomes against the target, distance {short(distance)}", parts)
+
+
+def _signed(gap: float) -> str:
+    """Two significant digits and a sign; 0 below what normalising in floats can leave over."""
+    if abs(gap) < 5e-13:
+        return "0"
+    return ("+" if gap > 0 else "") + short(float(f"{gap:.1e}"))
 
 
 def _shares(column: Sequence[Any]) -> list[float]:
@@ -172,7 +180,7 @@ def acceptance(columns: Columns) -> Markup:
     for position, expected, seen in rows:
         parts.append(_diamond(frame.px(position), frame.py(expected)))
         parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(position), frame.py(seen)))
-    y = frame.top - 3
+    y = 11
     parts += [_diamond(frame.right - 138, y - 3.5), _text(frame.right - 129, y, "1 − TV", "name")]
     parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.right - 74, y - 3.5))
     parts.append(_text(frame.right - 66, y, "observed", "name"))

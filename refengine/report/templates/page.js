@@ -5,7 +5,7 @@ const findings = [...document.querySelectorAll("details.finding")];
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const finding = target && target.closest("details.finding");
-  if (finding) { finding.open = true; finding.scrollIntoView(); }
+  if (finding) { finding.open = true; target.scrollIntoView(); }
 }
 addEventListener("hashchange", openTarget);
 openTarget();
@@ -22,8 +22,8 @@ filter.hidden = false;
 filter.addEventListener("input", () => {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const finding of findings) {
-    const group = finding.closest(".group");
-    const text = (group.querySelector("h3").textContent + " " + finding.querySelector("summary").textContent).toLowerCase();
+    const heading = finding.closest(".group").querySelector("h3");
+    const text = `${heading ? heading.textContent : ""} ${finding.querySelector("summary").textContent}`.toLowerCase();
     finding.hidden = !words.every((word) => text.includes(word));
   }
   for (const group of document.querySelectorAll(".group")) {
