@@ -76,6 +76,16 @@ class Target(Protocol):
     def vocabulary(self) -> int: ...
 
     @property
+    def width(self) -> int:
+        """H, the width of its hidden states."""
+        ...
+
+    @property
+    def layers(self) -> int:
+        """L, the number of its decoder layers."""
+        ...
+
+    @property
     def dtype(self) -> torch.dtype: ...
 
     @property

@@ -57,6 +57,8 @@ class TransformersTarget:
         config = model.config.get_text_config()
         self.model = model
         self.vocabulary: int = config.vocab_size
+        self.width: int = config.hidden_size
+        self.layers: int = config.num_hidden_layers
         self.window: int | None = getattr(config, "sliding_window", None)
         types = getattr(config, "layer_types", None)
         self.layer_types: set[str] = set(types or (["sliding_attention"] if self.window else ["full_attention"]))

@@ -18,6 +18,7 @@ from refengine.exact.chance import Site
 class ToyTarget:
     """hs[0] = embedding [V, H]; hs[1] = sum over visible rows of decay^distance * embedding; logits = hs[1] @ head."""
 
+    width, layers = 4, 1
     dtype = torch.float64
     device = torch.device("cpu")
 

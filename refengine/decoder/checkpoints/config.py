@@ -1,0 +1,88 @@
+"""Reading config.json: every value that is used is asked for by name and type, and a wrong one is named."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from refengine.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Config:
+    """The fields of one config.json (or of one object inside it); `path` is for messages."""
+
+    path: str
+    fields: Mapping[str, Any]
+
+    def integer(self, name: str, least: int = 1) -> int:
+        value = self._get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            self.refuse(f"{name} is {value!r}, expected an integer of at least {least}")
+        return int(value)
+
+    def number(self, name: str) -> float:
+        value = self._get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            self.refuse(f"{name} is {value!r}, expected a positive number")
+        return float(value)
+
+    def flag(self, name: str, default: bool | None = None) -> bool:
+        value = self.fields.get(name) if default is not None and name not in self.fields else self._get(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, bool):
+            self.refuse(f"{name} is {value!r}, expected true or false")
+        return bool(value)
+
+    def one_of(self, name: str, *allowed: str) -> str:
+        value = self._get(name)
+        if value not in allowed:
+            self.refuse(f"{name} is {value!r}, expected {' or '.join(map(repr, allowed))}")
+        return str(value)
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        value = self._get(name)
+        if (
+            not isinstance(value, list)
+            or not value
+            or any(isinstance(x, bool) or not isinstance(x, int) for x in value)
+        ):
+            self.refuse(f"{name} is {value!r}, expected a list of integers")
+        return tuple(value)
+
+    def rope_theta(self) -> float:
+        """The base of unscaled rotary embeddings, from `rope_theta` (transformers 4) or `rope_parameters` (5)."""
+        given = self.fields.get("rope_parameters") or {}
+        scaling = self.fields.get("rope_scaling") or {}
+        kind = given.get("rope_type") or scaling.get("rope_type") or scaling.get("type") or "default"
+        if kind != "default":
+            self.refuse(f"rope_type is {kind!r}, and only unscaled rotary embeddings are implemented here")
+        new, old = given.get("rope_theta"), self.fields.get("rope_theta")
+        if new is not None and old is not None and new != old:
+            self.refuse(f"rope_theta is {old!r}, but rope_parameters says {new!r}")
+        where = Config(self.path, {"rope_theta": old if new is None else new})
+        return where.number("rope_theta")
+
+    def refuse(self, problem: str) -> None:
+        raise BadInput(f"{self.path}: {problem}")
+
+    def _get(self, name: str) -> Any:
+        if self.fields.get(name) is None:
+            self.refuse(f"{name} is missing")
+        return self.fields[name]
+
+
+def read_config(folder: Path) -> Config:
+    """`config.json` of a checkpoint folder."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise BadInput(f"{folder} has no config.json, so it is no checkpoint folder")
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{path}: not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise BadInput(f"{path}: not a JSON object")
+    return Config(str(path), fields)

@@ -1,0 +1,98 @@
+"""From a folder on disk to a target or a drafter: safetensors only, nothing downloaded, nothing unpickled."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.utils import logging
+
+from refengine.decoder.checkpoints.config import read_config
+from refengine.decoder.checkpoints.dspark import load_dspark
+from refengine.decoder.checkpoints.tensors import weight_files
+from refengine.decoder.drafters.ar import AR
+from refengine.decoder.drafters.dspark import DSpark
+from refengine.decoder.protocols import Drafter, Target
+from refengine.decoder.target import TransformersTarget
+from refengine.errors import BadInput
+
+
+def load_target(path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> TransformersTarget:
+    """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
+    model, _ = _model(Path(path), dtype)
+    return TransformersTarget(model.to(device))
+
+
+def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: float = 0.0) -> Drafter:
+    """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
+
+    gamma      drafted tokens per round, where the checkpoint does not fix it (ar)
+    threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
+    Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
+    """
+    folder = Path(path)
+    config = read_config(folder)
+    kind = (config.fields.get("architectures") or ["(none)"])[0]
+    if kind == "Qwen3DSparkModel":
+        return _for_target(load_dspark(folder, threshold), target, folder)
+    if kind.endswith("ForCausalLM"):
+        return ar(folder, target, gamma)
+    raise BadInput(f"{folder}/config.json: architectures is {kind}, which is no drafter known here")
+
+
+def ar(folder: Path, target: Target, gamma: int) -> AR:
+    """A separate draft model: any causal LM with the target's vocabulary."""
+    loaded, left_over = _model(folder, target.dtype)
+    if left_over:
+        raise BadInput(f"{folder}: tensor {left_over[0]} has no place in the model that the config describes")
+    model = TransformersTarget(loaded.to(target.device))
+    if model.vocabulary != target.vocabulary:
+        raise BadInput(f"{folder}: a vocabulary of {model.vocabulary} tokens, and the target has {target.vocabulary}")
+    return AR(model, gamma)
+
+
+def _for_target(drafter: DSpark, target: Target, folder: Path) -> DSpark:
+    if drafter.shape.vocab_size != target.vocabulary:
+        raise BadInput(
+            f"{folder}/config.json: vocab_size is {drafter.shape.vocab_size}, and the target has {target.vocabulary}"
+        )
+    hidden, layers = target.width, target.layers
+    if drafter.shape.hidden_size != hidden:
+        raise BadInput(f"{folder}/config.json: hidden_size is {drafter.shape.hidden_size}, and the target has {hidden}")
+    if drafter.shape.num_target_layers != layers:
+        raise BadInput(
+            f"{folder}/config.json: num_target_layers is {drafter.shape.num_target_layers}, and the target has {layers}"
+        )
+    tensors = {name: x.to(target.device, target.dtype) for name, x in drafter.w.tensors.items()}
+    return DSpark(drafter.shape, tensors, drafter.threshold)
+
+
+def _model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]:
+    """The model, and the tensors it had no place for: a target may carry heads that transformers does not run."""
+    read_config(folder)
+    weight_files(folder)
+    auto: Any = AutoModelForCausalLM
+    log: Any = logging
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        model, info = auto.from_pretrained(
+            folder,
+            dtype=dtype or "auto",
+            attn_implementation="eager",
+            experts_implementation="eager",
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as error:  # transformers raises whatever its parts raise; the first line says what was wrong
+        raise BadInput(f"{folder}: transformers cannot load it: {str(error).strip().splitlines()[0]}") from error
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
+    for problem, word in (("missing_keys", "is missing"), ("mismatched_keys", "has the wrong shape")):
+        if names := sorted(map(str, info[problem])):
+            raise BadInput(f"{folder}: tensor {names[0]} {word}")
+    return model.eval().requires_grad_(False), sorted(info["unexpected_keys"])

@@ -1,0 +1,110 @@
+"""Reading weights: safetensors only, and exactly the tensors that the config asks for, each of its shape and dtype."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from refengine.decoder.checkpoints.config import Config
+from refengine.errors import BadInput
+
+Shape: TypeAlias = tuple[int, ...]
+# name -> shape of a floating-point tensor in the checkpoint's dtype, or (shape, dtype) of an integer or boolean one
+Table: TypeAlias = Mapping[str, Shape | tuple[Shape, torch.dtype]]
+
+PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
+
+
+def read_tensors(folder: Path, table: Table, config: Config) -> dict[str, Tensor]:
+    """Every tensor of the folder's safetensors file(s), held to `table`: none missing, none left over.
+
+    Raises BadInput with one line that names the first thing that is wrong.
+    """
+    files = weight_files(folder)
+    found: dict[str, Tensor] = {}
+    for file in files:
+        for name, tensor in _tensors(file):
+            if name in found:
+                raise BadInput(f"{file}: tensor {name} is stored twice")
+            found[name] = tensor
+    where = files[0] if len(files) == 1 else folder
+    check(found, table, str(where), _declared_dtype(config))
+    return found
+
+
+def check(found: Mapping[str, Tensor], table: Table, where: str, dtype: torch.dtype | None) -> None:
+    """Hold tensors to a table. dtype: what the config declares; None: any floating-point dtype, but one for all."""
+    for name, expected in table.items():
+        if name not in found:
+            raise BadInput(f"{where}: tensor {name} is missing")
+        shape, kind = expected if isinstance(expected[0], tuple) else (expected, None)
+        tensor = found[name]
+        if tuple(tensor.shape) != shape:
+            raise BadInput(f"{where}: tensor {name} has shape {list(tensor.shape)}, the config asks for {list(shape)}")
+        if kind is None:
+            if not tensor.is_floating_point():
+                raise BadInput(f"{where}: tensor {name} has dtype {_name(tensor.dtype)}, expected floating point")
+            kind = dtype = dtype or tensor.dtype
+        if tensor.dtype is not kind:
+            raise BadInput(f"{where}: tensor {name} has dtype {_name(tensor.dtype)}, expected {_name(kind)}")
+    if left_over := sorted(found.keys() - table.keys()):
+        more = f" (and {len(left_over) - 1} more)" if len(left_over) > 1 else ""
+        raise BadInput(f"{where}: tensor {left_over[0]} is in the file, and the config has no place for it{more}")
+
+
+def weight_files(folder: Path) -> Sequence[Path]:
+    """The safetensors files of a folder: one, or the shards that an index names."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        try:
+            shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise BadInput(f"{index}: not an index of shards") from None
+        if missing := [shard for shard in shards if not (folder / shard).is_file()]:
+            raise BadInput(f"{index}: shard {missing[0]} is missing")
+        return [folder / shard for shard in shards]
+    files = sorted(folder.glob("*.safetensors"))
+    if len(files) > 1:
+        raise BadInput(f"{folder}: {len(files)} safetensors files and no index that says which belong together")
+    if not files:
+        refuse_pickle(folder)
+        raise BadInput(f"{folder}: no safetensors file")
+    return files
+
+
+def refuse_pickle(folder: Path) -> None:
+    """Raise BadInput, with the command that helps, where a folder has its weights in a pickle."""
+    pickles = sorted(file for file in folder.iterdir() if file.suffix in PICKLES)
+    if pickles:
+        raise BadInput(
+            f"{pickles[0]} is a pickle, which can run code when it is read: "
+            f"convert it with `refengine checkpoint convert {pickles[0]} {folder / 'model.safetensors'}`"
+        )
+
+
+def _tensors(file: Path) -> Iterator[tuple[str, Tensor]]:
+    try:
+        with safe_open(str(file), framework="pt") as opened:
+            for name in opened.keys():  # noqa: SIM118 (safe_open is no mapping)
+                yield name, opened.get_tensor(name)
+    except SafetensorError as error:
+        raise BadInput(f"{file}: truncated, or no safetensors file: {error}") from None
+
+
+def _declared_dtype(config: Config) -> torch.dtype | None:
+    """`dtype` (transformers 5) or `torch_dtype` (transformers 4); None where neither is given."""
+    name = config.fields.get("dtype") or config.fields.get("torch_dtype")
+    if name is None:
+        return None
+    dtype = getattr(torch, str(name), None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise BadInput(f"{config.path}: dtype is {name!r}, which is no floating-point dtype")
+    return dtype
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
