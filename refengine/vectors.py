@@ -1,9 +1,10 @@
 """Conformance vectors: rows, drafts and uniforms in, tokens out, for implementations in any language.
 
 Every vector is one run of a rule of `refengine.exact` on dyadic rows (integers over 2^8), with the uniform of every
-decision at an edge of what makes it come out that way: the smallest or the largest point of its grid (24 bits for an
-accept, 53 for a choice). An implementation with `<` and one with `<=` differ on them, and so do two that disagree by
-one grid point anywhere in a cumulative sum. Decisions that the run does not reach have a uniform of 1/2.
+decision at an edge of what makes it come out that way: the smallest or the largest point of a 24-bit grid. On such
+rows and uniforms float64 computes every sum, residual and comparison exactly, so there is one right answer. An
+implementation with `<` and one with `<=` differ on them, and so do two that disagree by one grid point anywhere in a
+cumulative sum. Decisions that the run does not reach have a uniform of 1/2.
 
 A vector is plain JSON: `rule`, `scale` (256), `p` (rows root first, integers), `q` (one row per node), `tokens`,
 `parents`, `uniforms` ({"accept 0": [numerator, bits], "emit 1": ...}) and what must come out, `emitted` and `path`.
@@ -20,7 +21,7 @@ from typing import Any
 
 from refengine.errors import BadInput
 from refengine.exact.block import Block, Round, Rule
-from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Decision, Site, Uniforms, runs
+from refengine.exact.chance import Decision, Site, Uniforms, runs
 from refengine.exact.row import Row
 from refengine.exact.rules.agreement import agreement
 from refengine.exact.rules.block import block
@@ -31,6 +32,7 @@ from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.without_replacement import without_replacement
 
 SCALE, VOCABULARY, SEED = 256, 3, 1
+BITS = 24
 CHAIN, TREE = (-1, 0), (-1, -1, 0)
 SHAPES: dict[str, tuple[Rule, tuple[int, ...]]] = {
     "leviathan": (leviathan, CHAIN),
@@ -81,7 +83,7 @@ def draw_tokens(name: str, q: Sequence[Row], parents: Sequence[int], rng: random
 def edges(name: str, table: int, rule: Rule, p: list[Row], drafted: Block) -> Iterator[dict[str, Any]]:
     """Two vectors for every run: all uniforms at their low edge, all at their high edge."""
     program: Callable[[Any], Round] = lambda chance: rule(p, drafted, chance)  # noqa: E731
-    unreached = dict.fromkeys(all_sites(drafted), (1 << ACCEPT_BITS - 1, ACCEPT_BITS))
+    unreached = dict.fromkeys(all_sites(drafted), (1 << BITS - 1, BITS))
     for run, (result, _, trace) in enumerate(runs(program)):
         for side in ("low", "high"):
             chosen = {decision.site: edge(decision, side) for decision in trace}
@@ -114,15 +116,15 @@ def edge(decision: Decision, side: str) -> tuple[int, int] | None:
     """The lowest or highest grid point at which the decision comes out as recorded: (numerator, bits)."""
     if isinstance(decision.outcome, bool):
         num, den = decision.odds
-        bits, share = ACCEPT_BITS, Fraction(num) / den if den else Fraction(int(num > 0))
+        share = Fraction(num) / den if den else Fraction(int(num > 0))
         low, high = (Fraction(0), min(share, Fraction(1))) if decision.outcome else (share, Fraction(1))
     else:
-        bits, total = CHOOSE_BITS, sum(decision.odds)
+        total = sum(decision.odds)
         low = Fraction(sum(decision.odds[: decision.outcome])) / total
         high = low + Fraction(decision.odds[decision.outcome]) / total
-    first = -(-(low * 2**bits) // 1)
-    last = -(-(high * 2**bits) // 1) - 1
-    return (int(first if side == "low" else last), bits) if first <= last else None
+    first = -(-(low * 2**BITS) // 1)
+    last = -(-(high * 2**BITS) // 1) - 1
+    return (int(first if side == "low" else last), BITS) if first <= last else None
 
 
 # --- running somebody's program against them -------------------------------------------------------------------------
