@@ -1,14 +1,14 @@
 """What z3 is asked: is the round lossless for every row, and if not, at which."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
 
 import pytest
 import z3
 
-from proofs.smt.chance import SymbolicChance
-from proofs.smt.real import Leaf, Real, World, literal
+from proofs.smt.chance import ONE, ZERO, SymbolicChance
+from proofs.smt.real import Atom, Leaf, Real, Term, World
 from refengine.exact.block import Drafter, Rule
 from refengine.exact.law import target_rows
 
@@ -28,17 +28,16 @@ class Rows:
     def __call__(self, prefix: Tokens) -> tuple[Real, ...]:
         if prefix not in self.known:
             label = f"{self.name}({''.join(map(str, prefix))})"
-            free = [self.world.unknown(f"{label}[{x}]") for x in range(self.size - 1)]
-            last = Real(z3.simplify(1 - z3.Sum([x.term for x in free])), self.world)
-            self.known[prefix] = (*free, last)
-            for x in self.known[prefix]:
-                self.world.assume(x.term >= 0)
+            free = [z3.Real(f"{label}[{x}]") for x in range(self.size - 1)]
+            terms = [*free, z3.simplify(1 - z3.Sum(free))]
+            self.world.assumed.extend(x >= 0 for x in terms)
+            self.known[prefix] = tuple(Real(x, self.world) for x in terms)
         return self.known[prefix]
 
 
 @dataclass
 class Game:
-    """A vocabulary size with a symbolic target and a symbolic draft."""
+    """All targets p and all drafts q over a vocabulary of `size` tokens."""
 
     size: int
     world: World = field(default_factory=World)
@@ -48,7 +47,7 @@ class Game:
         self.q = Rows(self.world, "q", self.size)
 
     def rounds(self, drafter: Drafter, rule: Rule) -> list[Leaf]:
-        """Every path of one round: the emitted tokens, their region, their probability."""
+        """Every path of one round; the result of a path is what it emits."""
 
         def one_round() -> Tokens:
             chance = SymbolicChance(self.world)
@@ -57,60 +56,68 @@ class Game:
 
         return self.world.leaves(one_round)
 
-    def difference(self, leaves: list[Leaf]) -> z3.ModelRef | None:
-        """A model where, for some emitted prefix s and token x, P(s x ..) is not p(x | s) P(s and more); or None."""
-        for known, region in regions(self.world, leaves):
-            longest = max(len(leaf.result) for leaf in region)
-            prefixes = sorted({leaf.result[:n] for leaf in region for n in range(longest) if len(leaf.result) > n})
-            unequal = []
-            for s in prefixes:
-                reached = mass(leaf for leaf in region if leaf.result[: len(s)] == s and len(leaf.result) > len(s))
-                for x in range(self.size):
-                    emitted = mass(leaf for leaf in region if leaf.result[: len(s) + 1] == (*s, x))
-                    unequal.append(emitted != self.p(s)[x].term * reached)
-            for condition in unequal:
-                model = satisfy([*self.world.assumed, *known, condition])
-                if model is not None:
-                    return model
-        return None
+    def differences(self, leaves: Sequence[Leaf]) -> list[Atom]:
+        """For each prefix s that can be emitted and each token x: P(s x ...) is not p(x | s) P(s and more)."""
+        emitted = {leaf.result for leaf in leaves}
+        prefixes = sorted({tokens[:n] for tokens in emitted for n in range(len(tokens))})
+        return [
+            probability(leaves, begins((*s, x))) != self.p(s)[x].term * probability(leaves, extends(s))
+            for s in prefixes
+            for x in range(self.size)
+        ]
 
 
-def regions(world: World, leaves: list[Leaf]) -> Iterator[tuple[list[Any], list[Leaf]]]:
-    """Cut the space of rows along every atom of the leaves: (conditions, the leaves with positive probability there)."""
-    pending: list[tuple[list[Any], list[Leaf]]] = [([], leaves)]
-    while pending:
-        known, here = pending.pop()
-        settled = {literal(side).get_id() for side in known}
-        undecided = next((side[0] for leaf in here for side in leaf.region if literal(side).get_id() not in settled), None)
-        if undecided is None:
-            yield [literal(side) for side in known], here
-            continue
-        for holds in (True, False):
-            more = [*known, (undecided, holds)]
-            if World(assumed=world.assumed).possible(*more):
-                pending.append((more, [leaf for leaf in here if (undecided, not holds) not in leaf.region]))
+def begins(s: Tokens) -> Callable[[Tokens], bool]:
+    return lambda tokens: tokens[: len(s)] == s
 
 
-def mass(leaves: Iterable[Leaf]) -> Any:
-    """The total probability of some leaves, as a function of the rows."""
-    return z3.Sum([leaf.weight for leaf in leaves] or [z3.RealVal(0)])
+def extends(s: Tokens) -> Callable[[Tokens], bool]:
+    return lambda tokens: tokens[: len(s)] == s and len(tokens) > len(s)
+
+
+def probability(leaves: Sequence[Leaf], event: Callable[[Tokens], bool], depth: int = 0) -> Term:
+    """The probability of an event as a function of the rows, from the leaves below one node of the tree of paths.
+
+    Chance that the event does not depend on is not expanded: the odds at a node sum to one.
+    """
+    outcomes = {event(leaf.result) for leaf in leaves}
+    if len(outcomes) == 1:
+        return ONE if outcomes.pop() else ZERO
+    below: dict[int, list[Leaf]] = {}
+    for leaf in leaves:
+        below.setdefault(leaf.path[depth].side, []).append(leaf)
+    masses = {side: probability(group, event, depth + 1) for side, group in below.items()}
+    if all(mass.eq(masses[min(masses)]) for mass in masses.values()):
+        return masses[min(masses)]
+    if (atom := leaves[0].path[depth].atom) is not None:
+        return z3.If(atom, masses[0], masses[1])
+    return z3.simplify(z3.Sum([group[0].path[depth].probability * masses[side] for side, group in below.items()]))
 
 
 def lossless(size: int, drafter_of: Callable[[Rows], Drafter], rule: Rule) -> z3.ModelRef | None:
-    """None where z3 proves the round lossless for all real rows over `size` tokens, a model of a difference otherwise.
+    """None where z3 proves the round lossless for all real rows over `size` tokens, else rows where it is not.
 
     `drafter_of(q)` makes the drafter from the symbolic draft rows. Where z3 gives up the test is skipped as not tested.
     """
     game = Game(size)
-    return game.difference(game.rounds(drafter_of(game.q), rule))
+    for difference in game.differences(game.rounds(drafter_of(game.q), rule)):
+        model = satisfy([*game.world.assumed, difference])
+        if model is not None:
+            return model
+    return None
 
 
-def satisfy(conditions: list[Any]) -> z3.ModelRef | None:
+def satisfy(conditions: Sequence[Atom], milliseconds: int = PROOF_MS) -> z3.ModelRef | None:
     """A model of all the conditions, or None where there is none."""
     solver = z3.Solver()
-    solver.set("timeout", PROOF_MS)
+    solver.set("timeout", milliseconds)
     solver.add(*conditions)
     answer = solver.check()
     if answer == z3.unknown:
-        pytest.skip(f"not tested: z3 gave up after {PROOF_MS / 1000:.0f} s ({solver.reason_unknown()})")
+        pytest.skip(f"not tested: z3 gave up after {milliseconds / 1000:.0f} s ({solver.reason_unknown()})")
     return solver.model() if answer == z3.sat else None
+
+
+def fractions(model: z3.ModelRef) -> dict[str, Fraction]:
+    """The values of a model; an irrational value is an error."""
+    return {str(name): Fraction(model[name].numerator_as_long(), model[name].denominator_as_long()) for name in model}

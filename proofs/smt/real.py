@@ -1,8 +1,8 @@
 """Real: a number that stands for any real number, so that `refengine.exact` itself can be run on symbolic rows.
 
 Arithmetic builds z3 terms. A comparison has to return a plain bool, because the rules branch on it: it asks the `World`
-which side to take. So the program under test runs unchanged, once per consistent combination of comparisons and
-chance, and what it computes on each path holds for every row in the region that the path's conditions describe.
+which side to take. So the program under test runs unchanged, once per consistent combination of comparisons and of
+chance, and together the paths say what it does for every real row.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,83 +13,80 @@ from typing import Any, TypeAlias
 import z3
 
 Number: TypeAlias = Any  # Real, Fraction or int
-Side: TypeAlias = tuple[Any, bool]  # an atom (z3 Bool) and whether it holds
+Term: TypeAlias = Any  # a z3 real
+Atom: TypeAlias = Any  # a z3 bool
 BRANCH_MS = 2_000  # to find out that a branch is impossible; a branch that z3 gives up on is explored
 
 
 @dataclass(frozen=True)
+class Step:
+    """One branching on a path: a comparison (`atom`, side 0 where it holds) or chance (atom None, its probability)."""
+
+    side: int
+    atom: Atom | None
+    probability: Term
+
+
+@dataclass(frozen=True)
 class Leaf:
-    """The end of one path: what the program returned, in which region of the rows, with which probability there."""
+    """The end of one path: what the program returned after these steps."""
 
     result: Any
-    region: tuple["Side", ...]
-    weight: Any  # z3 Real
+    path: tuple[Step, ...]
 
 
 @dataclass
 class World:
     """The unknown reals, what is assumed of them, and the path that is being explored."""
 
-    assumed: list[Any] = field(default_factory=list)
+    assumed: list[Atom] = field(default_factory=list)
     forced: tuple[int, ...] = ()
-    taken: list[int] = field(default_factory=list)
     untaken: list[tuple[int, ...]] = field(default_factory=list)
-    region: list[Side] = field(default_factory=list)
-    weight: Any = z3.RealVal(1)
-
-    def unknown(self, name: str) -> "Real":
-        return Real(z3.Real(name), self)
-
-    def assume(self, condition: Any) -> None:
-        if not any(condition.eq(known) for known in self.assumed):
-            self.assumed.append(condition)
+    path: list[Step] = field(default_factory=list)
+    region: list[Atom] = field(default_factory=list)
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         """Every path through `program`."""
         self.untaken, found = [()], []
         while self.untaken:
-            self.forced, self.taken, self.region, self.weight = self.untaken.pop(), [], [], z3.RealVal(1)
-            result = program()
-            found.append(Leaf(result, tuple(self.region), self.weight))
+            self.forced, self.path, self.region = self.untaken.pop(), [], []
+            found.append(Leaf(program(), tuple(self.path)))
         return found
 
-    def branch(self, sides: Sequence[tuple[Side, Any]]) -> int:
-        """Take one of the sides (condition, probability) that some row in the region allows; leave the others."""
-        here = len(self.taken)
-        if here < len(self.forced):
-            side = self.forced[here]
-        else:
-            side, *others = [k for k, (condition, _) in enumerate(sides) if self.possible(condition)]
-            self.untaken.extend((*self.taken, other) for other in others)
-        condition, probability = sides[side]
-        self.taken.append(side)
-        self.region.append(condition)
-        self.weight = z3.simplify(self.weight * probability)
-        return side
+    def holds(self, condition: Atom) -> bool:
+        """Branch on a comparison."""
+        atom = z3.simplify(condition)
+        return self._branch([atom, z3.Not(atom)], lambda side: Step(side, atom, None)) == 0
 
-    def possible(self, *more: Side) -> bool:
+    def fall(self, probabilities: Sequence[Term]) -> int:
+        """Branch on chance, leaving out what is impossible everywhere in the region."""
+        odds = [z3.simplify(p) for p in probabilities]
+        return self._branch([p > 0 for p in odds], lambda side: Step(side, None, odds[side]))
+
+    def possible(self, *more: Atom) -> bool:
         """False only where z3 proves that no row in the region satisfies `more`."""
         solver = z3.Solver()
         solver.set("timeout", BRANCH_MS)
-        solver.add(*self.assumed, *(literal(side) for side in (*self.region, *more)))
+        solver.add(*self.assumed, *self.region, *more)
         return bool(solver.check() != z3.unsat)
 
-    def holds(self, condition: Any) -> bool:
-        atom = z3.simplify(condition)
-        one = z3.RealVal(1)
-        return self.branch([((atom, True), one), ((atom, False), one)]) == 0
-
-
-def literal(side: Side) -> Any:
-    atom, holds = side
-    return atom if holds else z3.Not(atom)
+    def _branch(self, conditions: Sequence[Atom], step: Callable[[int], Step]) -> int:
+        if len(self.path) < len(self.forced):
+            side = self.forced[len(self.path)]
+        else:
+            side, *others = [k for k, condition in enumerate(conditions) if self.possible(condition)]
+            past = tuple(step.side for step in self.path)
+            self.untaken.extend((*past, other) for other in others)
+        self.path.append(step(side))
+        self.region.append(conditions[side])
+        return side
 
 
 @dataclass(eq=False)
 class Real:
     """A z3 term with Python's arithmetic and comparisons."""
 
-    term: Any
+    term: Term
     world: World
 
     def __add__(self, other: Number) -> "Real":
@@ -128,7 +125,7 @@ class Real:
         return self.world.holds(self.term == term(other))
 
 
-def term(number: Number) -> Any:
+def term(number: Number) -> Term:
     """The z3 term of a Real, a Fraction or an int."""
     if isinstance(number, Real):
         return number.term
