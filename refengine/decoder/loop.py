@@ -1,8 +1,8 @@
 """The loop on real networks: draft, verify, commit, until a stop or the length limit. One request at a time.
 
 `Session` is the loop in steps, so that whoever enumerates, compares or interrupts it plays the very rounds that
-`generate` plays. Sites carry absolute positions. A draft site comes up again after a rejection before it: what its coin
-decided was thrown away with the rejected tail, so a drafter may keep nothing of a *sampled* tail that was rejected.
+`generate` plays. Sites carry the start of their round (`exact.chance.place`): a position that is drafted again after a
+rejection gets new coins, because block verification has already decided by the old ones.
 """
 
 from collections.abc import Callable, Sequence

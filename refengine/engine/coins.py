@@ -16,7 +16,7 @@ included: its answer is unspecified, nothing raises, and no other lane notices. 
 * `Philox`     counter-based uniforms: what ships
 * `Recorded`   uniforms handed over by site: boundaries, grids, conformance vectors
 * `Branching`  one lane, decided by a `refengine.exact.chance.Chance`: exact laws of engine code
-* `Shifted`    the same coins seen from a later position
+* `Shifted`    the same coins seen from a later round
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Chance
+from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Chance, place
 from refengine.exact.chance import Site as OneSite
 
 Site: TypeAlias = tuple[str | int | Tensor, ...]
@@ -87,7 +87,7 @@ def philox4x32(counter: Words, key: tuple[int, int]) -> Words:
 
 @dataclass(frozen=True)
 class Philox:
-    """Uniforms from counters (request, absolute position, site kind, candidate): scheme 1.
+    """Uniforms from counters (request, place, site kind, candidate): scheme 1, `exact.chance.place`.
 
     seed      0 <= seed < 2^64, the key
     requests  int64 [B], the request of each lane, 0 <= request < 2^32
@@ -126,13 +126,13 @@ class Philox:
 
 def parts(site: Site) -> tuple[str, int | Tensor, int | Tensor | None]:
     """(kind, depth, candidate or None) of a site; raises ValueError on anything else."""
-    kind, *place = site
-    if not isinstance(kind, str) or kind not in KINDS or len(place) not in (1, 2) or isinstance(place[0], str):
+    kind, *where = site
+    if not isinstance(kind, str) or kind not in KINDS or len(where) not in (1, 2) or isinstance(where[0], str):
         raise ValueError(f"{site} is no site: (one of {', '.join(KINDS)}; depth; candidate where there are several)")
-    candidate = place[1] if len(place) == 2 else None
+    candidate = where[1] if len(where) == 2 else None
     if isinstance(candidate, str):
         raise ValueError(f"{site} is no site: a candidate is a number")
-    return kind, place[0], candidate
+    return kind, where[0], candidate
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Branching:
 
 @dataclass(frozen=True)
 class Shifted:
-    """The same coins seen from a later position: depth d of a round is absolute position `offset + d`.
+    """The same coins seen from the round that starts after `offset` tokens; `exact.chance.place` says where they stand.
 
     offset  int, or int64 [B]: the number of tokens committed in each lane
     """
@@ -235,5 +235,5 @@ class Shifted:
 
     def _absolute(self, site: Site) -> Site:
         kind, depth, candidate = parts(site)
-        place = (kind, depth + self.offset)
-        return place if candidate is None else (*place, candidate)
+        shifted = (kind, place(kind, depth, self.offset))
+        return shifted if candidate is None else (*shifted, candidate)

@@ -33,6 +33,7 @@ Site: TypeAlias = tuple[str | int, ...]
 Outcome: TypeAlias = bool | int
 
 ACCEPT_BITS = 24  # float32 probabilities have 24-bit significands: u * q is then exact in float64
+DEPTHS = 1024  # no block is as deep: (start of a round, depth in it) is one number below 2^32 for 4 million tokens
 CHOOSE_BITS = 53  # a 24-bit grid cannot reach every token of a 152k vocabulary
 
 
@@ -236,9 +237,20 @@ class Record:
         return outcome
 
 
+def place(kind: str, depth: Any, start: Any) -> Any:
+    """The number under which the coin of `depth`, in the round that starts after `start` tokens, stands in a decode.
+
+    Every position emits once, so an emit coin stands at its absolute position: a decode without speculation draws with
+    the same coins. But a position is drafted and judged again after each rejection before it, and by then block
+    verification has decided by the old coins (used again, they move the law of two tokens by up to TV 0.06). So the
+    place of such a coin is the round's start and the depth, in one number. Ints, or int64 tensors with one per lane.
+    """
+    return start + depth if kind == "emit" else start * DEPTHS + depth
+
+
 @dataclass(frozen=True)
 class Shifted:
-    """The same chance seen from a later position: depth d of a round is absolute position `offset + d`."""
+    """The same chance seen from the round that starts after `offset` tokens."""
 
     inner: Chance
     offset: int
@@ -251,7 +263,7 @@ class Shifted:
 
     def _absolute(self, site: Site) -> Site:
         kind, depth, *candidate = site
-        return (kind, int(depth) + self.offset, *candidate)
+        return (kind, place(str(kind), int(depth), self.offset), *candidate)
 
 
 def runs(program: Any) -> Iterator[tuple[Any, Weight, list[Decision]]]:

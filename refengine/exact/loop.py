@@ -16,7 +16,7 @@ def generate(
 ) -> tuple[int, ...]:
     """The tokens after `prompt`. They end with the first stop token, wherever in a block it falls, or at the limit.
 
-    Sites carry absolute positions, so no round can reuse another round's coin.
+    Sites carry the start of their round, so no round can reuse another round's coin.
     """
     out: tuple[int, ...] = ()
     while len(out) < max_new_tokens:
