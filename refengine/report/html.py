@@ -13,10 +13,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from refengine.report.canonical import plain, write_atomic
+from refengine.report.canonical import canonical, plain, write_atomic
 from refengine.report.finding import Finding, Quantity, Role, Verdict
 from refengine.report.plots import magnitude, plot, short
-from refengine.report.report import Report, unexpected
+from refengine.report.report import Report, parse_report, unexpected
 
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
 MATRIX = "kill matrix"
@@ -74,6 +74,7 @@ def save_html(report: Report, path: Path) -> None:
 
 def render(report: Report) -> str:
     """The page as text. Every string of a finding is escaped, and a content policy forbids scripts but our own."""
+    report = parse_report(canonical(report))  # the page shows what report.json says, in its order
     environment = Environment(
         loader=PackageLoader("refengine.report"),
         autoescape=True,

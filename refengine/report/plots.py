@@ -120,8 +120,7 @@ def law(columns: Columns) -> Markup:
     parts = [_text(WIDTH, 12, "observed − target", "name", "end"), _text(0, 12, "outcome", "name")]
     for i, (outcome, p, seen) in enumerate(rows):
         y = 20 + i * pitch
-        label = outcome if isinstance(outcome, str) else " ".join(map(str, outcome)) if outcome != [] else "(empty)"
-        parts.append(_text(0, y + 13, label if len(label) <= 13 else f"{label[:12]}…", "label"))
+        parts.append(_text(0, y + 13, _label(outcome), "label"))
         parts.append(_rect(left, y + 4, seen / most * (right - left), 11, "observed"))
         parts.append(_line(left + p / most * (right - left), y + 1, left + p / most * (right - left), y + 18, "target"))
         parts.append(_text(WIDTH, y + 13, _signed(seen - p), "value", "end"))
@@ -131,6 +130,12 @@ def law(columns: Columns) -> Markup:
     parts += [_line(left + 90, foot - 12, left + 90, foot + 2, "target"), _text(left + 97, foot, "target", "name")]
     distance = sum(abs(p - seen) for _, p, seen in rows) / 2
     return _svg(foot + 8, f"law of {len(rows)} outcomes against the target, distance {short(distance)}", parts)
+
+
+def _label(outcome: Any) -> str:
+    """Tokens separated by blanks, cut to what the margin holds."""
+    text = " ".join(map(str, outcome)) or "(empty)" if isinstance(outcome, list) else str(outcome)
+    return text if len(text) <= 13 else f"{text[:12]}…"
 
 
 def _signed(gap: float) -> str:
