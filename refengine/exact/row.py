@@ -18,10 +18,10 @@ def row(weights: Sequence[int | Fraction | str]) -> Row:
 
 def normalised(weights: Sequence[Fraction]) -> Row:
     """Divide by the sum; raises ValueError where nothing has mass."""
-    total = sum(weights)
+    total = sum(weights, Fraction(0))  # a Fraction, so that ints stay exact
     if total == 0:
         raise ValueError("no token has mass, so the row cannot be normalised")
-    return tuple(Fraction(w) / total for w in weights)
+    return tuple(w / total for w in weights)
 
 
 def point(token: int, vocabulary: int) -> Row:

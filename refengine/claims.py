@@ -1,0 +1,197 @@
+"""The claims: every statement of the sources, its verdict, and the evidence that stands behind it.
+
+They are data, one TOML file per source in `proofs/claims/`. Loading them checks them against the repository: every
+Coq theorem and every test that a claim names must exist. `proofs/CLAIMS.md` is the same data as tables; it is written
+by `python -m refengine.claims --write`, and a test fails when it is stale.
+
+Claims, proofs and tests belong together, so all of this works in the source tree only, not from an installed wheel.
+"""
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from refengine.errors import BadInput
+from refengine.report.finding import Verdict
+
+ROOT = Path(__file__).resolve().parent.parent
+THEOREM = re.compile(r"^\s*(?:Theorem|Lemma|Corollary|Proposition|Fact|Example|Remark)\s+([\w']+)", re.MULTILINE)
+HEADER = "<!-- Generated from proofs/claims/*.toml by `python -m refengine.claims --write`. Edit those files. -->"
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One statement with its verdict and its evidence.
+
+    id           unique over all sources, `<file>.<name>`
+    source       where it is made: a paper with its theorem, a document with its section
+    statement    the claim, so that it could be false
+    verdict      consistent | violated | not tested
+    correct      what is true instead; required exactly where the claim is violated
+    reason       why it was not tested; required exactly then
+    coq          theorems of proofs/rocq, as `File.theorem`
+    smt          z3 and sympy tests under proofs/, as `path::test`
+    exact        tests that compute exactly (enumeration, Fractions, equality of integers or tensors)
+    statistical  tests that sample
+    trusted      what the evidence takes for granted
+    """
+
+    id: str
+    source: str
+    statement: str
+    verdict: Verdict
+    correct: str = ""
+    reason: str = ""
+    coq: tuple[str, ...] = ()
+    smt: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+    statistical: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+
+    def tests(self) -> tuple[str, ...]:
+        """Every test that a failing claim would turn red."""
+        return self.smt + self.exact + self.statistical
+
+    def summary(self) -> dict[str, Any]:
+        """One flat record of a list: what is claimed, the verdict, what is true instead or missing, the evidence."""
+        return {
+            "id": self.id,
+            "verdict": self.verdict,
+            "statement": self.statement,
+            "note": self.correct or self.reason,
+            "evidence": ", ".join(self.coq + self.tests()),
+            "source": self.source,
+            "trusted": ", ".join(self.trusted),
+        }
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file of claims: a title for the reader, then the claims in the order of the source."""
+
+    title: str
+    claim: tuple[Claim, ...]
+
+
+def sources(root: Path = ROOT) -> dict[str, Source]:
+    """The files of claims by name, unchecked; raises BadInput where there are none or one does not parse."""
+    files = sorted((root / "proofs" / "claims").glob("*.toml"))
+    if not files:
+        raise BadInput(f"no claims in {root / 'proofs/claims'}: they are part of the source tree, not of the wheel")
+    found = {}
+    for file in files:
+        try:
+            found[file.stem] = msgspec.toml.decode(file.read_bytes(), type=Source)
+        except msgspec.MsgspecError as error:
+            raise BadInput(f"{file.name}: {error}") from None
+    return found
+
+
+def load(root: Path = ROOT) -> list[Claim]:
+    """Every claim, in file order; raises BadInput naming all that is wrong with them."""
+    by_file = sources(root)
+    wrong = list(problems(by_file, root))
+    if wrong:
+        raise BadInput("claims: " + "; ".join(wrong))
+    return [claim for source in by_file.values() for claim in source.claim]
+
+
+def problems(by_file: dict[str, Source], root: Path = ROOT) -> Iterator[str]:
+    """What is wrong with the claims, one line each."""
+    count = Counter(claim.id for source in by_file.values() for claim in source.claim)
+    yield from (f"{name} is the id of {n} claims" for name, n in count.items() if n > 1)
+    theorems = coq_theorems(root)
+    for file, source in by_file.items():
+        for claim in source.claim:
+            yield from (f"{claim.id}: {line}" for line in _problems(claim, file, theorems, root))
+
+
+def _problems(claim: Claim, file: str, theorems: set[str], root: Path) -> Iterator[str]:
+    if not claim.id.startswith(f"{file}."):
+        yield f"the id does not begin with its file's name, {file}."
+    if (claim.verdict == "violated") != bool(claim.correct):
+        yield "the correct statement is given exactly for violated claims"
+    if (claim.verdict == "not tested") != bool(claim.reason):
+        yield "a reason is given exactly for claims that are not tested"
+    if claim.verdict != "not tested" and not (claim.coq or claim.tests()):
+        yield f"{claim.verdict} without evidence"
+    yield from (f"there is no theorem {name}" for name in claim.coq if name not in theorems)
+    yield from (f"there is no test {name}" for name in claim.tests() if not _exists(name, root))
+
+
+def coq_theorems(root: Path = ROOT) -> set[str]:
+    """`File.theorem` for everything that is stated in proofs/rocq."""
+    files = (root / "proofs" / "rocq").rglob("*.v")
+    return {f"{file.stem}.{name}" for file in files for name in THEOREM.findall(file.read_text("utf-8"))}
+
+
+def _exists(test: str, root: Path) -> bool:
+    path, _, name = test.partition("::")
+    return name in _test_functions(root / path)
+
+
+@cache
+def _test_functions(file: Path) -> frozenset[str]:
+    if not file.is_file():
+        return frozenset()
+    nodes = ast.walk(ast.parse(file.read_text("utf-8")))
+    return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test"))
+
+
+def markdown(by_file: dict[str, Source]) -> str:
+    """proofs/CLAIMS.md: one table per source."""
+    everything = [claim for source in by_file.values() for claim in source.claim]
+    tally = Counter(claim.verdict for claim in everything)
+    lines = [
+        HEADER,
+        "# Claims",
+        "",
+        f"{len(everything)} claims: {tally['consistent']} consistent, {tally['violated']} violated, "
+        f"{tally['not tested']} not tested.",
+        "",
+        "Where a claim is violated the correct statement stands below it. Coq theorems are `File.theorem` of "
+        "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Tests are "
+        "checked by `make test`.",
+    ]
+    for source in by_file.values():
+        lines += ["", f"## {source.title}", "", *_table(source.claim)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(claims: Sequence[Claim]) -> Iterator[str]:
+    yield "| id | source | statement | verdict | Coq | SMT, symbolic | exact | statistical | trusted |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for claim in claims:
+        cells = [f"`{claim.id}`", claim.source, _statement(claim), f"**{claim.verdict}**"]
+        cells += [_names(names) for names in (claim.coq, claim.smt, claim.exact, claim.statistical)]
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in [*cells, "; ".join(claim.trusted)]) + " |"
+
+
+def _statement(claim: Claim) -> str:
+    if claim.correct:
+        return f"{claim.statement}<br>*Correct:* {claim.correct}"
+    return f"{claim.statement}<br>*Not tested:* {claim.reason}" if claim.reason else claim.statement
+
+
+def _names(names: Sequence[str]) -> str:
+    return "<br>".join(f"`{name.removeprefix('proofs/')}`" for name in names)
+
+
+def main() -> None:
+    """Check the claims, and write CLAIMS.md with --write."""
+    claims = load()
+    if sys.argv[1:] == ["--write"]:
+        (ROOT / "proofs" / "CLAIMS.md").write_text(markdown(sources()), "utf-8")
+    print(f"{len(claims)} claims, all of their theorems and tests exist")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BadInput as error:
+        sys.exit(f"refengine: {error}")
