@@ -107,7 +107,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)  # a chunk is too small to be worth splitting; the workers are the parallelism
     mine, other = ours(options.seconds, options.workers), theirs(options.seconds)
-    print(f"V = {VOCABULARY}, gamma = {GAMMA}; {options.workers} workers, {os.cpu_count()} cores; torch {torch.__version__}")
+    cores = f"{options.workers} workers on {os.cpu_count()} cores"
+    print(f"V = {VOCABULARY}, gamma = {GAMMA}; {cores}; torch {torch.__version__}")
     print(f"refengine leviathan, Philox, {LANES} lanes a call   {mine:14,.0f} rows/s")
     print(f"transformers _speculative_sampling, one lane a call {other:14,.0f} rows/s")
     print(f"ratio {mine / other:,.0f}")

@@ -39,14 +39,19 @@ def without(weights: Tensor, x: Tensor) -> Tensor:
     return weights.scatter(1, x.clamp(min=0)[:, None], 0.0)
 
 
-def residual(wanted: Tensor, supplied: Tensor) -> Tensor:
-    """(wanted - supplied)+, not normalised.
+def residual(p: Tensor, q: Tensor) -> Tensor:
+    """(p - q)+, not normalised: what the target wanted beyond what the draft supplied."""
+    return (p - q).clamp(min=0.0)
 
-    Where nothing is left, `wanted` itself: float rows sum to 1 only within rounding, so that a draft can be refused
-    although no token wants more than it was supplied. Exact rows never get there.
+
+def correction(p: Tensor, q: Tensor) -> Tensor:
+    """What is emitted from, or judged next, after a refusal: (p - q)+, and p itself where that is nothing.
+
+    Float rows sum to 1 only within rounding, so that a draft can be refused although no token wants more than it was
+    supplied. Exact rows never get there.
     """
-    rest = (wanted - supplied).clamp(min=0.0)
-    return torch.where(total(rest)[:, None] > 0, rest, wanted)
+    rest = residual(p, q)
+    return torch.where(total(rest)[:, None] > 0, rest, p)
 
 
 def rescaled(weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -109,21 +109,29 @@ def logit_bias(factors: Mapping[int, Fraction]) -> Policy:
 
 def bad_words(words: Sequence[Tokens]) -> Policy:
     """Ban the token that would complete a forbidden sequence, the prompt counting as context."""
+    if not all(words):
+        raise ValueError("a forbidden sequence has at least one token")
 
     def policy(weights: Weights, prompt: Tokens, prefix: Tokens) -> tuple[Fraction, ...]:
         seen = prompt + prefix
-        banned = {word[-1] for word in words if seen[len(seen) - len(word) + 1 :] == word[:-1] or len(word) == 1}
+        banned = {word[-1] for word in words if seen[len(seen) - len(word) + 1 :] == word[:-1]}
         return tuple(Fraction(0) if x in banned else w for x, w in enumerate(weights))
 
     return policy
 
 
 def grammar(transitions: Mapping[int, Mapping[int, int]], start: int = 0) -> Policy:
-    """A finite-state mask over the prefix: transitions[state][token] is the next state; what is absent is banned."""
+    """A finite-state mask over the prefix: transitions[state][token] is the next state; what is absent is banned.
+
+    A drafter may propose a banned token, and then rows after it are asked for. None of them can ever be used, because
+    the banned token is refused; they are left as they are.
+    """
 
     def policy(weights: Weights, prompt: Tokens, prefix: Tokens) -> tuple[Fraction, ...]:
         state = start
         for token in prefix:
+            if token not in transitions[state]:
+                return tuple(weights)
             state = transitions[state][token]
         return tuple(w if x in transitions[state] else Fraction(0) for x, w in enumerate(weights))
 

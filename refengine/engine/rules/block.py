@@ -44,12 +44,13 @@ def block(p: Tensor, block: Block, coins: Coins) -> Round:
         judged, whole = live & (kept <= drafted), drafted == kept
         row, n, d = p[:, kept].double(), num[:, kept], den[:, kept]
         rest = residual(row * n[:, None], q[:, kept].double() * d[:, None])
+        mass = total(rest)
         accepted = judged
         if kept > 0 and judged.any():
-            mass = total(rest)
             odds = torch.where(whole, n, mass), torch.where(whole, d, mass + d - n)
             accepted = judged & coins.accept(*odds, ("accept", kept - 1))
-        last_row = torch.where(accepted[:, None], torch.where(whole[:, None], row, rest), last_row)
+        # Nothing is left over only where rounding refused a draft that no token wants more of: see row.correction.
+        last_row = torch.where(accepted[:, None], torch.where((whole | (mass == 0))[:, None], row, rest), last_row)
         length = torch.where(accepted, kept, length)
         live = live & ~accepted
     kept_nodes = torch.arange(block.tokens.shape[1], device=length.device) < length[:, None]

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Coins
-from refengine.engine.row import at_token, drawn, emitted, rescaled, residual, row_after
+from refengine.engine.row import at_token, correction, drawn, emitted, rescaled, row_after
 
 
 def iid_candidates(p: Tensor, block: Block, coins: Coins) -> Round:
@@ -25,7 +25,7 @@ def iid_candidates(p: Tensor, block: Block, coins: Coins) -> Round:
         supplied = q[:, j].double() * mass[:, None]
         accepted = judged & coins.accept(at_token(left, x), at_token(supplied, x), ("accept", kept.sum(1), j))
         refused = judged & ~accepted
-        rest, rest_mass = rescaled(residual(left, supplied))
+        rest, rest_mass = rescaled(correction(left, supplied))
         left = torch.where(refused[:, None], rest, left).where(~accepted[:, None], p[:, j + 1].double())
         mass = torch.where(refused, rest_mass, mass).where(~accepted, 1.0)
         at = torch.where(accepted, j, at)

@@ -6,7 +6,7 @@ from torch.nn.functional import pad
 
 from refengine.engine.block import NOTHING, Block, Round
 from refengine.engine.coins import Coins
-from refengine.engine.row import at_token, check_chain, drawn, emitted, residual, row_at
+from refengine.engine.row import at_token, check_chain, correction, drawn, emitted, row_at
 
 
 def leviathan(p: Tensor, block: Block, coins: Coins) -> Round:
@@ -28,4 +28,4 @@ def leviathan(p: Tensor, block: Block, coins: Coins) -> Round:
         kept[:, i] = live = live & accepted
     depth = kept.sum(1)
     supplied = row_at(pad(q, (0, 0, 0, 1)), depth).where(refused[:, None], 0.0)
-    return emitted(block, kept, coins.choose(residual(row_at(p, depth), supplied), ("emit", depth)))
+    return emitted(block, kept, coins.choose(correction(row_at(p, depth), supplied), ("emit", depth)))

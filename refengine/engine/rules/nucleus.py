@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Coins
@@ -22,7 +23,7 @@ def nucleus(p: Tensor, block: Block, coins: Coins, top_p: float = 0.8, fast: boo
         is_leaf = there[:, leaf] & ~(there & (block.parents == leaf)).any(1)
         kept = _agreeing(filtered, block, leaf, is_leaf, coins)
         best = torch.where((kept.sum(1) > best.sum(1))[:, None], kept, best)
-    tip = torch.where(best.any(1), path_of(best).amax(1), ROOT)
+    tip = pad(path_of(best), (1, 0), value=ROOT).amax(1)  # parents come before children, so the last is the largest
     row = row_after(filtered, tip)
     return emitted(block, best, row.argmax(-1) if fast else coins.choose(row, ("emit", best.sum(1))))
 

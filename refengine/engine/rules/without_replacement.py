@@ -5,7 +5,7 @@ from torch import Tensor
 
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Coins
-from refengine.engine.row import at_token, drawn, emitted, rescaled, residual, row_after, total
+from refengine.engine.row import at_token, correction, drawn, emitted, rescaled, row_after, total
 
 
 def without_replacement(p: Tensor, block: Block, coins: Coins) -> Round:
@@ -26,7 +26,7 @@ def without_replacement(p: Tensor, block: Block, coins: Coins) -> Round:
         wanted, supplied = left * total(pool)[:, None], pool * mass[:, None]
         accepted = judged & coins.accept(at_token(wanted, x), at_token(supplied, x), ("accept", kept.sum(1), j))
         refused = judged & ~accepted
-        rest, rest_mass = rescaled(residual(wanted, supplied))
+        rest, rest_mass = rescaled(correction(wanted, supplied))
         left = torch.where(refused[:, None], rest, left).where(~accepted[:, None], p[:, j + 1].double())
         mass = torch.where(refused, rest_mass, mass).where(~accepted, 1.0)
         taken = torch.where(refused[:, None], taken.scatter(1, x.clamp(min=0)[:, None], True), taken)
