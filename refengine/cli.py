@@ -181,6 +181,35 @@ def rerun(
     raise typer.Exit(CONSISTENT if confirmed == len(outcomes) else VIOLATED)
 
 
+# --- the reference decoder -------------------------------------------------------------------------------------------
+
+
+@app.command()
+def decode(
+    target: Annotated[Path, typer.Option(help="Folder of the target model (transformers, safetensors).")],
+    drafter: Annotated[Path, typer.Option(help="Folder of the drafter checkpoint, as released.")],
+    prompt: Annotated[str, typer.Argument(help="Text; token ids where the target has no tokenizer.")],
+    max_new_tokens: Annotated[int, typer.Option(help="Length limit.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option()] = None,
+    top_p: Annotated[float | None, typer.Option()] = None,
+    rule: Annotated[str | None, typer.Option(help="By default the one that fits the drafts.")] = None,
+    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    seed: Annotated[int, typer.Option(help="Of every coin.")] = 0,
+    dtype: Annotated[str, typer.Option()] = "float32",
+    device: Annotated[str, typer.Option()] = "cpu",
+) -> None:
+    """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
+    from refengine import decode as command
+
+    request = command.Request(
+        target, drafter, prompt, max_new_tokens, temperature, top_k, top_p, rule, gamma, seed, dtype, device
+    )
+    text, statistics = command.decode(request)
+    typer.echo(text)
+    typer.echo(json.dumps(statistics), err=True)
+
+
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 
