@@ -34,10 +34,8 @@ def test_canonical_text_round_trips(value: Any) -> None:
 
 def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     """Kills: an order that comes from hashing, from the order of findings, or from dictionaries being filled."""
-    script = (
-        "from properties import report_example as e; import sys; from refengine.report.canonical import canonical; "
-    )
-    script += "sys.stdout.write(canonical(e.report()))"
+    script = "import sys; from properties import report_example; from refengine.report.canonical import canonical; "
+    script += "sys.stdout.write(canonical(report_example.report()))"
     texts = []
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,5 +1,7 @@
 """The journal: kill -9 loses at most the running section, and nothing counts twice."""
 
+import datetime
+import json
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from refengine.report.finding import Finding
 from refengine.report.journal import Journal, run_key
 from refengine.report.progress import Section, run_sections
 from refengine.report.report import make_report
+from refengine.report.run_record import save_run
 
 FINDINGS: dict[str, Callable[[], list[Finding]]] = {
     "subjects": example.subjects,
@@ -175,3 +178,16 @@ def test_progress_is_one_plain_line_a_section(tmp_path: Path, capsys: pytest.Cap
         "[2/3] references",
         "[3/3] controls",
     ]
+
+
+def test_times_and_the_machine_are_told_in_run_json(tmp_path: Path) -> None:
+    """Kills: a run.json that loses the sections of the interrupted run, or their seconds."""
+    with Journal(tmp_path / "journal", "key") as journal:
+        journal.append("subjects", example.subjects(), 12.3456)
+        lines = run_sections(counted([]), journal)
+    started = datetime.datetime(2026, 11, 21, 3, tzinfo=datetime.UTC)
+    save_run(tmp_path / "run.json", lines, started=started, key="key")
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["sections"][0] == {"name": "subjects", "seconds": 12.346, "findings": 4}
+    assert [section["name"] for section in record["sections"]] == list(FINDINGS)
+    assert (record["run"], record["started"]) == ("key", "2026-11-21T03:00:00+00:00")

@@ -16,9 +16,10 @@ from markupsafe import Markup
 from refengine.report.canonical import canonical, plain, write_atomic
 from refengine.report.finding import Finding, Quantity, Role, Verdict
 from refengine.report.plots import magnitude, plot, short
-from refengine.report.report import Report, parse_report, unexpected
+from refengine.report.report import ALARMING, Report, parse_report, unexpected
 
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
+TABLE_ROWS = 100  # rows of one table that are listed; report.json has them all
 MATRIX = "kill matrix"
 ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
 ROLES: tuple[tuple[Role, str, str, str], ...] = (
@@ -54,6 +55,7 @@ class Part:
     short: str
     title: str
     meaning: str
+    alarming: tuple[Verdict, ...]
     counts: dict[Verdict, int]
     groups: list[Group]
 
@@ -83,7 +85,9 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(short=short, quantity=quantity, compact=compact, listed=witness_lines)
-    environment.globals.update(plot=plot, magnitude=magnitude, command=command, matrix=matrix, shown=shown)
+    environment.globals.update(
+        plot=plot, magnitude=magnitude, command=command, matrix=matrix, shown=shown, limit=TABLE_ROWS
+    )
     style, script = _asset("style.css"), _asset("page.js")
     page = environment.get_template("page.html.j2").render(
         report=report,
@@ -114,7 +118,7 @@ def _part(report: Report, role: Role, name: str, title: str, meaning: str) -> Pa
     for finding in findings:  # subjects stand in the order of their gravest finding
         groups.setdefault(finding.subject, []).append(finding)
     counts: dict[Verdict, int] = {verdict: sum(f.verdict == verdict for f in findings) for verdict in ORDER}
-    return Part(role, name, title, meaning, counts, [Group(*item) for item in groups.items()])
+    return Part(role, name, title, meaning, ALARMING[role], counts, [Group(*item) for item in groups.items()])
 
 
 def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], int]:

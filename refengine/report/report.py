@@ -11,7 +11,7 @@ import msgspec
 import refengine
 from refengine.errors import BadInput
 from refengine.report.canonical import canonical, parse, write_atomic
-from refengine.report.finding import Finding
+from refengine.report.finding import Finding, Role, Verdict
 
 SCHEMA = 1
 PACKAGES = ("hypothesis", "msgspec", "numpy", "safetensors", "scipy", "sympy", "torch", "transformers")
@@ -67,10 +67,17 @@ def make_report(findings: Iterable[Finding], *, seed: int, alpha: float) -> Repo
     )
 
 
+# What no cell of a role may come out as.
+ALARMING: dict[Role, tuple[Verdict, ...]] = {
+    "reference": ("violated",),
+    "control": ("consistent", "not tested"),
+    "subject": (),
+}
+
+
 def unexpected(report: Report) -> list[Finding]:
     """What casts doubt on the referee itself: a violated reference cell, or a negative control that was not caught."""
-    alarm = {"reference": ("violated",), "control": ("consistent", "not tested"), "subject": ()}
-    return [finding for finding in report.findings if finding.verdict in alarm[finding.role]]
+    return [finding for finding in report.findings if finding.verdict in ALARMING[finding.role]]
 
 
 def environment() -> dict[str, str]:
