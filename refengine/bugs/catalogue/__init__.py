@@ -1,0 +1,22 @@
+"""The catalogue: real defects, each as an edit of the running source, and what the field wrongly takes for defects."""
+
+import difflib
+
+from refengine.bugs.bug import Bug
+from refengine.bugs.catalogue import law, policy, proposer
+
+PARTS = (law, proposer, policy)
+
+
+def all_bugs() -> list[Bug]:
+    """Every entry, in a fixed order."""
+    return [bug for part in PARTS for bug in part.BUGS]
+
+
+def find(name: str) -> Bug:
+    """The entry with this id; ValueError with the nearest names where there is none."""
+    by_id = {bug.id: bug for bug in all_bugs()}
+    if name not in by_id:
+        near = difflib.get_close_matches(name, by_id, n=3, cutoff=0.3)
+        raise ValueError(f"unknown bug {name!r}" + (f": did you mean {', '.join(near)}?" if near else ""))
+    return by_id[name]

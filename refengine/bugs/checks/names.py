@@ -1,0 +1,26 @@
+"""Every check by name, with its claim. Nothing is imported here: a check is loaded where the edited source is."""
+
+CHECKS = {
+    "chances:boundaries": "accept and choose decide strictly at every boundary",
+    "chances:odds": "impossible odds are refused by name",
+    "chances:enumeration": "enumeration visits every branch once, with its probability",
+    "chances:interpreters": "every Chance does what it says, and is strict",
+    "measures:rows": "what is done to rows is right by hand",
+    "measures:trees": "blocks are what they say, and malformed ones are refused",
+    "measures:laws": "laws and distances agree with plain recursions",
+    "policies:weights": "policies give the weights that a person computes",
+    "policies:refusals": "parameters outside their range are refused",
+    "modes:drafted": "drafters draft what they are asked for",
+    "modes:truncated": "truncation cuts where it says",
+    "modes:lossy": "the lossy modes decide as stated",
+    "rounds:law": "a round emits the target's law",
+    "rounds:coins": "a round emits the target's law when equal sites share one coin",
+    "rounds:odds": "no rule asks for impossible odds",
+    "rounds:acceptance": "a rule keeps as many drafts as its closed form says",
+    "rounds:shape": "a round emits a path of the block and one token more",
+    "rounds:sites": "no coin of a round is used twice, and each stands where it belongs",
+    "rounds:contract": "every draft is drawn from the row reported as q",
+    "loops:law": "the loop emits the target's law, stop tokens and limits included",
+    "loops:coins": "the loop emits the target's law when equal sites share one coin",
+    "loops:sites": "no coin of a decode is used twice, and each stands where it belongs",
+}

@@ -1,0 +1,107 @@
+"""Checks of exact policies: hand-computed weights, support, and refusals."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from refengine.bugs.checks.chances import Case, first, refused
+from refengine.bugs.checks.violation import Violation
+from refengine.exact import policy
+from refengine.exact.policy import pipeline
+
+W = tuple(Fraction(w) for w in (4, 1, 2, 1))  # a tie between tokens 1 and 3
+THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
+
+
+def apply(step: Any, prompt: tuple[int, ...] = (), prefix: tuple[int, ...] = (), weights: Any = W) -> list[Fraction]:
+    return list(step(weights, prompt, prefix))
+
+
+def weights() -> Violation | None:
+    """Every policy gives the weights that a person computes by hand, at its ties and edges too."""
+    return first(_weights())
+
+
+def _weights() -> Iterator[Case]:
+    yield from _filters()
+    yield from _penalties()
+    for prompt, prefix, want in (
+        ((), (), [4, 0, 2, 0]),
+        ((1,), (), [4, 0, 0, 0]),
+        ((), (0, 1), [4, 0, 0, 0]),
+        ((1, 2), (), [4, 0, 2, 0]),
+        ((), (1, 0), [4, 0, 2, 0]),
+        ((2,), (1,), [0, 0, 0, 0]),
+    ):
+        banned = policy.bad_words([(3,), (1, 2), (1,), (2, 1, 0)])
+        yield f"bad words after {prompt} {prefix}", apply(banned, prompt, prefix), want
+    grammar = policy.grammar({0: {0: 0, 1: 1}, 1: {2: 2}, 2: {0: 0, 3: 1}})
+    for prefix, want in (((), [4, 1, 0, 0]), ((0,), [4, 1, 0, 0]), ((1,), [0, 0, 2, 0]), ((0, 1, 2), [4, 0, 0, 1])):
+        yield f"grammar after {prefix}", apply(grammar, (2, 2), prefix), want
+    yield "grammar started later", apply(policy.grammar({3: {1: 3}}, start=3), (), (1, 1)), [0, 1, 0, 0]
+    both = pipeline(policy.temperature(2), policy.top_k(2))
+    yield "temperature, then top-k", both(W, (), ()), (Fraction(4, 5), 0, Fraction(1, 5), 0)
+    other = pipeline(policy.min_p(HALF), policy.presence_penalty(HALF))
+    yield "min-p, then presence", other(W, (), (0,)), (HALF, 0, HALF, 0)
+
+
+def _filters() -> Iterator[Case]:
+    yield "greedy", apply(policy.greedy()), [1, 0, 0, 0]
+    yield "greedy at a tie", apply(policy.greedy(), weights=(1, 2, 2)), [0, 1, 0]
+    yield "temperature 1", apply(policy.temperature(1)), [4, 1, 2, 1]
+    yield "temperature 1/3", apply(policy.temperature(3)), [64, 1, 8, 1]
+    for k, want in ((1, [4, 0, 0, 0]), (3, [4, 1, 2, 0]), (4, [4, 1, 2, 1]), (9, [4, 1, 2, 1])):
+        yield f"top-k {k}", apply(policy.top_k(k)), want
+    # The heads of W / 8 weigh 1/2, 3/4, 7/8, 1: a threshold that is met exactly ends the head.
+    for p, want in ((HALF, [4, 0, 0, 0]), (Fraction(51, 100), [4, 0, 2, 0]), (Fraction(3, 4), [4, 0, 2, 0]),
+                    (Fraction(7, 8), [4, 1, 2, 0]), (Fraction(9, 10), [4, 1, 2, 1]), (Fraction(1), [4, 1, 2, 1])):  # fmt: skip
+        yield f"top-p {p}", apply(policy.top_p(p)), want
+    for share, want in ((Fraction(0), [4, 1, 2, 1]), (Fraction(1, 4), [4, 1, 2, 1]), (THIRD, [4, 0, 2, 0]),
+                        (HALF, [4, 0, 2, 0]), (Fraction(1), [4, 0, 0, 0])):  # fmt: skip
+        yield f"min-p {share}", apply(policy.min_p(share)), want
+    yield "logit bias", apply(policy.logit_bias({0: Fraction(0), 2: Fraction(3)})), [0, 1, 6, 1]
+
+
+def _penalties() -> Iterator[Case]:
+    mixed = (Fraction(4), Fraction(1, 9), Fraction(1), Fraction(9))  # logits of both signs, and zero
+    # At penalty 2 a positive logit is halved (a square root) and a negative one doubled (a square).
+    for prompt, prefix, want in (
+        ((), (), [4, Fraction(1, 9), 1, 9]),
+        ((0,), (1,), [2, Fraction(1, 81), 1, 9]),
+        ((3, 3), (2,), [4, Fraction(1, 9), 1, 3]),
+    ):
+        yield f"repetition after {prompt} {prefix}", apply(policy.repetition_penalty(2), prompt, prefix, mixed), want
+    yield "repetition penalty 1", apply(policy.repetition_penalty(1), (0, 1), (2, 3), mixed), list(mixed)
+    cubes = (Fraction(8, 27), Fraction(27, 8))
+    yield (
+        "repetition penalty 3",
+        apply(policy.repetition_penalty(3), (1,), (), cubes),
+        [Fraction(8, 27), Fraction(3, 2)],
+    )
+    large = (Fraction(10**18 + 2 * 10**9 + 1), Fraction(1))  # (10^9 + 1)^2, beyond what a float root hits
+    yield "repetition of a large square", apply(policy.repetition_penalty(2), (0,), (), large), [10**9 + 1, 1]
+    for prefix, presence, frequency in (
+        ((), [4, 1, 2, 1], [4, 1, 2, 1]),
+        ((0,), [2, 1, 2, 1], [2, 1, 2, 1]),
+        ((0, 2, 0), [2, 1, 1, 1], [1, 1, 1, 1]),
+    ):
+        yield f"presence after {prefix}", apply(policy.presence_penalty(HALF), (1, 3), prefix), presence
+        yield f"frequency after {prefix}", apply(policy.frequency_penalty(HALF), (1, 3), prefix), frequency
+
+
+def refusals() -> Violation | None:
+    """A parameter outside its range is refused by name; a policy that bans everything is refused."""
+    return first(_refusals())
+
+
+def _refusals() -> Iterator[Case]:
+    yield refused(lambda: policy.temperature(0), "1/0 is none of them")
+    yield refused(lambda: policy.top_k(0), "at least one token, got 0")
+    for p in (Fraction(0), Fraction(11, 10), Fraction(-1, 10)):
+        yield refused(lambda p=p: policy.top_p(p), "top_p lies in (0, 1]")  # type: ignore[misc]
+    for share in (Fraction(-1, 10), Fraction(11, 10)):
+        yield refused(lambda share=share: policy.min_p(share), "min_p lies in [0, 1]")  # type: ignore[misc]
+    yield refused(
+        lambda: apply(policy.repetition_penalty(2), (2,), (), W), "token 2: the repetition penalty has no exact"
+    )
+    yield refused(lambda: pipeline(policy.bad_words([(0,), (1,), (2,), (3,)]))(W, (), ()), "no token has mass")

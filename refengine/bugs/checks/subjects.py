@@ -1,0 +1,124 @@
+"""The lossless pairs of drafter and rule, each enumerated once per table: every check of a round reads these runs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TypeAlias
+
+from refengine.bugs.checks import oracle
+from refengine.bugs.checks.tables import Path, Row, tables
+from refengine.exact import drafters
+from refengine.exact.block import Block, Drafter, Round, Rule
+from refengine.exact.chance import Chance, Decision, runs
+from refengine.exact.rules.agreement import agreement
+from refengine.exact.rules.block import block as block_rule
+from refengine.exact.rules.greedy import greedy
+from refengine.exact.rules.iid_candidates import iid_candidates
+from refengine.exact.rules.leviathan import leviathan
+from refengine.exact.rules.point_mass import point_mass
+from refengine.exact.rules.truncation import causal, stopping
+from refengine.exact.rules.without_replacement import without_replacement
+
+
+MakeDrafter: TypeAlias = Callable[[Callable[[Path], Row], int], Drafter]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A drafter, made from a draft's rows and gamma, and the rule that judges it."""
+
+    name: str
+    drafter: MakeDrafter
+    rule: Rule
+    null: Callable[[Sequence[Fraction]], tuple[Fraction, ...]] = tuple  # what the emitted tokens should follow
+
+
+@dataclass(frozen=True)
+class Run:
+    """One branch of one round: what was drafted, what came out, with which probability and by which decisions."""
+
+    block: Block
+    round: Round
+    weight: Fraction
+    trace: tuple[Decision, ...]
+    draft_decisions: int  # the first so many decisions of the trace were the drafter's
+
+
+def tree_of(grow: Callable[[Callable[[Path], Row], Sequence[int]], Drafter], width: int) -> MakeDrafter:
+    """Siblings at the root and below it, within few nodes: `width` where three tokens make that mean something."""
+
+    def drafter(q: Callable[[Path], Row], gamma: int) -> Drafter:
+        two_tokens = len(q(())) == 2
+        return grow(q, {1: (width,), 2: (2, 2) if two_tokens else (1, width), 3: (2, 1, 2)}[gamma])
+
+    return drafter
+
+
+def argmax_chain(q: Callable[[Path], Row], gamma: int) -> Drafter:
+    """The draft's argmax at every depth: nothing is drawn."""
+
+    def block_of(prefix: Path) -> tuple[Sequence[int], Sequence[int]]:
+        tokens: Path = ()
+        for _ in range(gamma):
+            tokens = (*tokens, oracle.heaviest(q(prefix + tokens)))
+        return tokens, range(-1, gamma - 1)
+
+    return drafters.fixed(block_of)
+
+
+def ranked_tree(q: Callable[[Path], Row], gamma: int) -> Drafter:
+    """The two heaviest tokens at the root, each followed by its argmax; the first sibling repeated at the end."""
+
+    def block_of(prefix: Path) -> tuple[Sequence[int], Sequence[int]]:
+        ranked = sorted(range(len(q(prefix))), key=lambda x: (-q(prefix)[x], x))[:2]
+        if gamma == 1:
+            return (*ranked, ranked[0]), (-1, -1, -1)
+        return (*ranked, *(oracle.heaviest(q((*prefix, x))) for x in ranked), ranked[0]), (-1, -1, 0, 1, -1)
+
+    return drafters.fixed(block_of)
+
+
+def cut_before_odd(q: Callable[[Path], Row], gamma: int) -> Drafter:
+    """Stops before any position whose previous token is odd: causal, so still lossless."""
+    return causal(q, lambda path: Fraction(int(path[-1:] != (1,))), Fraction(1, 2), gamma)
+
+
+def stop_after_first(q: Callable[[Path], Row], gamma: int) -> Drafter:
+    """Stops after drawing token 0, which is kept."""
+    return stopping(q, lambda path: path[-1:] == (0,), gamma)
+
+
+SUBJECTS = (
+    Subject("leviathan", drafters.sampled_chain, leviathan),
+    Subject("leviathan, causal truncation", cut_before_odd, leviathan),
+    Subject("leviathan, stopping truncation", stop_after_first, leviathan),
+    Subject("block", drafters.sampled_chain, block_rule),
+    Subject("agreement", drafters.sampled_chain, agreement),
+    Subject("agreement, tree", tree_of(drafters.iid_tree, 2), agreement),
+    Subject("point_mass", argmax_chain, point_mass),
+    Subject("point_mass, tree", ranked_tree, point_mass),
+    Subject("greedy", argmax_chain, greedy, oracle.one_hot),
+    Subject("greedy, tree", ranked_tree, greedy, oracle.one_hot),
+    Subject("iid_candidates", tree_of(drafters.iid_tree, 2), iid_candidates),
+    Subject("without_replacement", tree_of(drafters.without_replacement_tree, 3), without_replacement),
+)
+
+
+@cache
+def enumerated(subject: Subject, number: int) -> tuple[Run, ...]:
+    """Every run of one round of `subject` on table `number`."""
+    table = tables()[number]
+    draft = subject.drafter(table.q, table.gamma)
+    counts: list[int] = []
+
+    def one_round(chance: Chance) -> tuple[Block, Round]:
+        block = draft((), chance)
+        counts.append(len(chance.trace))  # type: ignore[attr-defined]  # runs() hands over Enumerate
+        p = [table.p(block.path(node)) for node in range(-1, len(block.tokens))]
+        return block, subject.rule(p, block, chance)
+
+    out = []
+    for (block, emitted), weight, trace in runs(one_round):
+        out.append(Run(block, emitted, weight, tuple(trace), counts[-1]))
+    return tuple(out)

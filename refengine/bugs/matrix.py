@@ -1,0 +1,105 @@
+"""The kill matrix: every entry of the catalogue against every check, each entry in a process of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+from refengine.bugs.bug import Bug
+from refengine.bugs.catalogue import all_bugs, find
+from refengine.bugs.checks import CHECKS
+from refengine.bugs.loader import edited_source
+from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
+from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
+
+SECONDS = 120.0  # for one entry; none comes near
+
+
+def kill_matrix(progress: Callable[[str], None] = lambda name: None) -> list[Finding]:
+    """One finding for the unedited source, then one per entry. `progress` is told the id of each entry that is done."""
+    jobs = [Job("", {}, tuple(CHECKS), seconds=SECONDS), *(job_of(bug) for bug in all_bugs())]
+    with Servers() as servers:
+        first, *rest = servers.run(jobs, lambda job: progress(job.name))
+    return [unedited(first), *(finding(bug, answers) for bug, answers in zip(all_bugs(), rest, strict=True))]
+
+
+def rerun(name: str = "") -> list[Finding]:
+    """The findings of one entry again; "" is the unedited source."""
+    bug = find(name) if name else None
+    with Servers(1) as servers:
+        (answers,) = servers.run([job_of(bug) if bug else Job("", {}, tuple(CHECKS), seconds=SECONDS)])
+    return [finding(bug, answers) if bug else unedited(answers)]
+
+
+def job_of(bug: Bug) -> Job:
+    """The job that runs every check which loads an edited module, or every check where nothing is edited."""
+    sources = {edit.module: edited_source(edit.module, bug.edits) for edit in bug.edits}
+    return Job(bug.id, sources, checks_that_load(tuple(sources)) if sources else tuple(CHECKS), seconds=SECONDS)
+
+
+def unedited(answers: list[Answer]) -> Finding:
+    """Every check holds on the source as it ships: without this a kill means nothing."""
+    failing = [answer for answer in answers if answer.outcome != "holds"]
+    return Finding(
+        id="bugs/none",
+        subject="refengine, unedited",
+        claim="Every general check holds on the source as it ships.",
+        source="refengine.bugs.checks",
+        verdict="violated" if failing or len(answers) < len(CHECKS) else "consistent",
+        method=f"{len(CHECKS)} checks in a fresh process",
+        numbers={"checks": len(answers), "failing": len(failing)},
+        witness={answer.check: answer.detail for answer in failing} or None,
+        recipe=Recipe(function="refengine.bugs.matrix:rerun"),
+    )
+
+
+def finding(bug: Bug, answers: list[Answer]) -> Finding:
+    """Violated where a check found the claim false. A crash or a hang is told apart, and kills nothing."""
+    killers = [answer for answer in answers if answer.outcome == "violated"]
+    by_name = {answer.check: answer for answer in killers}
+    named = by_name.get(bug.check)
+    main = named or next(iter(killers), None)
+    notes = [
+        f"{answer.check} {answer.outcome}: {answer.detail}"
+        for answer in answers
+        if answer.outcome in ("crashed", "hung")
+    ]
+    if bug.expected == "violated" and killers and named is None:
+        notes.append(f"expected to be seen by {bug.check}, which held")
+    return Finding(
+        id=f"bugs/{bug.id}",
+        subject=f"refengine with the edit {bug.id}" if bug.edits else "refengine, unedited",
+        claim=bug.title,
+        source=bug.source,
+        role="control" if bug.expected == "violated" else "reference",
+        verdict="violated" if killers else "consistent",
+        method=f"{len(answers)} of {len(CHECKS)} checks load the edited source; they ran in a fresh process",
+        numbers={
+            "checks run": len(answers),
+            "checks that see it": len(killers),
+            "class": bug.law_class,
+            "part": bug.part,
+        },
+        magnitude=magnitude(main),
+        witness={"check": main.check, "what": main.detail, **main.witness} if main else None,
+        diagnosis=bug.law_class if killers else "",
+        notes=notes,
+        tables={"checks": columns(answers)},
+        recipe=Recipe(function="refengine.bugs.matrix:rerun", arguments={"name": bug.id}),
+    )
+
+
+def magnitude(answer: Answer | None) -> Magnitude | None:
+    """The exact TV on the smallest witness, where the check is about a law."""
+    if answer is None or answer.tv is None:
+        return None
+    numerator, _, denominator = answer.tv.partition("/")
+    return Magnitude(tv=Quantity(value=int(numerator) / int(denominator or 1), tolerance=0.0), exact=True)
+
+
+def columns(answers: list[Answer]) -> dict[str, list[Any]]:
+    """The row of the matrix: a check that does not load the edited source cannot see it, and did not run."""
+    outcome = {answer.check: answer.outcome for answer in answers}
+    words = {"violated": "killed", "holds": "survived"}
+    return {
+        "check": list(CHECKS),
+        "outcome": [words.get(outcome.get(check, ""), outcome.get(check, "not concerned")) for check in CHECKS],
+    }
