@@ -1,0 +1,181 @@
+"""Calls spent on a subject: a child, the cases, the evidence, and the rule by which effort moves."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import cycle
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refengine.audit.child import Child, Outcome
+from refengine.audit.past import Past, features
+from refengine.audit.schedule import FIRST_PASSES, Case, block_size
+from refengine.audit.worker import turn
+from refengine.evidence.sequential import LISTED, CaseEvidence, Evidence
+
+HANG_SECONDS = 10.0  # one call that takes longer hangs
+SLICE_SECONDS = 5.0  # how often a child reports back
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a drive ended before its calls were spent.
+
+    kind     impossible | broken | rejected | raised | hang | killed | adapter | clock
+    """
+
+    kind: str
+    message: str = ""
+    case: str = ""
+    call: int = 0
+    lane: int = 0
+
+
+@dataclass
+class Progress:
+    """What is known of one case."""
+
+    case: Case
+    evidence: CaseEvidence
+    past: Past
+    calls: int = 0
+
+
+@dataclass
+class Drive:
+    """Runs cases against one subject in one child and keeps the evidence.
+
+    `seed` decides every draft and every generator; call t of a case has seeds of its own, so any call can be run alone.
+    """
+
+    child: Child
+    signature: str
+    seed: int
+    alpha: float
+    until: float  # time.monotonic() at which the clock ends it
+    cases: dict[str, Progress] = field(default_factory=dict)
+    evidence: Evidence = field(init=False)
+    curve: list[tuple[int, float]] = field(default_factory=list)  # (calls, log evidence)
+    calls: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)  # case -> what the subject raised there
+
+    def add(self, case: Case) -> Outcome:
+        """Make a case known to both sides."""
+        width = None if self.signature == "verify_batch" else lambda call, lanes=case.lanes: turn(call, lanes)
+        told = features(case)
+        found = CaseEvidence(case.p, case.q, told)
+        if not self.cases:
+            self.evidence = Evidence(tuple(told), self.alpha)
+        self.cases[case.name] = Progress(case, found, Past(case, width))
+        self.evidence.cases[case.name] = found
+        p, q = case.float32()
+        return self.child.ask({"op": "case", "name": case.name, "p": p, "q": q, "noise": case.noise}, 60)
+
+    def run(self, name: str, count: int) -> End | None:
+        """`count` more calls of a case. None when they are done and nothing is decided."""
+        progress, done = self.cases[name], 0
+        while done < count:
+            left = self.until - monotonic()
+            if left <= 0:
+                return End("clock")
+            start = progress.calls
+            request = {
+                "op": "run",
+                "name": name,
+                "seeds": seeds(self.seed, name, start, count - done),
+                "start": start,
+                "seconds": min(left, SLICE_SECONDS),
+            }
+            outcome = self.child.ask(request, SLICE_SECONDS + HANG_SECONDS)
+            if not outcome.ok:
+                return End(outcome.kind, str(outcome), name, start)
+            end = self._count(progress, outcome.value)
+            if end is not None:
+                return end
+            done += len(outcome.value["tokens"])
+        return None
+
+    def _count(self, progress: Progress, reply: dict[str, Any]) -> End | None:
+        """Add a reply to the evidence."""
+        tokens, name, start = reply["tokens"], progress.case.name, progress.calls
+        if len(tokens):
+            draws = progress.past.draws(tokens, start)
+            impossible = progress.evidence.impossible(draws)
+            progress.calls += len(tokens)
+            self.calls += len(tokens)
+            if impossible.any():
+                call, lane = _locate(tokens, int(np.argmax(impossible)))
+                return End("impossible", f"token {draws.token[impossible][0]} has p = 0", name, start + call, lane)
+            progress.evidence.add(draws)
+        if reply["broken"]:
+            return End("broken", reply["broken"]["message"], name, reply["broken"]["call"])
+        self.curve.append((self.calls, self.evidence.log_evidence()))
+        return End("rejected", case=name) if self.evidence.rejects() else None
+
+    # --- where effort goes -------------------------------------------------------------------------------------------
+
+    def schedule(self, total: int) -> Iterator[tuple[str, int]]:
+        """(case, calls): first every case a few times, then in turn round robin, the case in which the likeliest listed
+        defects would grow fastest, and the case in which something learned grew fastest. Looks at the past only."""
+        spent = 0
+        for calls in FIRST_PASSES:
+            for name, progress in self.cases.items():
+                count = calls if progress.case.vocabulary <= 64 else max(2, calls // 4)
+                if name not in self.skipped:
+                    spent += count
+                    yield name, count
+        choices: list[Callable[[], str]] = [self._next_in_turn(), self._fastest_listed, self._fastest_learned]
+        for choose in cycle(choices):
+            if spent >= total or len(self.skipped) == len(self.cases):
+                return
+            name = choose()
+            spent += block_size(self.cases[name].case)
+            yield name, block_size(self.cases[name].case)
+
+    def _open(self) -> list[str]:
+        return [name for name in self.cases if name not in self.skipped]
+
+    def _next_in_turn(self) -> Callable[[], str]:
+        names = cycle(list(self.cases))
+        return lambda: next(name for name in names if name not in self.skipped)
+
+    def _fastest_listed(self) -> str:
+        posterior = self.evidence.posterior()[: len(LISTED)]
+        posterior = posterior / posterior.sum()
+
+        def growth(name: str) -> float:
+            progress = self.cases[name]
+            visits = progress.evidence.counts.sum(1) / max(progress.calls, 1)
+            return float(posterior @ progress.evidence.growth @ visits)
+
+        return max(self._open(), key=growth)
+
+    def _fastest_learned(self) -> str:
+        def growth(name: str) -> float:
+            progress = self.cases[name]
+            learned = progress.evidence.log_wealth[-len(progress.evidence.learners) :]
+            return float(learned.max()) / max(progress.calls, 1)
+
+        return max(self._open(), key=growth)
+
+
+def seeds(seed: int, name: str, start: int, count: int) -> NDArray[np.int64]:
+    """[count, 3] seeds of calls start, start + 1, ...: a 64-bit mix (splitmix64) of seed, case, call and use."""
+    call = np.arange(start, start + count, dtype=np.uint64)[:, None]
+    use = np.arange(3, dtype=np.uint64)[None, :]
+    with np.errstate(over="ignore"):
+        key = np.uint64(seed & (2**64 - 1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(zlib.crc32(name.encode()))
+        x = key + (call * np.uint64(4) + use + np.uint64(1)) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    return np.asarray(x >> np.uint64(33), dtype=np.int64)  # 31 bits: what every generator takes as a seed
+
+
+def _locate(tokens: NDArray[np.int32], index: int) -> tuple[int, int]:
+    """(call, lane) of the index-th emitted token of a block."""
+    call, lane, _ = np.argwhere(tokens >= 0)[index]
+    return int(call), int(lane)

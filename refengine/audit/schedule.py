@@ -1,0 +1,166 @@
+"""Hostile inputs, fixed before any defect was written down, and the order in which calls are spent on them.
+
+A *case* is a table of rows: `p[lane, position, context, token]` and `q` likewise. The context after a prefix is
+computed from its tokens by `step`, so with several contexts p and q depend on what was drafted; with one they do not.
+A lane is a row of the batch under `verify_batch`; under the other signatures lanes take turns, each twice in a row, so
+that equal inputs come in consecutive calls.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refengine.evidence.rows import Rows, normalised
+
+Noise = Literal["uniform", "race"]  # how the draft is drawn: inverse CDF of torch.rand, or an exponential race
+
+
+@dataclass(frozen=True)
+class Case:
+    """p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V]: float32 values, renormalised in float64."""
+
+    name: str
+    p: Rows
+    q: Rows
+    noise: Noise = "uniform"
+
+    @property
+    def lanes(self) -> int:
+        return int(self.p.shape[0])
+
+    @property
+    def gamma(self) -> int:
+        return int(self.q.shape[1])
+
+    @property
+    def contexts(self) -> int:
+        return int(self.p.shape[2])
+
+    @property
+    def vocabulary(self) -> int:
+        return int(self.p.shape[3])
+
+    def float32(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The rows that are handed over."""
+        return self.p.astype(np.float32), self.q.astype(np.float32)
+
+
+def step(context: NDArray[np.int64] | int, token: NDArray[np.int64] | int, contexts: int) -> NDArray[np.int64] | int:
+    """The context after one more token."""
+    return (2 * context + token + 1) % contexts
+
+
+def case(name: str, p: Rows, q: Rows, noise: Noise = "uniform") -> Case:
+    """Rows as float32 holds them, renormalised: what a subject is held to."""
+
+    def held(rows: Rows) -> Rows:
+        rows = normalised(rows, rows).astype(np.float32).astype(np.float64)
+        return normalised(rows, rows)
+
+    return Case(name, held(p), held(q), noise)
+
+
+def rolled(row: list[float] | Rows, lanes: int, positions: int, by_lane: int, by_position: int) -> Rows:
+    """One row at every place, rotated by its lane and its position: [lanes, positions, 1, V]."""
+    row = np.asarray(row, dtype=float)
+    table = [[np.roll(row, lane * by_lane + i * by_position) for i in range(positions)] for lane in range(lanes)]
+    return np.asarray(table)[:, :, None, :]
+
+
+def same(row: list[float] | Rows, lanes: int, positions: int) -> Rows:
+    return rolled(row, lanes, positions, 0, 0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def cases() -> list[Case]:
+    """Every input family. The first pass takes them in this order: the crudest questions first."""
+    return [*_crude(), *_small(), *_near(), *_history(), *_wide()]
+
+
+def _crude() -> Iterator[Case]:
+    """Hard zeros, one-hot rows and rows that speak for their place: most blunders emit something impossible at once."""
+    favourite = np.full(16, 0.0)
+    favourite[[0, 5]] = 0.97, 0.03
+    yield case("a favourite per place", rolled(favourite, 8, 5, 3, 1), rolled(np.roll(favourite, 5), 8, 4, 3, 1))
+    low, high = [0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0], [0, 0, 0, 0, 0.1, 0.2, 0.3, 0.4]
+    yield case("disjoint", same(low, 4, 3), same(high, 4, 2))
+    yield case("reversed", rolled([0.05, 0.15, 0.3, 0.5], 4, 4, 1, 1), rolled([0.5, 0.3, 0.15, 0.05], 4, 3, 1, 1))
+    p, q = [0.5, 0.3, 0.2, 0, 0, 0], [0, 0.3, 0.2, 0.2, 0.3, 0]
+    yield case("different masks", rolled(p, 5, 4, 1, 2), rolled(q, 5, 3, 1, 2), "race")
+    yield case("one-hot target", rolled([0, 0, 1, 0], 2, 3, 1, 1), rolled([0.25, 0.25, 0.25, 0.25], 2, 2, 1, 1))
+    yield case("one-hot draft", rolled([0.1, 0.2, 0.3, 0.4], 3, 4, 1, 1), rolled([0, 1, 0, 0], 3, 3, 1, 1))
+    yield case("first and last id", same([0.48, 0.01, 0.01, 0.02, 0.48], 2, 3), same([0.05, 0.3, 0.3, 0.3, 0.05], 2, 2))
+
+
+def _small() -> Iterator[Case]:
+    """Few tokens, so that one conditional collects many draws."""
+    yield case("coin", same([0.5, 0.5], 8, 4), same([0.9, 0.1], 8, 3))
+    yield case("equal", rolled([0.1, 0.2, 0.3, 0.4], 4, 5, 1, 1), rolled([0.1, 0.2, 0.3, 0.4], 4, 4, 1, 1))
+    yield case("uniform target", same([0.25] * 4, 4, 3), same([0.7, 0.1, 0.1, 0.1], 4, 2))
+    yield case("peaked target", same([0.9, 0.05, 0.05], 4, 3), same([0.4, 0.3, 0.3], 4, 2), "race")
+    yield case("one draft", same([0.3, 0.25, 0.2, 0.15, 0.1], 2, 2), same([0.4, 0.3, 0.15, 0.1, 0.05], 2, 1), "race")
+    yield case("confident draft", same([0.3, 0.4, 0.3], 4, 4), same([0.02, 0.96, 0.02], 4, 3))
+    yield case("long block", rolled([0.55, 0.45], 2, 9, 1, 1), rolled([0.45, 0.55], 2, 8, 1, 1))
+
+
+def _near() -> Iterator[Case]:
+    """q = p (1 +- 10^-k) beside rare tokens: nearly every draft is kept, and what replaces the others is concentrated
+    where the target has little, so that an error of the residual is large against the token that it falls on."""
+    for k in (1, 2, 3):
+        small = 10.0**-k
+        p = np.array([0.3, 0.3, 0.2, 0.2, small / 20, small / 40])
+        q = p * [1 - small, 1 + small, 1 + small, 1 - small, 0.0, 0.0]
+        yield case(f"near to 1e-{k}", same(p, 2, 6), same(q, 2, 5))
+    rare = np.array([0.5, 0.4988889, 1e-3, 1e-4, 1e-5, 1e-6])
+    yield case("rare", same(rare, 2, 4), same([0.49, 0.49, 5e-3, 5e-3, 5e-3, 5e-3], 2, 3))
+    yield case("rare in the draft", same([0.3, 0.3, 0.2, 0.2], 2, 4), same([0.6, 0.4, 1e-4, 1e-6], 2, 3))
+    for name, bits in (("bfloat16", 8), ("float16", 11)):
+        yield _half_ulp(name, bits)
+
+
+def _half_ulp(name: str, bits: int) -> Case:
+    """q is held by `bits`-bit significands and p is not: in less precision p - q vanishes there, and the whole residual
+    falls on the rare tokens, which have next to none of it."""
+    ulp = 2.0 ** (-1 - bits)  # the spacing of values in [1/4, 1/2) with `bits` significant bits is 2^(-1 - bits)
+    rare = ulp / 32
+    p = np.array([0.25 + 0.45 * ulp, 0.3125 + 0.45 * ulp, 0.25 - 0.6 * ulp, 0.0, rare, rare / 2])
+    q = np.array([0.25, 0.3125, 0.25, 0.0, 0.0, 0.0])
+    p[3], q[3] = 1.0 - p.sum(), 1.0 - q.sum()
+    return case(f"below {name} precision", same(p, 2, 6), same(q, 2, 5))
+
+
+def _history() -> Iterator[Case]:
+    """Rows that depend on the prefix, and equal rows in which only a shared coin ties one outcome to another."""
+    generator = np.random.default_rng(20261121)
+    for contexts, vocabulary, gamma in ((3, 3, 5), (2, 2, 3), (4, 6, 4)):
+        rows = generator.dirichlet(np.full(vocabulary, 0.7), size=(3, 2 * gamma + 1, contexts))
+        yield case(f"{contexts} contexts", rows[:, : gamma + 1], rows[:, gamma + 1 :])
+    yield case("twins", same([0.5, 0.3, 0.2], 4, 3), same([0.2, 0.2, 0.6], 4, 2))
+    yield case("disjoint twins", same([0.5, 0.5, 0, 0], 2, 2), same([0, 0, 0.5, 0.5], 2, 1), "race")
+
+
+def _wide() -> Iterator[Case]:
+    """Vocabularies at which ids overflow a byte, top-k defaults bite and rare tokens carry most of the mass."""
+    generator = np.random.default_rng(20261122)
+    for vocabulary, lanes, gamma, concentration in ((12, 16, 1, 0.5), (64, 4, 4, 0.3), (600, 2, 2, 0.2)):
+        rows = generator.dirichlet(np.full(vocabulary, concentration), size=(lanes, 2 * gamma + 1, 1))
+        yield case(f"random, V = {vocabulary}", rows[:, : gamma + 1], rows[:, gamma + 1 :])
+    flat = np.ones(4096)
+    draft = np.where(np.arange(4096) % 2, 1.6, 0.4)
+    yield case("flat, V = 4096", same(flat, 2, 3), same(draft, 2, 2))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+FIRST_PASSES = (4, 12, 48, 192)  # calls of each case before effort moves to where it pays
+BLOCK = 1024
+WIDE_BLOCK = 256  # the same for large vocabularies, where a call costs more
+
+
+def block_size(item: Case) -> int:
+    return BLOCK if item.vocabulary <= 64 else WIDE_BLOCK

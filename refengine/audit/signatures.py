@@ -1,0 +1,97 @@
+"""The three plain signatures: how a subject is called, and what its answer must look like. Runs in the child.
+
+    verify(p, q, draft, generator) -> tokens
+        p float32 [gamma + 1, V], q float32 [gamma, V], draft int64 [gamma]; 1 .. gamma + 1 tokens
+    verify_batch(p, q, draft, generator) -> tokens
+        the same with a leading axis B; [B, gamma + 1], padded with -1
+    round(target, draft, prefix, gamma, generator) -> tokens
+        target(tokens), draft(tokens) -> float32 [V] after that prefix; the proposer is the subject's own
+
+The generator is a torch.Generator. Tokens may come as a tensor, an array or a list.
+"""
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from torch import Tensor
+
+Signature: TypeAlias = Literal["verify", "verify_batch", "round"]
+SIGNATURES: tuple[str, ...] = get_args(Signature)
+NOTHING = -1
+
+
+class ContractBroken(Exception):
+    """The answer is no list of emitted tokens; the message says why."""
+
+
+class Prefix(list[int]):
+    """A prefix that can be extended by a list, a tuple or a tensor alike, since the signature does not say which."""
+
+    def __add__(self, other: Any) -> "Prefix":  # type: ignore[override]
+        return Prefix([*self, *as_list(other)])
+
+
+def as_list(tokens: Any) -> list[Any]:
+    """Tokens as a list of Python numbers; nested where the answer is."""
+    if isinstance(tokens, (Tensor, np.ndarray)):
+        return list(tokens.tolist()) if tokens.ndim else [tokens.tolist()]
+    if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict)):
+        return [as_list(t) if isinstance(t, (list, tuple)) or np.ndim(t) else scalar(t) for t in tokens]
+    raise ContractBroken(f"the answer is a {type(tokens).__name__}, not a list of tokens")
+
+
+def scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, (Tensor, np.generic)) else value
+
+
+def emitted(answer: Any, gamma: int, vocabulary: int) -> list[int]:
+    """The tokens of one lane, checked: 1 .. gamma + 1 integers inside the vocabulary, then only padding."""
+    if answer is None:
+        raise ContractBroken("the answer is None, not a list of tokens")
+    tokens = as_list(answer)
+    if len(tokens) == 1 and isinstance(tokens[0], list):  # a batch axis of one is forgiven
+        tokens = tokens[0]
+    for i, token in enumerate(tokens):
+        if isinstance(token, (list, str, bytes)) or token is None:
+            raise ContractBroken(f"entry {i} of the answer is {token!r}, not a token")
+        if token != token:
+            raise ContractBroken(f"entry {i} of the answer is NaN")
+        if token != int(token):
+            raise ContractBroken(f"entry {i} of the answer is {token}, not an integer")
+    tokens = [int(token) for token in tokens]
+    length = next((i for i, token in enumerate(tokens) if token == NOTHING), len(tokens))
+    if any(token != NOTHING for token in tokens[length:]):
+        raise ContractBroken(f"a token follows padding: {tokens}")
+    if not 1 <= length <= gamma + 1:
+        raise ContractBroken(f"{length} tokens were emitted; a round over {gamma} drafts emits 1 to {gamma + 1}")
+    for token in tokens[:length]:
+        if not 0 <= token < vocabulary:
+            raise ContractBroken(f"token {token} lies outside the vocabulary of {vocabulary}")
+    return tokens[:length]
+
+
+def check_prefix(tokens: list[int], draft: list[int]) -> None:
+    """All but the last emitted token must be the draft's: after any other token no row was given to go on from."""
+    for i, token in enumerate(tokens[:-1]):
+        if token != draft[i]:
+            raise ContractBroken(f"token {i} is {token} where {draft[i]} was drafted, and more tokens follow it")
+
+
+def check_lanes(answer: Any, batch: int) -> list[Any]:
+    lanes = as_list(answer)
+    if len(lanes) != batch:
+        raise ContractBroken(f"{len(lanes)} rows came back for a batch of {batch}")
+    return lanes
+
+
+def load(subject: str) -> Callable[..., Any]:
+    """The function named "module:function" ("module:Class.method" works too). Raises what importing it raises."""
+    module, _, name = subject.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    if not callable(found):
+        raise TypeError(f"{subject} is a {type(found).__name__}, not a function")
+    return found  # type: ignore[no-any-return]

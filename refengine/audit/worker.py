@@ -1,0 +1,208 @@
+"""The child's side of a kernel audit: draws the drafts, calls the subject, sends back what it emitted."""
+
+import random
+import time
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from refengine.audit.child import Handler, SubjectRaised, subject_code
+from refengine.audit.schedule import step
+from refengine.audit.signatures import (
+    NOTHING,
+    ContractBroken,
+    Prefix,
+    as_list,
+    check_lanes,
+    check_prefix,
+    emitted,
+    load,
+)
+
+PREFIX = 3  # tokens before a round
+Emit = Callable[[int, torch.Generator], tuple[list[list[int]], list[list[int]]]]
+
+
+def make() -> Handler:
+    """The factory that Child names."""
+    return Worker()
+
+
+@dataclass
+class Table:
+    """The rows of one case as tensors, ready to be handed over."""
+
+    p: Tensor  # float32 [lanes, gamma + 1, contexts, V]
+    q: Tensor
+    noise: str
+    cumulative: list[Any] = field(default_factory=list)  # [lane][position][context] -> list of V partial sums
+    paths: dict[tuple[int, ...], tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        q = self.q.double()
+        self.cumulative = (q.cumsum(-1) / q.sum(-1, keepdim=True)).tolist()
+
+    @property
+    def gamma(self) -> int:
+        return self.q.shape[1]
+
+    def draw(self, lane: int, uniforms: list[float], race: Tensor | None) -> tuple[list[int], tuple[int, ...]]:
+        """A draft from q, and the contexts it went through; by inverse CDF or as the winner of a race."""
+        tokens: list[int] = []
+        contexts, context = [0], 0
+        for i, u in enumerate(uniforms):
+            if race is None:
+                x = bisect_right(self.cumulative[lane][i][context], u)
+                x = min(x, self.q.shape[3] - 1)
+            else:
+                x = int((race[i] / self.q[lane, i, context]).argmin())
+            tokens.append(x)
+            context = int(step(context, x, self.p.shape[2]))
+            contexts.append(context)
+        return tokens, (lane, *contexts)
+
+    def rows(self, path: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Fresh copies of the rows along a path (lane, context, context, ...): a subject may write into them."""
+        if path not in self.paths:
+            index = torch.tensor(path[1:])
+            at = torch.arange(len(index))
+            self.paths[path] = (self.p[path[0], at, index], self.q[path[0], at[:-1], index[:-1]])
+        p, q = self.paths[path]
+        return p.clone(), q.clone()
+
+
+class Worker:
+    """Requests: {"op": "open" | "case" | "run"}; see `Kernel` in kernel.py for the other side."""
+
+    def __init__(self) -> None:
+        torch.set_num_threads(1)
+        self.subject: Callable[..., Any] | None = None
+        self.signature = ""
+        self.tensor_prefix = False
+        self.tables: dict[str, Table] = {}
+
+    def __call__(self, request: dict[str, Any]) -> Any:
+        return getattr(self, request.pop("op"))(**request)
+
+    def open(self, subject: str, signature: str) -> None:
+        self.signature = signature
+        with subject_code():
+            self.subject = load(subject)
+
+    def case(self, name: str, p: NDArray[np.float32], q: NDArray[np.float32], noise: str) -> None:
+        self.tables[name] = Table(torch.from_numpy(p), torch.from_numpy(q), noise)
+
+    def run(self, name: str, seeds: NDArray[np.int64], start: int, seconds: float) -> dict[str, Any]:
+        """One call per row of `seeds` [n, 3], numbered from `start`. Stops early at a broken contract or at the clock.
+
+        tokens int32 [calls, lanes of a call, gamma + 1] padded with -1, drafts int32 [calls, lanes of a call, gamma].
+        """
+        table, until = self.tables[name], time.monotonic() + seconds
+        emit: Emit = getattr(self, f"_{self.signature}")(table)
+        random.seed(int(seeds[0, 2]))
+        np.random.seed(int(seeds[0, 2]))
+        generator = torch.Generator()
+        tokens, drafts, broken = [], [], None
+        for offset, (ours, everyone, _) in enumerate(seeds.tolist()):
+            generator.manual_seed(ours)
+            torch.default_generator.manual_seed(everyone)
+            try:
+                lanes, drafted = emit(start + offset, generator)
+            except ContractBroken as error:
+                broken = {"call": start + offset, "message": str(error)}
+                break
+            except SubjectRaised as error:
+                raise SubjectRaised(f"{error} (case {name!r}, call {start + offset})") from error
+            tokens.append([t + [NOTHING] * (table.gamma + 1 - len(t)) for t in lanes])
+            drafts.append(drafted)
+            if time.monotonic() > until:
+                break
+        width = table.p.shape[0] if self.signature == "verify_batch" else 1
+        return {
+            "tokens": np.array(tokens, dtype=np.int32).reshape(-1, width, table.gamma + 1),
+            "drafts": np.array(drafts, dtype=np.int32).reshape(-1, width, table.gamma),
+            "broken": broken,
+            "stopped": broken is None and len(tokens) < len(seeds),
+        }
+
+    # Each returns a function call -> (emitted tokens per lane, drafts per lane).
+
+    def _verify(self, table: Table) -> Emit:
+        def emit(call: int, generator: torch.Generator) -> tuple[list[list[int]], list[list[int]]]:
+            draft, path = _draw(table, turn(call, table.p.shape[0]), generator)
+            p, q = table.rows(path)
+            answer = self._ask(p, q, torch.tensor(draft), generator)
+            tokens = emitted(answer, table.gamma, p.shape[-1])
+            check_prefix(tokens, draft)
+            return [tokens], [draft]
+
+        return emit
+
+    def _verify_batch(self, table: Table) -> Emit:
+        def emit(call: int, generator: torch.Generator) -> tuple[list[list[int]], list[list[int]]]:
+            drawn = [_draw(table, lane, generator) for lane in range(table.p.shape[0])]
+            rows = [table.rows(path) for _, path in drawn]
+            p, q = torch.stack([p for p, _ in rows]), torch.stack([q for _, q in rows])
+            answer = self._ask(p, q, torch.tensor([draft for draft, _ in drawn]), generator)
+            lanes = [emitted(lane, table.gamma, p.shape[-1]) for lane in check_lanes(answer, len(drawn))]
+            for tokens, (draft, _) in zip(lanes, drawn, strict=True):
+                check_prefix(tokens, draft)
+            return lanes, [draft for draft, _ in drawn]
+
+        return emit
+
+    def _round(self, table: Table) -> Emit:
+        def emit(call: int, generator: torch.Generator) -> tuple[list[list[int]], list[list[int]]]:
+            lane = turn(call, table.p.shape[0])
+            prefix: Any = Prefix((lane + i) % table.p.shape[3] for i in range(PREFIX))
+            target, draft = _after(table.p[lane]), _after(table.q[lane])
+            if self.tensor_prefix:
+                prefix = torch.tensor(prefix)
+            try:
+                answer = self._ask(target, draft, prefix, table.gamma, generator)
+            except SubjectRaised as error:  # the signature leaves open what a prefix is: a tensor is tried once
+                if self.tensor_prefix or not isinstance(error.__cause__, (TypeError, AttributeError)):
+                    raise
+                self.tensor_prefix = True
+                return emit(call, generator)
+            tokens = emitted(answer, table.gamma, table.p.shape[3])
+            return [tokens], [[NOTHING] * table.gamma]
+
+        return emit
+
+    def _ask(self, *arguments: Any) -> Any:
+        assert self.subject is not None
+        with subject_code():
+            return self.subject(*arguments)
+
+
+def turn(call: int, lanes: int) -> int:
+    """Which lane a call of one lane takes: each twice in a row."""
+    return call // 2 % lanes
+
+
+def _draw(table: Table, lane: int, generator: torch.Generator) -> tuple[list[int], tuple[int, ...]]:
+    """The draft comes from the very generator that the subject gets next: a subject that rewinds it meets our noise."""
+    if table.noise == "race":
+        race = torch.empty(table.gamma, table.q.shape[3]).exponential_(generator=generator)
+        return table.draw(lane, [0.0] * table.gamma, race)
+    return table.draw(lane, torch.rand(table.gamma, generator=generator).tolist(), None)
+
+
+def _after(rows: Tensor) -> Callable[[Any], Tensor]:
+    """tokens -> row after them, from rows [positions, contexts, V]; past the last position its row stays."""
+
+    def after(tokens: Any) -> Tensor:
+        context = 0
+        continued = as_list(tokens)[PREFIX:]
+        for token in continued:
+            context = int(step(context, int(token), rows.shape[1]))
+        return rows[min(len(continued), rows.shape[0] - 1), context].clone()
+
+    return after

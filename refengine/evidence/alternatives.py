@@ -1,0 +1,230 @@
+"""What the next token is distributed as when a known defect is at work: one law per defect and place.
+
+A *place* is (lane, position, context): one conditional of the null hypothesis. `alternatives(p, q)` takes the rows of
+every place and gives for every defect the row that it would emit there instead of p, computed by enumerating the
+mutated rule. Given that all drafts before position i were kept, a rule with its own coin at each position does not
+remember them, so the law at i needs the rows alone. Where a defect makes no difference, or its law needs more than the
+rows, it says p and no bet is placed.
+
+Shapes: p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V], result [lanes, gamma + 1, contexts, V].
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from refengine.evidence.rows import (
+    Rows,
+    bfloat16,
+    drafted_correction,
+    float16,
+    normalised,
+    point,
+    positive,
+    ratio,
+    ratio_rule,
+    residual,
+    tempered,
+    top,
+)
+
+Correction: TypeAlias = Rows | Callable[[int], Rows]
+MANY = 64  # above this vocabulary, laws that need a V x V table are left out
+
+
+def alternatives(p: Rows, q: Rows) -> dict[str, Rows]:
+    """name of the defect -> its law at every place."""
+    judged, bonus = p[:, :-1], p[:, -1:]
+    laws: dict[str, Rows] = {}
+    for name, accept in _acceptances(judged, q, p).items():
+        laws[name] = np.concatenate([ratio_rule(q, accept, residual(judged, q)), bonus], axis=1)
+    for name, correction in _corrections(judged, q, p).items():
+        laws[name] = np.concatenate([_with(judged, q, correction), bonus], axis=1)
+    for name, last in _bonuses(p, q).items():
+        laws[name] = np.concatenate([judged, last], axis=1)
+    laws.update(_whole(p, q))
+    return {name: np.where(np.isfinite(law), law, p) for name, law in laws.items()}
+
+
+def names() -> list[str]:
+    """Every defect, in the order of the laws."""
+    p = np.full((2, 3, 1, 4), 0.25)
+    return list(alternatives(p, p[:, :-1]))
+
+
+def _with(p: Rows, q: Rows, correction: Correction) -> Rows:
+    if callable(correction):
+        return p if p.shape[-1] > MANY else drafted_correction(q, ratio(p, q), correction)
+    return ratio_rule(q, ratio(p, q), correction)
+
+
+def _neighbours(rows: Rows, axis: int, step: int) -> Rows:
+    """The rows one place on along lanes (0) or positions (1); themselves where the neighbour's context is unknown."""
+    return rows if rows.shape[2] > 1 else np.roll(rows, -step, axis=axis)
+
+
+def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
+    """accept(x) of rules that correct from the right residual."""
+    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1, keepdims=True)
+    overlap = np.minimum(p, q).sum(-1, keepdims=True)
+    next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
+    previous_p = _neighbours(every_p, 1, -1)[:, :-1] if p.shape[2] == 1 else p
+    variants = {
+        "every draft is accepted": np.ones_like(p),
+        "no draft is accepted": np.zeros_like(p),
+        "accepted with p instead of p/q": p,
+        "accepted where p >= q, without a coin": (p >= q).astype(float),
+        "the coin is fixed at one half": (ratio(p, q) > 0.5).astype(float),
+        "the ratio is squared": ratio(p, q) ** 2,
+        "the ratio is under a square root": ratio(p, q) ** 0.5,
+        "the ratio is upside down": ratio(q, p),
+        "accepted with p/(p+q)": np.where(p > 0, p / np.where(p + q > 0, p + q, 1.0), 0.0),
+        "accepted with 1 - TV whatever the draft": np.broadcast_to(overlap, p.shape),
+        "accepted by a threshold (typical acceptance)": (p > np.minimum(0.09, 0.3 * np.exp(-entropy))).astype(float),
+        "half of the drafts are accepted unseen": 0.5 + 0.5 * ratio(p, q),
+        "the ratio is 2 % too generous": np.minimum(1.0, 1.02 * ratio(p, q)),
+        "the ratio is 2 % too strict": 0.98 * ratio(p, q),
+        "the ratio takes p of the next position": ratio(next_p, q),
+        "the ratio takes p of the position before": ratio(previous_p, q),
+        "the ratio takes q of the next position": ratio(p, _neighbours(q, 1, 1)),
+        "the ratio takes q of the position before": ratio(p, _neighbours(q, 1, -1)),
+        "the ratio takes p of another lane": ratio(_neighbours(p, 0, 1), q),
+        "the ratio takes q of another lane": ratio(p, _neighbours(q, 0, 1)),
+        "the ratio takes p at temperature 2": ratio(tempered(p, 2.0), q),
+        "the ratio takes p at temperature 1/2": ratio(tempered(p, 0.5), q),
+        "the ratio takes bfloat16 rows": ratio(bfloat16(p), bfloat16(q)),
+    }
+    for name, where in (("first", 0), ("last", -1)):
+        accept = ratio(p, q)
+        accept[:, where] = 1.0
+        variants[f"the {name} draft is not verified"] = accept
+    return variants
+
+
+def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
+    """What is drawn from after a refusal, the acceptance being right."""
+    r = residual(p, q)
+    ids = np.arange(p.shape[-1])
+    next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
+
+    def shifted(step: int) -> Rows:
+        return np.roll(r, step, axis=-1)
+
+    def last_twice() -> Rows:
+        row = shifted(1)
+        row[..., -1] += row[..., 0]
+        row[..., 0] = 0.0
+        return row
+
+    return {
+        "corrected from p instead of the residual": p,
+        "corrected from q": q,
+        "corrected from |p - q|": normalised(np.abs(p - q), p),
+        "corrected from (q - p)+": residual(q, p),
+        "corrected from p minus the draft token (one-hot residual)": lambda x: normalised(p * (ids != x), p),
+        "corrected from p minus q(x) at the draft alone": lambda x: normalised(positive(p - q * (ids == x)), p),
+        "corrected uniformly": np.full_like(p, 1.0 / p.shape[-1]),
+        "corrected uniformly on the support of p": normalised((p > 0).astype(float), p),
+        "corrected by the argmax of the residual": point(r),
+        "corrected by the argmax of p": point(p),
+        "corrected from the softmax of the residual": normalised(np.exp(positive(p - q)), p),
+        "corrected from the softmax of p - q": normalised(np.exp(p - q), p),
+        "corrected from the residual squared": normalised(r**2, p),
+        "corrected from the residual of the next p": residual(next_p, q),
+        "corrected from the residual with the next q": residual(p, _neighbours(q, 1, 1)),
+        "corrected from the residual with the q before": residual(p, _neighbours(q, 1, -1)),
+        "corrected from the residual of another lane": _neighbours(r, 0, 1),
+        "corrected one id too high": shifted(1),
+        "corrected one id too low": shifted(-1),
+        "corrected one id too high, the last one kept": last_twice(),
+        "the last id is never a correction": normalised(r * (ids < p.shape[-1] - 1), p),
+        "the first id is never a correction": normalised(r * (ids > 0), p),
+        "the residual is taken of bfloat16 rows": residual(bfloat16(p), bfloat16(q)),
+        "the residual is taken of float16 rows": residual(float16(p), float16(q)),
+        "the residual is rounded to bfloat16": normalised(bfloat16(positive(p - q)), p),
+        "the residual is rounded to float16": normalised(float16(positive(p - q)), p),
+        "the normalised residual is rounded to bfloat16": normalised(bfloat16(r), p),
+        "the residual has 1e-5 added": normalised(positive(p - q) + 1e-5, p),
+        "the accepting coin picks the correction": _same_coin(p, q),
+    }
+
+
+def _same_coin(p: Rows, q: Rows) -> Callable[[int], Rows]:
+    """Refusing x leaves u uniform on (p/q (x), 1); the inverse CDF of the residual at that u."""
+    cdf = np.cumsum(residual(p, q), axis=-1)
+    lower = np.concatenate([np.zeros_like(cdf[..., :1]), cdf[..., :-1]], axis=-1)
+    accept = ratio(p, q)
+
+    def correction(x: int) -> Rows:
+        least = accept[..., x : x + 1]
+        return normalised(positive(cdf - np.maximum(lower, least)), p)
+
+    return correction
+
+
+def _bonuses(p: Rows, q: Rows) -> dict[str, Rows]:
+    """The token after a block that was kept whole, everything before it being right."""
+    bonus = p[:, -1:]
+    last_q = q[:, -1:] if p.shape[2] == 1 else bonus
+    return {
+        "the bonus comes from q": last_q,
+        "the bonus comes from the row before": p[:, -2:-1] if p.shape[2] == 1 else bonus,
+        "the bonus comes from the first row": p[:, :1] if p.shape[2] == 1 else bonus,
+        "the bonus comes from a residual": residual(bonus, last_q) if p.shape[2] == 1 else bonus,
+        "the bonus comes from another lane": _neighbours(bonus, 0, 1),
+        "the bonus is the argmax": point(bonus),
+        "the bonus is uniform": np.full_like(bonus, 1.0 / p.shape[-1]),
+        "the bonus is one id too high": np.roll(bonus, 1, axis=-1),
+        "the bonus is one id too low": np.roll(bonus, -1, axis=-1),
+        "the bonus has temperature 2": tempered(bonus, 2.0),
+        "the bonus has temperature 1/2": tempered(bonus, 0.5),
+    }
+
+
+def _whole(p: Rows, q: Rows) -> dict[str, Rows]:
+    """Defects of every emitted token alike, and of the proposer."""
+    judged, bonus = p[:, :-1], p[:, -1:]
+    laws = {f"the target has temperature {t:g}": tempered(p, t) for t in (0.5, 0.8, 1.25, 2.0)}
+    for name, rounded in (("bfloat16", bfloat16), ("float16", float16)):
+        low, draft = normalised(rounded(p), p), rounded(q)
+        judged_law = ratio_rule(q, ratio(rounded(judged), draft), residual(rounded(judged), draft))
+        laws[f"everything is in {name}"] = np.concatenate([judged_law, low[:, -1:]], axis=1)
+    laws |= {f"the target is cut to its top {k}": top(p, k) for k in (1, 2, 50)}
+    laws["rows of another lane"] = _neighbours(p, 0, 1)
+    laws["rows of the next position"] = _neighbours(p, 1, 1)
+    laws["rows of the position before"] = _neighbours(p, 1, -1)
+    for name, judged_law in _proposers(judged, q):
+        laws[name] = np.concatenate([judged_law, bonus], axis=1)
+    return laws
+
+
+def _proposers(p: Rows, q: Rows) -> Iterator[tuple[str, Rows]]:
+    """The rule is right and the draft was not drawn from the q that it is weighed against."""
+    accept, r = ratio(p, q), residual(p, q)
+    yield "drafted by argmax, weighed against q", ratio_rule(point(q), accept, r)
+    for t in (0.5, 2.0):
+        yield f"drafted at temperature {t:g}, weighed against q", ratio_rule(tempered(q, t), accept, r)
+    yield "drafted from top 2, weighed against q", ratio_rule(top(q, 2), accept, r)
+    for least in (0.1, 0.3):
+        kept = q >= least
+        refused = (q * kept * (1.0 - accept)).sum(-1, keepdims=True)
+        dropped = (q * ~kept).sum(-1, keepdims=True)
+        yield f"drafts with q < {least:g} are dropped", q * accept * kept + refused * r + dropped * p
+    yield "one noise drafts and corrects", _shared_race(p, q)
+
+
+def _shared_race(p: Rows, q: Rows, samples: int = 4000) -> Rows:
+    """Draft argmin E/q, correction argmin E/(p - q)+ over the same exponentials E; by a fixed sample of E, since any
+    law near the true one is as valid a bet."""
+    if p.shape[-1] > MANY:
+        return p
+    noise = np.random.default_rng(0).exponential(size=(samples, p.shape[-1]))
+    accept, r, law = ratio(p, q), residual(p, q), np.zeros_like(p)
+    for place in np.ndindex(p.shape[:-1]):
+        with np.errstate(divide="ignore"):
+            draft = np.argmin(noise / q[place], axis=-1)
+            correction = np.argmin(noise / r[place], axis=-1)
+        kept = accept[place][draft]
+        law[place] = np.bincount(draft, kept, p.shape[-1]) + np.bincount(correction, 1.0 - kept, p.shape[-1])
+    return law / samples

@@ -1,0 +1,43 @@
+"""Cells: at most 16 groups of tokens per place, fixed by (p, q) before anything is drawn."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refengine.evidence.rows import Rows
+
+CELLS = 16
+SMALL = 8  # up to this vocabulary every token is a cell of its own
+KINDS = ("p<q", "p>q", "p=q", "draft's argmax", "target's argmax", "first id", "last id", "even ids", "rare in p")
+RARE = 0.01
+
+
+def cells(p: Rows, q: Rows) -> NDArray[np.int64]:
+    """The cell of every token: p, q [..., V] -> int64 [..., V] below CELLS. Give q = p where there is no draft."""
+    v = p.shape[-1]
+    if v <= SMALL:
+        return np.broadcast_to(np.arange(v), p.shape).astype(np.int64)
+    cell = np.where(p < q, 0, np.where(p > q, 1, 2)) * 4 + 4  # three signs, four levels each
+    rank = np.argsort(np.argsort(-p, axis=-1, kind="stable"), axis=-1, kind="stable")
+    cell = cell + np.minimum(3, rank * 4 // v)
+    cell[..., 0], cell[..., -1] = 0, 1
+    np.put_along_axis(cell, p.argmax(-1)[..., None], 2, axis=-1)
+    np.put_along_axis(cell, q.argmax(-1)[..., None], 3, axis=-1)
+    return np.asarray(cell, dtype=np.int64)
+
+
+def kinds(p: Rows, q: Rows) -> NDArray[np.bool_]:
+    """Membership in each of KINDS, which overlap: [len(KINDS), ..., V]. They are what the tilting bets lean on."""
+    ids = np.broadcast_to(np.arange(p.shape[-1]), p.shape)
+    return np.stack(
+        [
+            p < q,
+            p > q,
+            p == q,
+            ids == q.argmax(-1)[..., None],
+            ids == p.argmax(-1)[..., None],
+            ids == 0,
+            ids == p.shape[-1] - 1,
+            ids % 2 == 0,
+            p < RARE,
+        ]
+    )

@@ -1,0 +1,74 @@
+"""Arithmetic on rows along the last axis, in float64: what the laws of defects are built from."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows: TypeAlias = NDArray[np.float64]
+
+
+def normalised(weights: Rows, otherwise: Rows) -> Rows:
+    """weights / their sum; the row `otherwise` where nothing has mass."""
+    total = weights.sum(-1, keepdims=True)
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), otherwise)
+
+
+def ratio(p: Rows, q: Rows) -> Rows:
+    """min(1, p / q), the acceptance of the ratio rule; 0 where p is 0."""
+    return np.where(p >= q, (p > 0).astype(float), p / np.where(q > 0, q, 1.0))
+
+
+def positive(weights: Rows) -> Rows:
+    return np.maximum(weights, 0.0)
+
+
+def residual(p: Rows, q: Rows) -> Rows:
+    """(p - q)+ normalised; p where it is empty."""
+    return normalised(positive(p - q), p)
+
+
+def point(rows: Rows) -> Rows:
+    """All mass on the argmax, ties to the lowest id."""
+    return np.asarray(np.arange(rows.shape[-1]) == rows.argmax(-1)[..., None], dtype=float)
+
+
+def tempered(rows: Rows, temperature: float) -> Rows:
+    """rows^(1/T), normalised."""
+    safe = np.where(rows > 0, rows, 1.0)
+    return normalised(np.where(rows > 0, safe ** (1.0 / temperature), 0.0), rows)
+
+
+def top(rows: Rows, k: int) -> Rows:
+    """The k heaviest tokens, ties to the lowest id, normalised."""
+    order = np.argsort(-rows, axis=-1, kind="stable")
+    rank = np.argsort(order, axis=-1, kind="stable")
+    return normalised(np.where(rank < k, rows, 0.0), rows)
+
+
+def bfloat16(values: Rows) -> Rows:
+    """Rounded to bfloat16, ties to even."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
+    return kept.view(np.float32).astype(np.float64)
+
+
+def float16(values: Rows) -> Rows:
+    """Rounded to IEEE half precision, ties to even."""
+    half: Rows = np.asarray(values, dtype=np.float32).astype(np.float16).astype(np.float64)
+    return half
+
+
+def ratio_rule(q: Rows, accept: Rows, correction: Rows) -> Rows:
+    """The law of the next token when x ~ q is kept with probability accept(x) and otherwise replaced by a draw from
+    `correction`: q a + (1 - sum q a) r."""
+    kept = q * accept
+    return kept + (1.0 - kept.sum(-1, keepdims=True)) * correction
+
+
+def drafted_correction(q: Rows, accept: Rows, correction: Any) -> Rows:
+    """The same where the replacement depends on the refused draft: `correction(x)` is the row after refusing x."""
+    law = q * accept
+    for x in range(q.shape[-1]):
+        law = law + (q[..., x] * (1.0 - accept[..., x]))[..., None] * correction(x)
+    return law

@@ -1,0 +1,145 @@
+"""Sequential evidence against the conditional null: given the past and the emitted prefix, the next token is ~ p.
+
+An e-process is a product of likelihood ratios L(token) / p(token), each L chosen before its token is seen. Under the
+null it is a supermartingale with mean at most 1, so it reaches 1/alpha with probability at most alpha, at whatever
+moment one looks (Ville). It is a mixture of three kinds of component, none of which sees the current draft or length:
+
+* listed   half of the prior: the law of each known defect (alternatives.py), the most powerful bet there is against it;
+* tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every place;
+* learners three eighths: Dirichlet-multinomials on few cells, for each feature of the past that could matter.
+
+The null of a float32 subject is not the point p but the ball of total variation BALL around it. A fixed bet R is
+divided by 1 + BALL (max R - min R) >= E[R] under any law in the ball; a learner is measured against the likeliest law.
+A token with p = 0 is outside every ball and ends the matter.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from refengine.evidence.alternatives import alternatives, names
+from refengine.evidence.cells import KINDS, cells, kinds
+from refengine.evidence.learning import Learner
+from refengine.evidence.rows import Rows
+
+BALL = 1e-6
+DECISIVE = 14.0  # what an impossible token is worth when cases are compared: log 1e6
+SMOOTH = 0.01  # each listed law is mixed with this much of p, so that a near miss does not ruin the bettor
+TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
+LISTED = tuple(names())
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Emitted tokens, in order: place [n], token [n], and for each feature the state of the past [n], -1 for none."""
+
+    place: Ints
+    token: Ints
+    states: Mapping[str, Ints]
+
+
+class CaseEvidence:
+    """The evidence of one case: fixed rows, any number of draws.
+
+    p, q  [lanes, gamma + 1 | gamma, contexts, V] float64
+    """
+
+    def __init__(self, p: Rows, q: Rows, features: Mapping[str, int], ball: float = BALL) -> None:
+        self.ball, vocabulary = ball, p.shape[-1]
+        self.p = p.reshape(-1, vocabulary)
+        padded = np.concatenate([q, p[:, -1:]], axis=1).reshape(-1, vocabulary)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            laws = alternatives(p, q)
+        law = np.stack([laws[name].reshape(-1, vocabulary) for name in LISTED])
+        self.log_ratio, self.growth = _bets(law, self.p, ball)
+        self.kind = kinds(self.p, padded).astype(float)
+        self.learners = _learners(self.p, padded, p.shape[0], features, ball)
+        self.counts = np.zeros_like(self.p)
+        self.draws = 0
+        self.log_wealth = np.zeros(len(LISTED) + len(KINDS) * len(TILTS) + len(features))
+
+    def add(self, draws: Draws) -> None:
+        """Count draws and bring `log_wealth` up to date: one entry per component, in the order of `components`."""
+        size = self.p.size
+        index = draws.place * self.p.shape[1] + draws.token
+        self.counts += np.bincount(index, minlength=size).reshape(self.p.shape)
+        self.draws += len(draws.place)
+        for name, learner in self.learners.items():
+            learner.add(draws.place, draws.token, draws.states[name])
+        listed = self.log_ratio.reshape(len(LISTED), -1) @ self.counts.ravel()
+        learned = [learner.log_wealth() for learner in self.learners.values()]
+        self.log_wealth = np.concatenate([listed, self._tilted().ravel(), learned])
+
+    def impossible(self, draws: Draws) -> NDArray[np.bool_]:
+        """Which draws have probability zero."""
+        return np.asarray(self.p[draws.place, draws.token] <= 0.0)
+
+    def _tilted(self) -> Rows:
+        """log wealth of R(v) = exp(t [v in kind]) / E_p, [kinds, tilts], from counts alone."""
+        mass = (self.kind * self.p).sum(-1)
+        split = (mass > 0) & (mass < 1)  # a whole or an empty kind places no bet
+        mean = 1.0 + mass[..., None] * np.expm1(TILTS)
+        spread = self.ball * np.abs(np.expm1(TILTS)) / mean
+        cost = split[..., None] * (np.log(mean) + np.log1p(spread))
+        hits = (self.kind * self.counts * split[..., None]).sum((1, 2))
+        return np.asarray(hits[:, None] * TILTS - (self.counts.sum(1)[:, None] * cost).sum(1))
+
+
+def _bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
+    """log R and its expected growth where the law holds, [K, S, V] and [K, S]; no bet where none is worth its cost."""
+    mixed = (1.0 - SMOOTH) * law + SMOOTH * p
+    live = p > 0
+    ratio = np.where(live, mixed / np.where(live, p, 1.0), 1.0)
+    # A defect that puts mass where p has none is paid there: such a token ends the matter. The rest may sum below 1.
+    high = np.where(live, ratio, -np.inf).max(-1)
+    low = np.where(live, ratio, np.inf).min(-1)
+    log_ratio = np.log(ratio) - np.log1p(ball * (high - low))[..., None]
+    log_ratio = np.where(live, log_ratio, 0.0)
+    growth = (law * np.where(live, log_ratio, DECISIVE)).sum(-1)
+    idle = (growth <= 0) | (high - low < 1e-9)
+    return np.where(idle[..., None], 0.0, log_ratio), np.where(idle, 0.0, growth)
+
+
+def _learners(p: Rows, q: Rows, lanes: int, features: Mapping[str, int], ball: float) -> dict[str, Learner]:
+    """Places of different lanes with equal rows are one class."""
+    cell = cells(p, q)
+    seen: dict[tuple[int, bytes, bytes], int] = {}
+    within = len(p) // lanes
+    group = np.array([seen.setdefault((s % within, p[s].tobytes(), q[s].tobytes()), len(seen)) for s in range(len(p))])
+    return {name: Learner(p, cell, group, states, ball) for name, states in features.items()}
+
+
+@dataclass
+class Evidence:
+    """The whole e-process over many cases. Cases share components: wealth multiplies from one to the next."""
+
+    features: tuple[str, ...]
+    alpha: float
+    cases: dict[str, CaseEvidence] = field(default_factory=dict)
+
+    def components(self) -> list[str]:
+        tilts = [f"{kind} tilted by {tilt:+g}" for kind in KINDS for tilt in TILTS]
+        return [*LISTED, *tilts, *(f"learned from {name}" for name in self.features)]
+
+    def log_prior(self) -> Rows:
+        """Half for the listed defects, an eighth for the tilts, the rest for the learners."""
+        parts = [(len(LISTED), 0.5), (len(KINDS) * len(TILTS), 0.125), (len(self.features), 0.375)]
+        return np.concatenate([np.full(count, np.log(share / count)) for count, share in parts])
+
+    def log_wealths(self) -> Rows:
+        """log prior + log wealth of every component."""
+        return np.asarray(self.log_prior() + sum(case.log_wealth for case in self.cases.values()))
+
+    def log_evidence(self) -> float:
+        return float(logsumexp(self.log_wealths()))
+
+    def rejects(self) -> bool:
+        return bool(self.log_evidence() >= -np.log(self.alpha))
+
+    def posterior(self) -> Rows:
+        wealth = self.log_wealths()
+        return np.asarray(np.exp(wealth - logsumexp(wealth)))
