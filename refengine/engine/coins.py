@@ -198,15 +198,16 @@ class Branching:
     used: set[OneSite] = field(default_factory=set)
 
     def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
-        (odds,) = torch.stack((num.double(), den.double()), -1).tolist()
-        above, below = self._numbers(odds)
+        above, below = self._numbers(torch.stack((num, den), 1))
         return torch.tensor([self.chance.accept(above, below, self._once(site))], device=num.device)
 
     def choose(self, weights: Tensor, site: Site) -> Tensor:
-        (row,) = weights.double().tolist()
-        return torch.tensor([self.chance.choose(self._numbers(row), self._once(site))], device=weights.device)
+        return torch.tensor([self.chance.choose(self._numbers(weights), self._once(site))], device=weights.device)
 
-    def _numbers(self, values: list[float]) -> list[Fraction] | list[float]:
+    def _numbers(self, odds: Tensor) -> list[Fraction] | list[float]:
+        if odds.shape[0] != 1:
+            raise ValueError(f"Branching decides for one lane, and was asked for {odds.shape[0]}")
+        values: list[float] = odds[0].double().tolist()
         return [Fraction(v) for v in values] if self.rational else values
 
     def _once(self, site: Site) -> OneSite:

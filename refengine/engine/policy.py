@@ -114,7 +114,7 @@ def repetition_penalty(penalty: float) -> Step:
 
 def presence_penalty(penalty: float) -> Step:
     """Subtract once from tokens already generated. The prompt is not counted."""
-    return lambda logits, prompt, prefix: logits - penalty * (_counts(logits, prefix) > 0)
+    return lambda logits, prompt, prefix: logits - penalty * _counts(logits, prefix).clamp(max=1)
 
 
 def frequency_penalty(penalty: float) -> Step:

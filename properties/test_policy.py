@@ -1,0 +1,201 @@
+"""Policies: the orders and ties that are stated, and engine == exact on integer weights."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+
+from refengine.engine import policy as engine
+from refengine.exact import policy as exact
+from refengine.exact.row import row
+
+F = Fraction
+Tokens = tuple[int, ...]
+
+# name -> (exact step, engine step); weights are integers, penalties their logarithms.
+STEPS: dict[str, tuple[exact.Policy, engine.Step]] = {
+    "greedy": (exact.greedy(), engine.greedy()),
+    "temperature 1": (exact.temperature(1), engine.temperature(1.0)),
+    "temperature 1/2": (exact.temperature(2), engine.temperature(0.5)),
+    "top-k 1": (exact.top_k(1), engine.top_k(1)),
+    "top-k 2": (exact.top_k(2), engine.top_k(2)),
+    "top-k 9": (exact.top_k(9), engine.top_k(9)),
+    "top-p 0.6": (exact.top_p(F(6, 10)), engine.top_p(0.6)),
+    "top-p 0.9": (exact.top_p(F(9, 10)), engine.top_p(0.9)),
+    "top-p 1": (exact.top_p(F(1)), engine.top_p(1.0)),
+    "min-p 0": (exact.min_p(F(0)), engine.min_p(0.0)),
+    "min-p 0.3": (exact.min_p(F(3, 10)), engine.min_p(0.3)),
+    "min-p 1": (exact.min_p(F(1)), engine.min_p(1.0)),
+    "repetition": (exact.repetition_penalty(2), engine.repetition_penalty(2.0)),
+    "presence": (exact.presence_penalty(F(1, 3)), engine.presence_penalty(math.log(3))),
+    "frequency": (exact.frequency_penalty(F(1, 3)), engine.frequency_penalty(math.log(3))),
+    "bias": (exact.logit_bias({0: F(5), 2: F(0)}), engine.logit_bias({0: math.log(5), 2: engine.BANNED})),
+    "bad words": (exact.bad_words([(1,), (0, 2), (2, 0, 3)]), engine.bad_words([(1,), (0, 2), (2, 0, 3)])),
+    "grammar": (
+        exact.grammar({0: {0: 0, 1: 1}, 1: {2: 0, 3: 1}}),
+        engine.grammar({0: {0: 0, 1: 1}, 1: {2: 0, 3: 1}}),
+    ),
+    "grammar from 1": (exact.grammar({1: {2: 1}}, start=1), engine.grammar({1: {2: 1}}, start=1)),
+}
+WEIGHTS = [(16, 4, 1, 4), (1, 1, 1, 1), (F(1, 4), 9, 9, 0), (4, F(1, 9), 25, 1)]
+HISTORIES = [
+    (prompt, prefix)
+    for prompt in ((), (2,), (2, 0), (1, 0, 0))
+    for length in range(3)
+    for prefix in product(range(4), repeat=length)
+]
+
+
+def logits(weights: tuple[Any, ...]) -> torch.Tensor:
+    return torch.tensor([math.log(w) if w else -math.inf for w in weights], dtype=torch.float64)
+
+
+def same(names: tuple[str, ...], weights: tuple[Any, ...], prompt: Tokens, prefix: Tokens) -> None:
+    """Equal support, and equal probabilities up to the rounding of log, exp and one sum: a few ulps, so 1e-14."""
+    exact_policy = exact.pipeline(*(STEPS[n][0] for n in names))
+    engine_policy = engine.pipeline(*(STEPS[n][1] for n in names))
+    try:
+        expected = exact_policy([F(w) for w in weights], prompt, prefix)
+    except ValueError:
+        with pytest.raises(ValueError, match="bans every token"):
+            engine_policy(logits(weights), prompt, prefix)
+        return
+    got = engine_policy(logits(weights), prompt, prefix).tolist()
+    assert [g > 0 for g in got] == [e > 0 for e in expected], (names, weights, prompt, prefix)
+    assert max(abs(g - float(e)) for g, e in zip(got, expected, strict=True)) < 1e-14, (names, weights, prompt, prefix)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_engine_policy_is_the_exact_one(name: str) -> None:
+    """Kills a step that looks at the wrong history, breaks a tie otherwise, or keeps one token more or fewer."""
+    for weights in WEIGHTS:
+        for prompt, prefix in HISTORIES:
+            same((name,), weights, prompt, prefix)
+
+
+def test_engine_pipelines_keep_the_stated_order() -> None:
+    """Kills steps that are applied from right to left: each of these pairs does not commute."""
+    for pair in (
+        ("top-k 2", "top-p 0.6"),
+        ("repetition", "temperature 1/2"),
+        ("bias", "top-k 2"),
+        ("presence", "greedy"),
+    ):
+        for names in (pair, pair[::-1]):
+            for weights in WEIGHTS:
+                for prompt, prefix in HISTORIES[:20]:
+                    same(names, weights, prompt, prefix)
+
+
+@pytest.mark.parametrize(
+    ("step", "weights", "history", "expected"),
+    [
+        (exact.greedy(), (1, 3, 3, 2), ((), ()), (0, 1, 0, 0)),
+        (exact.temperature(3), (1, 2, 3, 0), ((), ()), (1, 8, 27, 0)),
+        (exact.top_k(2), (5, 7, 5, 7), ((), ()), (0, 7, 0, 7)),
+        (exact.top_k(3), (5, 7, 5, 7), ((), ()), (5, 7, 0, 7)),
+        (exact.top_p(F(1, 2)), (1, 1, 1, 1), ((), ()), (1, 1, 0, 0)),
+        (exact.top_p(F(3, 4)), (1, 5, 1, 1), ((), ()), (1, 5, 0, 0)),
+        (exact.top_p(F(76, 100)), (1, 5, 1, 1), ((), ()), (1, 5, 1, 0)),
+        (exact.top_p(F(1)), (1, 0, 1, 2), ((), ()), (1, 0, 1, 2)),
+        (exact.min_p(F(1, 2)), (4, 2, 1, 3), ((), ()), (4, 2, 0, 3)),
+        (exact.repetition_penalty(2), (4, F(1, 2), 9, 1), ((0, 3), (1,)), (2, F(1, 4), 9, 1)),
+        (exact.repetition_penalty(2), (F(4, 9), F(9, 4), 9, 1), ((0,), (1,)), (F(16, 81), F(3, 2), 9, 1)),
+        (exact.presence_penalty(F(1, 2)), (4, 4, 4, 4), ((0,), (1, 2, 2)), (4, 2, 2, 4)),
+        (exact.frequency_penalty(F(1, 2)), (4, 4, 4, 4), ((0,), (1, 2, 2)), (4, 2, 1, 4)),
+        (exact.logit_bias({1: F(3), 2: F(0)}), (1, 1, 1, 1), ((), ()), (1, 3, 0, 1)),
+        (exact.bad_words([(0, 1), (3,)]), (1, 1, 1, 1), ((2, 0), ()), (1, 0, 1, 0)),
+        (exact.bad_words([(0, 1), (3,)]), (1, 1, 1, 1), ((0,), (2,)), (1, 1, 1, 0)),
+        (exact.bad_words([(0, 1, 2)]), (1, 1, 1, 1), ((0,), (1,)), (1, 1, 0, 1)),
+        (exact.bad_words([(0, 1, 2)]), (1, 1, 1, 1), ((), (1,)), (1, 1, 1, 1)),
+        (exact.grammar({0: {1: 1}, 1: {0: 1, 2: 0}}), (1, 1, 1, 1), ((3,), ()), (0, 1, 0, 0)),
+        (exact.grammar({0: {1: 1}, 1: {0: 1, 2: 0}}), (1, 1, 1, 1), ((3,), (1, 0)), (1, 0, 1, 0)),
+        (exact.grammar({0: {1: 1}, 1: {0: 1, 2: 0}}), (1, 1, 1, 1), ((), (3, 1)), (1, 1, 1, 1)),
+    ],
+)
+def test_exact_policies_by_hand(
+    step: exact.Policy, weights: Any, history: tuple[Tokens, Tokens], expected: Any
+) -> None:
+    """Kills a definition that is wrong in both texts: ties to the lowest id, the token that crosses p, the history."""
+    assert tuple(step([F(w) for w in weights], *history)) == tuple(F(w) for w in expected)
+
+
+def test_exact_pipeline_renormalises_at_the_end_and_only_there() -> None:
+    """Kills a repetition penalty that sees normalised weights, of which every logit is negative."""
+    policy = exact.pipeline(exact.repetition_penalty(2), exact.top_k(2))
+    assert policy([F(16), F(9), F(1)], (0,), ()) == row([4, 9, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: exact.temperature(0), "1/0"),
+        (lambda: exact.top_k(0), "at least one"),
+        (lambda: exact.top_p(F(0)), "top_p"),
+        (lambda: exact.top_p(F(11, 10)), "top_p"),
+        (lambda: exact.min_p(F(-1, 10)), "min_p"),
+        (lambda: exact.min_p(F(11, 10)), "min_p"),
+        (lambda: exact.bad_words([()]), "at least one token"),
+        (lambda: exact.repetition_penalty(2)([F(2), F(1)], (0,), ()), "token 0.*no rational 2th root"),
+        (lambda: engine.temperature(0.0), "positive"),
+        (lambda: engine.temperature(math.nan), "positive"),
+        (lambda: engine.top_k(0), "at least one"),
+        (lambda: engine.top_p(0.0), "top_p"),
+        (lambda: engine.top_p(1.1), "top_p"),
+        (lambda: engine.min_p(-0.1), "min_p"),
+        (lambda: engine.min_p(1.1), "min_p"),
+        (lambda: engine.repetition_penalty(0.0), "positive"),
+        (lambda: engine.bad_words([(0,), ()]), "at least one token"),
+    ],
+)
+def test_impossible_settings_are_refused(make: Callable[[], object], message: str) -> None:
+    """Kills a setting that is quietly clamped or turns every row into NaN."""
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_limits_of_settings_are_allowed() -> None:
+    """Kills a range check that is off by its own edge."""
+    flat = torch.zeros(3, dtype=torch.float64)
+    assert (engine.min_p(0.0)(flat, (), ()) == 0).all()
+    assert (engine.min_p(1.0)(flat, (), ()) == 0).all()
+    assert exact.top_k(1)([F(1), F(2)], (), ()) == (0, 2)
+    assert exact.min_p(F(1))([F(1), F(2)], (), ()) == (0, 2)
+
+
+def test_exact_edges_of_top_p_on_float_rows() -> None:
+    """Kills `<=` for `<` where the head reaches p exactly, and a p of 1 that drops what rounding cannot see."""
+    flat = torch.zeros(4, dtype=torch.float64)
+    for p, kept in ((0.25, 1), (0.5, 2), (0.500001, 3), (1.0, 4)):
+        assert (engine.top_p(p)(flat, (), ()) == 0).tolist() == [i < kept for i in range(4)]
+    tail = torch.tensor([0.0, -60.0], dtype=torch.float64)
+    assert engine.pipeline(engine.top_p(1.0))(tail, (), ())[1] > 0
+    batch = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
+    assert engine.head(batch, 0.75).tolist() == [[True, True, False], [True, False, True]]
+
+
+def test_rows_follow_the_path_of_each_node() -> None:
+    """Kills a history that follows the order of nodes instead of their parents, and a row that is off by one."""
+    seen: list[tuple[Tokens, Tokens, float]] = []
+
+    def policy(values: torch.Tensor, prompt: Tokens, prefix: Tokens) -> torch.Tensor:
+        seen.append((prompt, prefix, float(values[0])))
+        return values + 1
+
+    values = torch.arange(5.0)[:, None].expand(5, 2)
+    out = engine.rows(policy, values, (9,), (8,), [5, 6, 7, 4], [-1, -1, 0, 1])
+    assert [prefix for _, prefix, _ in seen] == [(8,), (8, 5), (8, 6), (8, 5, 7), (8, 6, 4)]
+    assert [value for _, _, value in seen] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert {prompt for prompt, _, _ in seen} == {(9,)}
+    assert torch.equal(out, values + 1)
+
+
+def test_rows_keep_the_dtype_of_the_logits() -> None:
+    """Kills a row in another precision than the one that is reported: the q-contract is about bits."""
+    for dtype in (torch.float32, torch.float64):
+        for _, step in STEPS.values():
+            assert engine.pipeline(step)(torch.zeros(4, dtype=dtype), (0,), ()).dtype == dtype
