@@ -78,7 +78,7 @@ def subjects() -> list[Finding]:
             tables={
                 "evidence": wealth(0.05),
                 "law": {
-                    "outcome": [[i] for i in range(26)],
+                    "outcome": [f"token {i}" for i in range(26)],
                     "target": [2 + (i * 37) % 91 for i in range(26)],
                     "observed": [2 + (i * 53) % 97 for i in range(26)],
                 },

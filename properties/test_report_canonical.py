@@ -32,6 +32,11 @@ def test_canonical_text_round_trips(value: Any) -> None:
     assert canonical(parse(text, "it")) == text
 
 
+def test_one_value_has_one_text() -> None:
+    """Kills: keys in the order in which they were filled in, and two texts for zero."""
+    assert canonical({"b": 1, "a": {"d": 0.0, "c": ()}}) == canonical({"a": {"c": [], "d": -0.0}, "b": 1})
+
+
 def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     """Kills: an order that comes from hashing, from the order of findings, or from dictionaries being filled."""
     script = "import sys; from properties import report_example; from refengine.report.canonical import canonical; "

@@ -95,6 +95,17 @@ def test_torn_last_line_is_dropped_wherever_it_tears(tmp_path: Path, uninterrupt
         assert run(path) == ([], uninterrupted)
 
 
+def test_torn_line_longer_than_what_follows(tmp_path: Path, uninterrupted: str) -> None:
+    """Kills: overwriting a torn line without cutting it off, so that its tail stands behind the next line."""
+    path = tmp_path / "journal"
+    run(path)
+    whole = path.read_bytes()
+    last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    path.write_bytes(whole[:last] + b"x" * (2 * len(whole)))
+    assert run(path) == (["controls"], uninterrupted)
+    assert path.read_bytes().count(b"x" * 99) == 0
+
+
 def test_damage_before_the_end_is_refused(tmp_path: Path) -> None:
     """Kills: silently skipping a damaged line, which would be a silent skip of its findings."""
     path = tmp_path / "journal"

@@ -1,5 +1,4 @@
 "use strict";
-const all = [...document.querySelectorAll("details")];
 const findings = [...document.querySelectorAll("details.finding")];
 
 function openTarget() {
@@ -10,9 +9,10 @@ function openTarget() {
 addEventListener("hashchange", openTarget);
 openTarget();
 
-let closed = [];
+let closed = []; // on paper, what is not as hoped is told in full and the rest stays one line each
 addEventListener("beforeprint", () => {
-  closed = all.filter((d) => !d.open && !d.classList.contains("data"));
+  const telling = ".finding.subject:not(.consistent):not([open]), .finding.alarming:not([open])";
+  closed = [...document.querySelectorAll(telling)];
   closed.forEach((d) => { d.open = true; });
 });
 addEventListener("afterprint", () => closed.forEach((d) => { d.open = false; }));
