@@ -94,16 +94,24 @@ def probability(leaves: Sequence[Leaf], event: Callable[[Tokens], bool], depth: 
     return z3.simplify(z3.Sum([group[0].path[depth].probability * masses[side] for side, group in below.items()]))
 
 
-def lossless(size: int, drafter_of: Callable[[Rows], Drafter], rule: Rule) -> z3.ModelRef | None:
+@dataclass(frozen=True)
+class Difference:
+    """Rows, by prefix, at which a round does not emit the target's law."""
+
+    p: dict[Tokens, tuple[Fraction, ...]]
+    q: dict[Tokens, tuple[Fraction, ...]]
+
+
+def difference(size: int, drafter_of: Callable[[Rows], Drafter], rule: Rule) -> Difference | None:
     """None where z3 proves the round lossless for all real rows over `size` tokens, else rows where it is not.
 
     `drafter_of(q)` makes the drafter from the symbolic draft rows. Where z3 gives up the test is skipped as not tested.
     """
     game = Game(size)
-    for difference in game.differences(game.rounds(drafter_of(game.q), rule)):
-        model = satisfy([*game.world.assumed, difference])
+    for condition in game.differences(game.rounds(drafter_of(game.q), rule)):
+        model = satisfy([*game.world.assumed, condition])
         if model is not None:
-            return model
+            return Difference(values(game.p, model), values(game.q, model))
     return None
 
 
@@ -118,6 +126,12 @@ def satisfy(conditions: Sequence[Atom], milliseconds: int = PROOF_MS) -> z3.Mode
     return solver.model() if answer == z3.sat else None
 
 
-def fractions(model: z3.ModelRef) -> dict[str, Fraction]:
-    """The values of a model; an irrational value is an error."""
-    return {str(name): Fraction(model[name].numerator_as_long(), model[name].denominator_as_long()) for name in model}
+def values(rows: Rows, model: z3.ModelRef) -> dict[Tokens, tuple[Fraction, ...]]:
+    """The rows of a model; an irrational number is cut to 20 decimals, and the last token takes up the slack."""
+    found = {}
+    for prefix, row in rows.known.items():
+        free = [model.eval(x.term, model_completion=True) for x in row[:-1]]
+        exact = [x if z3.is_rational_value(x) else x.approx(20) for x in free]
+        head = [Fraction(x.numerator_as_long(), x.denominator_as_long()) for x in exact]
+        found[prefix] = (*head, 1 - sum(head, Fraction(0)))
+    return found

@@ -16,6 +16,7 @@ Number: TypeAlias = Any  # Real, Fraction or int
 Term: TypeAlias = Any  # a z3 real
 Atom: TypeAlias = Any  # a z3 bool
 BRANCH_MS = 2_000  # to find out that a branch is impossible; a branch that z3 gives up on is explored
+ERROR_MS = 10_000  # to find out that a path on which the program refuses its input is impossible
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,11 @@ class World:
         self.untaken, found = [()], []
         while self.untaken:
             self.forced, self.path, self.region = self.untaken.pop(), [], []
-            found.append(Leaf(program(), tuple(self.path)))
+            try:
+                found.append(Leaf(program(), tuple(self.path)))
+            except ValueError:
+                if self.check(milliseconds=ERROR_MS) != z3.unsat:  # unsat: z3 had given up on the branch to here
+                    raise
         return found
 
     def holds(self, condition: Atom) -> bool:
@@ -63,18 +68,18 @@ class World:
         odds = [z3.simplify(p) for p in probabilities]
         return self._branch([p > 0 for p in odds], lambda side: Step(side, None, odds[side]))
 
-    def possible(self, *more: Atom) -> bool:
-        """False only where z3 proves that no row in the region satisfies `more`."""
+    def check(self, *more: Atom, milliseconds: int = BRANCH_MS) -> z3.CheckSatResult:
+        """Whether some row in the region satisfies `more`: sat, unsat or unknown."""
         solver = z3.Solver()
-        solver.set("timeout", BRANCH_MS)
+        solver.set("timeout", milliseconds)
         solver.add(*self.assumed, *self.region, *more)
-        return bool(solver.check() != z3.unsat)
+        return solver.check()
 
     def _branch(self, conditions: Sequence[Atom], step: Callable[[int], Step]) -> int:
         if len(self.path) < len(self.forced):
             side = self.forced[len(self.path)]
         else:
-            side, *others = [k for k, condition in enumerate(conditions) if self.possible(condition)]
+            side, *others = [k for k, condition in enumerate(conditions) if self.check(condition) != z3.unsat]
             past = tuple(step.side for step in self.path)
             self.untaken.extend((*past, other) for other in others)
         self.path.append(step(side))

@@ -1,0 +1,175 @@
+"""The classes of real defects, each as a rule or drafter that is wrong in one way, in the interface of `refengine.exact`.
+
+`source` is one place where it shipped; the catalogue (`refengine bugs`) has the edits of the running source.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from refengine.exact.block import Block, Drafter, Round, Rule, chain, drawn
+from refengine.exact.chance import Chance, Site
+from refengine.exact.drafters import DraftRow, fixed, iid_tree, sampled_chain
+from refengine.exact.row import Row, argmax, residual, without
+from refengine.exact.rules.iid_candidates import iid_candidates
+from refengine.exact.rules.leviathan import leviathan
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One way to be wrong: the drafter made from the draft's rows, and the rule. One draft, or one list of siblings."""
+
+    name: str
+    source: str
+    drafter: Callable[[DraftRow], Drafter]
+    rule: Rule
+
+
+def ratio_rule(
+    accept: Callable[[Row, Row, int, Chance, int], bool],
+    resample: Callable[[Row, Row, int], Sequence[object]],
+    emit: Callable[[int], Site] = lambda i: ("emit", i),
+) -> Rule:
+    """The ratio rule with its acceptance, its replacement weights or its coin exchanged."""
+
+    def rule(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+        for i, x in enumerate(block.tokens):
+            q = drawn(block, i)
+            if not accept(p[i], q, x, chance, i):
+                return Round((*block.tokens[:i], chance.choose(resample(p[i], q, x), emit(i))), tuple(range(i)))
+        n = len(block.tokens)
+        return Round((*block.tokens, chance.choose(p[n], ("emit", n))), tuple(range(n)))
+
+    return rule
+
+
+def right_accept(p: Row, q: Row, x: int, chance: Chance, i: int) -> bool:
+    return chance.accept(p[x], q[x], ("accept", i))
+
+
+def right_resample(p: Row, q: Row, x: int) -> Sequence[object]:
+    return or_p(residual(p, q), p)
+
+
+def or_p(weights: Sequence[Fraction], p: Row) -> Sequence[Fraction]:
+    """Where a defect leaves nothing to draw from, real code falls back on the target's row (or crashes)."""
+    return weights if sum(weights) > 0 else p
+
+
+right_rule = ratio_rule(right_accept, right_resample)
+
+
+def one_draft(q: DraftRow) -> Drafter:
+    return sampled_chain(q, 1)
+
+
+def argmax_reports_row(q: DraftRow) -> Drafter:
+    """Proposes argmax q, but says that the token was drawn from q."""
+    return lambda prefix, chance: chain((argmax(q(prefix)),), (q(prefix),), (("draft", 0),))
+
+
+def drawn_elsewhere(q: DraftRow) -> Drafter:
+    """Draws from one row and reports another: filters, temperature or precision applied on one side only."""
+    return lambda prefix, chance: chain((chance.choose(q((*prefix, -1)), ("draft", 0)),), (q(prefix),), (("draft", 0),))
+
+
+def dropped_when_unlikely(q: DraftRow) -> Drafter:
+    """Draws x, then drops it where q(x) < 1/2."""
+
+    def draft(prefix: tuple[int, ...], chance: Chance) -> Block:
+        block = one_draft(q)(prefix, chance)
+        return block if q(prefix)[block.tokens[0]] * 2 >= 1 else chain((), (), ())
+
+    return draft
+
+
+def next_row(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Judges every draft with the row of the position after it."""
+    return leviathan((*p[1:], p[-1]), block, chance)
+
+
+def first_unverified(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Commits the first draft unseen and judges the others."""
+    rest = replace(block, tokens=block.tokens[1:], parents=block.parents[:-1], q=block.q[1:], sites=block.sites[1:])
+    judged = leviathan(p[1:], rest, chance)
+    return Round((block.tokens[0], *judged.tokens), tuple(range(len(judged.tokens))))
+
+
+def redrawn(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Agreement that throws the disagreeing draw away and draws again."""
+    if chance.choose(p[0], ("agree", 0)) == block.tokens[0]:
+        return Round((block.tokens[0], chance.choose(p[1], ("emit", 1))), (0,))
+    return Round((chance.choose(p[0], ("emit", 0)),), ())
+
+
+def not_renormalised(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Point-mass candidates, each judged against p itself although earlier ones were refused."""
+    left = p[0]
+    for j, x in enumerate(block.tokens):
+        if chance.accept(p[0][x], 1, ("accept", 0, j)):
+            return Round((x, chance.choose(p[j + 1], ("emit", 1))), (j,))
+        left = without(left, x)
+    return Round((chance.choose(or_p(left, p[0]), ("emit", 0)),), ())
+
+
+def duplicates_merged(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Independent candidates where a token drawn twice is judged once."""
+    if block.tokens[0] != block.tokens[1]:
+        return iid_candidates(p, block, chance)
+    once = Block(block.tokens[:1], block.parents[:1], block.q[:1], block.sites[:1])
+    return iid_candidates(p[:2], once, chance)
+
+
+DEFECTS = (
+    Defect(
+        "always accept",
+        "transformers PR 28508; vllm-ascend 13730",
+        one_draft,
+        ratio_rule(lambda p, q, x, chance, i: True, right_resample),
+    ),
+    Defect(
+        "ratio upside down",
+        "a common slip",
+        one_draft,
+        ratio_rule(lambda p, q, x, chance, i: chance.accept(q[x], p[x], ("accept", i)), lambda p, q, x: p),
+    ),
+    Defect(
+        "replacement drawn from p",
+        "Spec-RL 14",
+        one_draft,
+        ratio_rule(right_accept, lambda p, q, x: p),
+    ),
+    Defect(
+        "residual subtracts q at the draft only",
+        "xllm PR 2175",
+        one_draft,
+        ratio_rule(right_accept, lambda p, q, x: without(p, x)),
+    ),
+    Defect(
+        "one coin for acceptance and replacement",
+        "sglang PR 7231",
+        one_draft,
+        ratio_rule(right_accept, right_resample, emit=lambda i: ("accept", i)),
+    ),
+    Defect(
+        "acceptance reuses the draft's coin",
+        "llama.cpp PR 27694; coupled noise in vLLM",
+        one_draft,
+        ratio_rule(lambda p, q, x, chance, i: chance.accept(p[x], q[x], ("draft", i)), right_resample),
+    ),
+    Defect("argmax draft reported as drawn from q", "transformers 33534, 47932", argmax_reports_row, right_rule),
+    Defect("drawn from another row than reported", "transformers 47932; DeepSpec 31", drawn_elsewhere, right_rule),
+    Defect("draft dropped because of its value", "confidence truncation", dropped_when_unlikely, leviathan),
+    Defect("judged with the next position's row", "TensorRT-LLM PR 15098", one_draft, next_row),
+    Defect("first draft unverified", "lattice 243", one_draft, first_unverified),
+    Defect("agreement draws again after a mismatch", "Medusa, nucleus mode", one_draft, redrawn),
+    Defect(
+        "candidates without renormalisation",
+        "trees of deterministic candidates",
+        lambda q: fixed(lambda prefix: ((0, 1), (-1, -1))),
+        not_renormalised,
+    ),
+    Defect(
+        "equal candidates merged", "trees of sampled candidates", lambda q: iid_tree(q, (2,)), duplicates_merged
+    ),
+)
