@@ -168,21 +168,39 @@ class Intercept(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def _python_side(mode: Intercept) -> Iterator[None]:
-    """What torch's dispatcher cannot see: `random.random`, `Tensor.item`, and draws that nobody intercepts."""
+    """What torch's dispatcher cannot see: `random.random`, `Tensor.item`, reads of memory, draws nobody intercepts."""
     original_item, original_random = Tensor.item, random.random
+    original_list, original_numpy, original_array = Tensor.tolist, Tensor.numpy, Tensor.__array__
 
     def item(tensor: Tensor) -> Any:
         return tensor.double().reshape(()) if mode.followed.knows(tensor) else original_item(tensor)
+
+    def tolist(tensor: Tensor) -> Any:
+        if not mode.followed.knows(tensor):
+            return original_list(tensor)
+        return [tolist(element) for element in tensor.unbind()] if tensor.ndim else item(tensor)
+
+    def memory(original: Callable[..., Any]) -> Callable[..., Any]:
+        def read(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if mode.followed.knows(tensor):
+                mode.failure = mode.failure or Unmodelled("random numbers went to numpy")
+            return original(tensor, *args, **kwargs)
+
+        return read
 
     def uniform() -> Tensor:
         return mode.followed.uniforms(torch.empty((), dtype=torch.float64))
 
     before = _outside()
     Tensor.item, random.random = item, uniform  # type: ignore[method-assign, assignment]
+    Tensor.tolist = tolist  # type: ignore[method-assign, assignment]
+    Tensor.numpy, Tensor.__array__ = memory(original_numpy), memory(original_array)  # type: ignore[method-assign]
     try:
         yield
     finally:
         Tensor.item, random.random = original_item, original_random  # type: ignore[method-assign]
+        Tensor.tolist = original_list  # type: ignore[method-assign]
+        Tensor.numpy, Tensor.__array__ = original_numpy, original_array  # type: ignore[method-assign]
     if _outside() != before:
         mode.failure = mode.failure or Unmodelled("the program drew from numpy or from Python's random module")
 
