@@ -6,6 +6,7 @@ sees only what is left of it. So a rule that uses one coin twice is executed as 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 import z3
@@ -46,7 +47,7 @@ class SymbolicChance:
 
     def _fall(self, site: Site, bars: Sequence[Term], unused: Sequence[Term]) -> int:
         """Which of the intervals [bars[i], bars[i + 1]) u falls into; `unused`: the odds of a coin not used before."""
-        ends = list(zip(bars, bars[1:], strict=False))
+        ends = list(pairwise(bars))
         odds = unused
         if site in self.left:
             low, high = self.left[site]

@@ -1,4 +1,4 @@
-"""The classes of real defects, each as a rule or drafter that is wrong in one way, in the interface of `refengine.exact`.
+"""The classes of real defects, each a rule or a drafter that is wrong in one way, in the interface of `exact`.
 
 `source` is one place where it shipped; the catalogue (`refengine bugs`) has the edits of the running source.
 """
@@ -169,7 +169,5 @@ DEFECTS = (
         lambda q: fixed(lambda prefix: ((0, 1), (-1, -1))),
         not_renormalised,
     ),
-    Defect(
-        "equal candidates merged", "trees of sampled candidates", lambda q: iid_tree(q, (2,)), duplicates_merged
-    ),
+    Defect("equal candidates merged", "trees of sampled candidates", lambda q: iid_tree(q, (2,)), duplicates_merged),
 )

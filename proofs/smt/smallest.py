@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 from proofs.smt.defects import Defect
 from refengine.exact.chance import Enumerate, Outcome, Site, Weight
@@ -29,7 +29,7 @@ class OneUniformPerSite(Enumerate):
 
     def _fall(self, site: Site, bars: Sequence[Fraction]) -> int:
         low, high = self.left.get(site, (Fraction(0), Fraction(1)))
-        ends = [(max(low, a), min(high, b)) for a, b in zip(bars, bars[1:], strict=False)]
+        ends = [(max(low, a), min(high, b)) for a, b in pairwise(bars)]
         outcome = super().choose([max(b - a, Fraction(0)) / (high - low) for a, b in ends], site)
         self.left[site] = ends[outcome]
         return outcome
@@ -47,7 +47,7 @@ class Smallest:
 
 
 def smallest(defect: Defect, size: int, largest_denominator: int = 4) -> Smallest | None:
-    """Over rows with a common denominator: the first one that shows the defect, and there the rows that show it most."""
+    """Over rows with a common denominator: the first that shows the defect, and there the rows that show it most."""
     for denominator in range(1, largest_denominator + 1):
         rows = list(grid(size, denominator))
         found = (Smallest(denominator, distance(defect, *choice), *choice) for choice in product(rows, repeat=3))

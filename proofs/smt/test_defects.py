@@ -48,7 +48,7 @@ def test_some_rows_show_it(defect: Defect) -> None:
 
 @each
 def test_fewer_tokens_do_not(defect: Defect) -> None:
-    """Kills the belief that two tokens are enough: where the table says three, z3 proves two blind for all real rows."""
+    """Kills the belief that two tokens are enough: where the table says three, z3 proves two blind."""
     size, _, _ = SMALLEST[defect.name]
     if size == 2:
         assert smallest(defect, 1) is None  # with one token there is one law
