@@ -12,7 +12,7 @@ import z3
 
 from proofs.smt.chance import SymbolicChance
 from proofs.smt.judge import probability, satisfy
-from proofs.smt.real import Atom, Real, Term, World
+from proofs.smt.real import Atom, Real, Term, World, term
 from refengine.exact.block import chain
 from refengine.exact.row import residual
 from refengine.exact.rules.block import prefix_weights
@@ -41,10 +41,7 @@ def computed(terms: list[Term], program: object, *assumed: Atom) -> Term:
     out = z3.RealVal(0)
     for leaf in leaves:
         here = z3.And([step.atom if step.side == 0 else z3.Not(step.atom) for step in leaf.path])
-        value = (
-            leaf.result.term if isinstance(leaf.result, Real) else z3.Q(leaf.result.numerator, leaf.result.denominator)
-        )
-        out = z3.If(here, value, out)
+        out = z3.If(here, term(leaf.result), out)
     return out
 
 
@@ -70,7 +67,7 @@ def test_acceptance_is_one_minus_tv() -> None:
 
 
 def test_no_rule_keeps_more() -> None:
-    """A lossless rule that keeps x with probability w emits x at least q w often, so q w <= p: the ratio is the most."""
+    """A lossless rule that keeps x with probability w emits x at least q w often, so q w <= p."""
     assert proved(q * w <= q * accepted(p, q), *ROW, w >= 0, w <= 1, q * w <= p)
 
 
