@@ -165,14 +165,25 @@ CHECKS = [
 ]
 
 
+def outcome(i: int, j: int) -> str:
+    """What check j says of bug i."""
+    if BUGS[i][0] == "bonus-dropped":
+        return "survived"
+    return "killed" if (3 * i + 5 * j + i * j) % 7 < 4 or j == 6 else ("survived", "not tested", "hung")[(i + j) % 3]
+
+
+def matrix_of(i: int) -> dict[str, list[object]]:
+    """The row of bug i; check 3 does not apply to bug 9."""
+    checks = [(j, check) for j, check in enumerate(CHECKS) if (i, j) != (9, 3)]
+    return {
+        "bug": [BUGS[i][0]] * len(checks),
+        "class": [BUGS[i][1]] * len(checks),
+        "check": [check for _, check in checks],
+        "outcome": [outcome(i, j) for j, _ in checks],
+    }
+
+
 def kill_matrix() -> Finding:
-    cells = [
-        (bug, kind, check, "killed" if (3 * i + 5 * j + i * j) % 7 < 4 else "survived" if (i + j) % 5 else "not tested")
-        for i, (bug, kind) in enumerate(BUGS)
-        for j, check in enumerate(CHECKS)
-        if (i, j) != (9, 3) and bug != "bonus-dropped"
-    ]
-    cells += [("bonus-dropped", "bonus", check, "survived") for check in CHECKS]
     return Finding(
         id="bugs/kill-matrix",
         subject="the catalogue of bugs",
@@ -182,11 +193,6 @@ def kill_matrix() -> Finding:
         method="each bug applied in a fresh process",
         recipe=recipe(),
         numbers={"bugs": len(BUGS)},
-        tables={
-            "kill matrix": {
-                name: [cell[k] for cell in cells] for k, name in enumerate(("bug", "class", "check", "outcome"))
-            }
-        },
     )
 
 
@@ -203,6 +209,7 @@ def controls() -> list[Finding]:
             recipe=recipe(bug=bug),
             magnitude=Magnitude(tv=exact(10.0 ** -(1 + i % 7)), exact=True),
             witness={"p": ["7/10", "3/10"], "q": ["1/2", "1/2"], "draft": [0]},
+            tables={"kill matrix": matrix_of(i)},
         )
         for i, (bug, _) in enumerate(BUGS)
     ]

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -132,19 +133,23 @@ def test_empty_report_is_a_page() -> None:
     assert "No third-party code was audited." in render(make_report([], seed=0, alpha=1e-6))
 
 
-def test_kill_matrix_counts_kills() -> None:
-    """Kills: cells under the wrong check, absent cells read as survived, a survivor that is not marked."""
-    finding = example.kill_matrix()
-    columns = finding.tables["kill matrix"]
-    found = matrix(finding)
-    cells = dict(zip(zip(columns["bug"], columns["check"], strict=True), columns["outcome"], strict=True))
-    assert found.checks == example.CHECKS
-    for _, bug, outcomes, kills in found.rows:
-        assert outcomes == [cells.get((bug, check)) for check in found.checks]
-        assert kills == outcomes.count("killed")
-    (survivor,) = [row for row in found.rows if row[1] == "bonus-dropped"]
-    assert survivor[3] == 0
-    assert re.search(r'class="survivor"><th scope="row">bonus-dropped', render(example.report()))
+def test_kill_matrix_counts_kills(page: str) -> None:
+    """Kills: cells under the wrong check, absent cells read as survived, a crash counted, a missed bug not marked."""
+    found = matrix(example.report())
+    assert sorted(found.checks) == sorted(example.CHECKS)
+    assert sorted(row.bug for row in found.rows) == sorted(bug for bug, _ in example.BUGS)
+    for row in found.rows:
+        i = [bug for bug, _ in example.BUGS].index(row.bug)
+        expected = [
+            None if (i, check) == (9, example.CHECKS[3]) else example.outcome(i, example.CHECKS.index(check))
+            for check in found.checks
+        ]
+        assert row.outcomes == expected
+        assert row.kills == sum(outcome == "killed" for outcome in expected)
+        assert row.missed == (row.bug == "bonus-dropped")
+    kinds = [row.kind for row in found.rows]
+    assert len([k for k, _ in itertools.groupby(kinds)]) == len(set(kinds))
+    assert re.findall(r'class="survivor"><th scope="row"><a href="#([^"]*)"', page) == ["control/bonus-dropped"]
 
 
 def bars(svg: str) -> list[float]:

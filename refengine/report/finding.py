@@ -9,7 +9,8 @@ Tables are columns of equal length. Four names are drawn; any other name is show
 "law"          outcome (text or tokens), target, observed: probabilities, counts or exact fractions ("1/3")
 "evidence"     draws (int, ascending), log10_wealth; optionally log10_threshold, where the verdict falls
 "acceptance"   position (int), expected (1 - TV of the rows there), observed (the accepted share)
-"kill matrix"  bug, class, check, outcome ("killed", "survived" or "not tested"): one entry per cell
+"kill matrix"  bug, class, check, outcome ("killed", "survived", "not tested", "crashed", "hung"): one entry per cell,
+               none where a check does not apply. The tables of all findings are drawn as one matrix.
 
 A witness is compared exactly, so it holds integers, strings and dyadic floats. A bare float in a table only draws a
 plot, and is compared to within TABLE_TOLERANCE; a cell that matters more is a Quantity.

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from refengine.report.canonical import canonical, plain, write_atomic
-from refengine.report.finding import Finding, Quantity, Role, Verdict
+from refengine.report.finding import DRAWN, Finding, Quantity, Role, Verdict
 from refengine.report.plots import magnitude, plot, short
 from refengine.report.report import ALARMING, Report, parse_report, unexpected
 
@@ -61,12 +61,29 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """Bugs by checks: `rows` are (class, bug, outcome per check or None, how many checks killed it)."""
+class Row:
+    """A bug in the kill matrix: one outcome per check, None where the check does not apply."""
 
+    kind: str
+    bug: str
     finding: Finding
+    outcomes: list[str | None]
+
+    @property
+    def kills(self) -> int:
+        return self.outcomes.count("killed")
+
+    @property
+    def missed(self) -> bool:
+        return self.kills == 0 and self.finding.role == "control"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Bugs by checks, the bugs of one class together."""
+
     checks: list[str]
-    rows: list[tuple[str, str, list[str | None], int]]
+    rows: list[Row]
 
 
 def save_html(report: Report, path: Path) -> None:
@@ -85,16 +102,14 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(short=short, quantity=quantity, compact=compact, listed=witness_lines)
-    environment.globals.update(
-        plot=plot, magnitude=magnitude, command=command, matrix=matrix, shown=shown, limit=TABLE_ROWS
-    )
+    environment.globals.update(plot=plot, magnitude=magnitude, command=command, shown=shown, limit=TABLE_ROWS)
     style, script = _asset("style.css"), _asset("page.js")
     page = environment.get_template("page.html.j2").render(
         report=report,
         parts=[_part(report, *role) for role in ROLES],
         alarms={finding.id for finding in unexpected(report)},
         gallery=[(title, text, _gallery(report, kind)) for kind, title, text in KINDS],
-        matrices=[matrix(finding) for finding in report.findings if MATRIX in finding.tables],
+        matrix=matrix(report),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
@@ -128,19 +143,20 @@ def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], i
     return [(finding, svg) for finding, svg in plots if svg is not None], len(drawn)
 
 
-def matrix(finding: Finding) -> Matrix:
-    """The kill matrix of a finding's table: classes, bugs and checks in the order in which they first occur."""
-    columns = finding.tables[MATRIX]
-    checks = list(dict.fromkeys(columns["check"]))
-    cells: dict[tuple[str, str], dict[str, str]] = {}
-    for bug, kind, check, outcome in zip(*(columns[c] for c in ("bug", "class", "check", "outcome")), strict=True):
-        cells.setdefault((kind, bug), {})[check] = outcome
-    order = {kind: i for i, kind in enumerate(dict.fromkeys(columns["class"]))}
+def matrix(report: Report) -> Matrix:
+    """The kill matrix of all findings that have a part of it; classes and checks in the order of their first entry."""
+    cells: dict[tuple[str, str, str], dict[str, str]] = {}
+    for finding in report.findings:
+        columns = finding.tables.get(MATRIX, dict.fromkeys(DRAWN[MATRIX], ()))
+        for bug, kind, check, outcome in zip(*(columns[name] for name in DRAWN[MATRIX]), strict=True):
+            cells.setdefault((kind, bug, finding.id), {})[check] = outcome
+    classes = {kind: i for i, kind in enumerate(dict.fromkeys(kind for kind, _, _ in cells))}
+    checks = list(dict.fromkeys(check for outcomes in cells.values() for check in outcomes))
     rows = [
-        (kind, bug, [outcomes.get(check) for check in checks], list(outcomes.values()).count("killed"))
-        for (kind, bug), outcomes in sorted(cells.items(), key=lambda item: order[item[0][0]])
+        Row(kind, bug, report.finding(finding_id), [outcomes.get(check) for check in checks])
+        for (kind, bug, finding_id), outcomes in sorted(cells.items(), key=lambda item: classes[item[0][0]])
     ]
-    return Matrix(finding, checks, rows)
+    return Matrix(checks, rows)
 
 
 def command(finding: Finding) -> str:
@@ -174,5 +190,4 @@ def shown(tables: dict[str, dict[str, list[Any]]]) -> Sequence[tuple[str, Markup
     return [
         (name, plot(name, columns), list(columns), list(zip(*columns.values(), strict=True)))
         for name, columns in sorted(tables.items())
-        if name != MATRIX
     ]
