@@ -82,7 +82,7 @@ def finding(bug: Bug, answers: list[Answer]) -> Finding:
         witness={"check": main.check, "what": main.detail, **main.witness} if main else None,
         diagnosis=bug.law_class if killers else "",
         notes=notes,
-        tables={"checks": columns(answers)},
+        tables={"kill matrix": columns(bug, answers)},
         recipe=Recipe(function="refengine.bugs.matrix:rerun", arguments={"name": bug.id}),
     )
 
@@ -95,11 +95,13 @@ def magnitude(answer: Answer | None) -> Magnitude | None:
     return Magnitude(tv=Quantity(value=int(numerator) / int(denominator or 1), tolerance=0.0), exact=True)
 
 
-def columns(answers: list[Answer]) -> dict[str, list[Any]]:
+def columns(bug: Bug, answers: list[Answer]) -> dict[str, list[Any]]:
     """The row of the matrix: a check that does not load the edited source cannot see it, and did not run."""
     outcome = {answer.check: answer.outcome for answer in answers}
     words = {"violated": "killed", "holds": "survived"}
     return {
+        "bug": [bug.id] * len(CHECKS),
+        "class": [bug.law_class] * len(CHECKS),
         "check": list(CHECKS),
         "outcome": [words.get(outcome.get(check, ""), outcome.get(check, "not concerned")) for check in CHECKS],
     }
