@@ -1,8 +1,7 @@
 """The loop on real networks: draft, verify, commit, until a stop or the length limit. One request at a time.
 
 `Session` is the loop in steps, so that whoever enumerates, compares or interrupts it plays the very rounds that
-`generate` plays. Sites carry the start of their round (`exact.chance.place`): a position that is drafted again after a
-rejection gets new coins, because block verification has already decided by the old ones.
+`generate` plays. Sites carry absolute places, so no round can reuse another round's coin.
 """
 
 from collections.abc import Callable, Sequence
@@ -118,7 +117,9 @@ class Session:
             self._emit((int(coins.choose(row[None], ("emit", len(prompt)))),))
 
     def play(self, coins: Coins) -> None:
-        """One round."""
+        """One round. Raises ValueError after the end: the caches no longer hold prefix[:-1] then."""
+        if self.done:
+            raise ValueError("this request has ended: no round can be played after its last token")
         prefix = self.prompt + self.out
         turn = Turn(self.prompt, prefix, self.policy, Shifted(coins, len(prefix)))
         block = self.drafter.propose(turn)

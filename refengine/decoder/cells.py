@@ -1,0 +1,202 @@
+"""Cells: one drafter, rule and policy on tiny trained networks in float64, and what their exact law is compared with.
+
+The exact law of a cell's loop must be the target's own joint law of the next tokens, every state on the way must equal
+its recompute from scratch, and each state bug that is planted must move the law. A cell also says how its mass went,
+because one that never rejects proves nothing.
+"""
+
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from refengine.bugs.loader import edited_module
+from refengine.decoder import target as target_module
+from refengine.decoder.checkpoints.dspark import load_dspark
+from refengine.decoder.checkpoints.load import load_target
+from refengine.decoder.drafters import ar as ar_module
+from refengine.decoder.drafters import dspark as dspark_module
+from refengine.decoder.law import Enumeration, LoopLaw
+from refengine.decoder.loop import Rule, Session, Stop
+from refengine.decoder.memo import remembered
+from refengine.decoder.plants import Plant
+from refengine.decoder.protocols import Drafter, Tokens
+from refengine.decoder.target import Float64, Forward, TransformersTarget, forward
+from refengine.engine.policy import (
+    Policy,
+    logit_bias,
+    pipeline,
+    presence_penalty,
+    repetition_penalty,
+    temperature,
+    top_k,
+    top_p,
+)
+from refengine.engine.rules.block import block
+from refengine.engine.rules.leviathan import leviathan
+
+Law: TypeAlias = dict[Any, float]
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "tiny"
+# Rounding of a cell's sums stays under 1e-13; a cut of a policy must be further from a tie than any two passes differ.
+EXACT, CUT, MOVED = 1e-12, 1e-9, 1e-6
+
+ONLY = logit_bias({token: float("-inf") for token in (1, 4, 5, 6, 7)})  # three words of the language are left: 0, 2, 3
+POLICIES: dict[str, Policy] = {
+    "temperature-1": pipeline(ONLY, temperature(1.0)),
+    "temperature-1/2": pipeline(ONLY, temperature(0.5)),
+    "temperature-1.3": pipeline(ONLY, temperature(1.3)),
+    "top-k": pipeline(top_k(2)),
+    "top-p": pipeline(temperature(0.7), top_p(0.6)),
+    "history": pipeline(repetition_penalty(1.3), presence_penalty(0.4), top_k(2)),
+    "mixed": pipeline(repetition_penalty(1.2), temperature(0.8), top_k(2), top_p(0.95)),
+}
+RULES: dict[str, Rule] = {"leviathan": leviathan, "block": block}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One exact-law cell. `threshold` cuts a block by confidence; `length` tokens are compared."""
+
+    drafter: str
+    policy: str
+    rule: str = "leviathan"
+    threshold: float = 0.0
+    gamma: int = 2
+    prompt: Tokens = (4, 3, 4, 0)
+    length: int = 5
+    rounds: int = 3
+    stop: Tokens = ()
+
+    @property
+    def name(self) -> str:
+        extra = ["truncated"] * (self.threshold > 0) + ["stop"] * bool(self.stop)
+        return "/".join([self.drafter, self.rule, self.policy, *extra])
+
+
+def session(cell: Cell, plant: Plant | None = None) -> Session:
+    """The loop that a cell enumerates, with at most one state bug in one of its parts."""
+    target = _target(_edited("target", plant), "target")
+    drafter: Drafter
+    if cell.drafter == "ar":
+        model = _target(_edited("model", plant), "ar")
+        drafter = _edited("drafter", plant, ar_module).AR(model, cell.gamma)
+    else:
+        module = _edited("drafter", plant, dspark_module)
+        loaded = _dspark()
+        drafter = module.DSpark(loaded.shape, loaded.w.tensors, cell.threshold)
+    stop = Stop(frozenset(cell.stop))
+    return Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, stop)
+
+
+def cell_law(cell: Cell, plant: Plant | None = None) -> LoopLaw:
+    """The exact law of a cell's loop."""
+    return Enumeration(session(cell, plant), cell.prompt).rounds(cell.rounds)
+
+
+# --- what a cell is compared with ------------------------------------------------------------------------------------
+
+
+def target_law(cell: Cell) -> Law:
+    """The target's own joint law of the next tokens: whole sequences, no cache, none of the loop's code."""
+    law: Law = {(): 1.0}
+    for _ in range(cell.length):
+        following: Law = {}
+        for tokens, mass in law.items():
+            for after, px in _continuations(cell, tokens):
+                following[after] = following.get(after, 0.0) + mass * px
+        law = following
+    return law
+
+
+def completed(cell: Cell, found: LoopLaw) -> Law:
+    """The loop's law of the same number of tokens; what the rounds did not reach is drawn from the target."""
+    law: Law = {}
+    for outcome, mass in found.law.items():
+        law[outcome.out] = law.get(outcome.out, 0.0) + mass
+    for length in range(cell.length):
+        for tokens in [tokens for tokens in law if len(tokens) == length]:
+            mass = law.pop(tokens)
+            for after, px in _continuations(cell, tokens):
+                law[after] = law.get(after, 0.0) + mass * px
+    return law
+
+
+def _continuations(cell: Cell, tokens: Tokens) -> list[tuple[Tokens, float]]:
+    if tokens and tokens[-1] in cell.stop:
+        return [(tokens, 1.0)]
+    row = plain_row(cell.policy, cell.prompt, tokens)
+    return [((*tokens, x), px) for x, px in enumerate(row) if px > 0]
+
+
+@cache
+def plain_row(policy: str, prompt: Tokens, out: Tokens) -> tuple[float, ...]:
+    """The target's row after `prompt + out`, float64. Refuses a policy whose cut is nearly a tie, or keeps over three.
+
+    Two passes over one prefix differ by rounding, so a cut within CUT of a tie would be decided by the lottery of it.
+    """
+    model = _network("target")[0].model
+    with torch.no_grad(), Float64():
+        logits: Tensor = model(input_ids=torch.tensor([prompt + out]), use_cache=False).logits[0, -1]
+    row = POLICIES[policy](logits, prompt, out)
+    kept = row > 0
+    for tilt in (CUT, -CUT):
+        moved = POLICIES[policy](torch.where(kept, logits - tilt, logits + tilt), prompt, out)
+        if not torch.equal(moved > 0, kept):
+            raise ValueError(f"{policy} after {prompt + out}: its cut is within {CUT} of a tie")
+    if int(kept.sum()) > 3:
+        raise ValueError(f"{policy} after {prompt + out}: {int(kept.sum())} tokens are left, and cells are made for 3")
+    return tuple(row.tolist())
+
+
+def tv(a: Law, b: Law) -> float:
+    """Total variation."""
+    return sum(abs(a.get(x, 0.0) - b.get(x, 0.0)) for x in a.keys() | b.keys()) / 2
+
+
+def mass_report(found: LoopLaw) -> dict[str, float]:
+    """The probability that a history holds each event at least once."""
+    mass = dict.fromkeys(("rejection", "bonus", "rollback over 1", "stop inside a block"), 0.0)
+    for outcome, weight in found.law.items():
+        mass["rejection"] += weight * any(accepted < drafted for drafted, accepted, _ in outcome.rounds)
+        mass["bonus"] += weight * any(
+            0 < drafted == accepted < emitted for drafted, accepted, emitted in outcome.rounds
+        )
+        mass["rollback over 1"] += weight * any(drafted - accepted > 1 for drafted, accepted, _ in outcome.rounds)
+        # The last emitted token is an accepted draft, and the round had more to emit.
+        inside = bool(outcome.rounds) and outcome.stopped and outcome.rounds[-1][2] <= outcome.rounds[-1][1]
+        mass["stop inside a block"] += weight * inside
+    return mass
+
+
+# --- networks --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _network(name: str) -> tuple[TransformersTarget, Forward]:
+    loaded = load_target(FIXTURES / name, torch.float64)
+    return loaded, remembered(partial(forward, loaded.model))
+
+
+@cache
+def _dspark() -> dspark_module.DSpark:
+    loaded = load_dspark(FIXTURES / "dspark")
+    return dspark_module.DSpark(loaded.shape, {name: x.double() for name, x in loaded.w.tensors.items()})
+
+
+def _target(module: Any, name: str) -> TransformersTarget:
+    loaded, known = _network(name)
+    target: TransformersTarget = module.TransformersTarget(loaded.model)
+    target.forward = known
+    return target
+
+
+def _edited(part: str, plant: Plant | None, module: ModuleType = target_module) -> Any:
+    """The module of a part, with the plant in it if it belongs there."""
+    if plant is None or plant.part != part:
+        return module
+    return edited_module(plant.edit.module, [plant.edit])

@@ -1,0 +1,101 @@
+"""State bugs to plant in the loop's parts, as edits of their source: the negative controls of the exact-law cells.
+
+A bug in the *target's* state changes which tokens come out. One in the *drafter's* state cannot, as long as it reports
+the rows that it draws from: the rule corrects any q. It shows in how many tokens are drafted and accepted, which is why
+a cell's law is over tokens and rounds together. The exception is a truncation that looks at what it drops.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from refengine.bugs.bug import Edit
+
+TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One state bug.
+
+    part       whose state: the target's, the model's that `ar` drafts with, or the drafter's own code
+    edit       of the module of that part
+    changes    "tokens": the law of the output moves; "rounds": only that of drafted and accepted counts does
+    truncated  whether it needs a confidence threshold to show
+    """
+
+    name: str
+    part: Literal["target", "model", "drafter"]
+    edit: Edit
+    changes: Literal["tokens", "rounds"]
+    truncated: bool = False
+
+
+NO_CROP = Edit(
+    TARGET,
+    "        index = torch.tensor([*range(self.kept),",
+    "        rows = range(len(self.tentative))\n        index = torch.tensor([*range(self.kept),",
+)
+# A shift of every position would be invisible (rotary embeddings are relative), so the prompt keeps its own.
+SHIFTED = Edit(
+    TARGET,
+    "inputs = Inputs(rows.tokens, rows.positions,",
+    "inputs = Inputs(rows.tokens, rows.positions + (self.kept > 0),",
+)
+
+PLANTS: dict[str, tuple[Plant, ...]] = {
+    "ar": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant("draft-no-crop", "model", NO_CROP, "rounds"),
+        Plant("draft-position-plus-one", "model", SHIFTED, "rounds"),
+        Plant(
+            "wrong-row-after-full-acceptance",
+            "drafter",
+            Edit(AR, "chain_rows(self.drafted[-1:]", "chain_rows(self.drafted[:1]"),
+            "rounds",
+        ),
+    ),
+    "dspark": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant(
+            "block-rows-stay-in-the-context",
+            "drafter",
+            Edit(DSPARK, " k, v = torch.cat((", " self.keys[i], self.values[i] = k, v = torch.cat(("),
+            "rounds",
+        ),
+        Plant(
+            "block-position-plus-one",
+            "drafter",
+            Edit(DSPARK, "device=device)\n        hidden = self", "device=device) + 1\n        hidden = self"),
+            "rounds",
+        ),
+        Plant(
+            "stale-tap",
+            "drafter",
+            Edit(DSPARK, "[kept.taps[j] for j in self.taps]", "[kept.taps[j].roll(1, 0) for j in self.taps]"),
+            "rounds",
+        ),
+        Plant(
+            "stale-confidence",
+            "drafter",
+            Edit(DSPARK, "self.confidence(hidden[k], before)", "self.confidence(hidden[max(k - 1, 0)], before)"),
+            "rounds",
+            truncated=True,
+        ),
+        Plant(
+            "retrospective-confidence",
+            "drafter",
+            Edit(
+                DSPARK,
+                "            path = (*path, turn.draw(q[-1], sites[-1]))\n",
+                "            path = (*path, turn.draw(q[-1], sites[-1]))\n"
+                "            if 0 < float(self.confidence(hidden[k], self.before(path[-1]))) < self.threshold:\n"
+                "                path, q, sites = path[:-1], q[:-1], sites[:-1]\n"
+                "                break\n",
+            ),
+            "tokens",
+            truncated=True,
+        ),
+    ),
+}  # fmt: skip
