@@ -1,0 +1,326 @@
+"""The definition itself: lossless rules at TV exactly 0 on hostile tables, lossy ones with the law they must have."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+from refengine.exact import drafters
+from refengine.exact.block import Block, Drafter, Round, Rule, chain
+from refengine.exact.chance import Chance, runs
+from refengine.exact.law import Law, law, losslessness, round_law, target_rows
+from refengine.exact.row import Row, overlap, point, row
+from refengine.exact.rules import truncation
+from refengine.exact.rules.agreement import agreement
+from refengine.exact.rules.block import block as block_rule
+from refengine.exact.rules.block import prefix_weights
+from refengine.exact.rules.greedy import greedy
+from refengine.exact.rules.iid_candidates import iid_candidates
+from refengine.exact.rules.leviathan import leviathan
+from refengine.exact.rules.nucleus import nucleus
+from refengine.exact.rules.point_mass import point_mass
+from refengine.exact.rules.typical import threshold, typical, typical_inclusive
+from refengine.exact.rules.without_replacement import without_replacement
+from refengine.exact.tables import FAMILIES, Table, tables
+
+F = Fraction
+V = 3
+
+
+def sampled(q: Table) -> Drafter:
+    return drafters.sampled_chain(q, 2)
+
+
+def iid(q: Table) -> Drafter:
+    return drafters.iid_tree(q, (2, 1))
+
+
+def distinct(q: Table) -> Drafter:
+    return drafters.without_replacement_tree(q, (2, 1))
+
+
+def given(q: Table) -> Drafter:
+    """Two roots, a repeated one, and children in another order than their parents."""
+    return drafters.fixed(lambda prefix: ((1, 0, 1, 2, 0, 0), (-1, -1, -1, 1, 0, 1)))
+
+
+def nothing(q: Table) -> Drafter:
+    return drafters.fixed(lambda prefix: ((), ()))
+
+
+CELLS: list[tuple[Rule, Callable[[Table], Drafter]]] = [
+    (leviathan, sampled),
+    (block_rule, sampled),
+    (iid_candidates, sampled),
+    (iid_candidates, iid),
+    (without_replacement, sampled),
+    (without_replacement, distinct),
+    (point_mass, given),
+    (agreement, given),
+    (agreement, sampled),
+    (agreement, iid),
+    *((rule, nothing) for rule in (leviathan, block_rule, iid_candidates, without_replacement, point_mass, agreement)),
+]
+
+
+@pytest.mark.parametrize(("rule", "drafter"), CELLS, ids=lambda f: f.__name__)
+def test_lossless_rules_are_lossless(rule: Rule, drafter: Callable[[Table], Drafter]) -> None:
+    """Kills any rule whose round changes the target's joint law of three tokens on any hostile table."""
+    for family in FAMILIES:
+        for seed in range(2):
+            p, q = tables(family, V, seed)
+            assert losslessness(p, drafter(q), rule, (), 3) == 0, (family, seed)
+
+
+@pytest.mark.parametrize(("rule", "drafter"), CELLS, ids=lambda f: f.__name__)
+def test_a_round_is_a_path_of_the_block_and_one_more_token(rule: Rule, drafter: Callable[[Table], Drafter]) -> None:
+    """Kills a path that does not name the accepted nodes: caches are rolled back by it, and the law does not see it."""
+    p, q = tables("generic", V, 0)
+
+    def program(chance: Chance) -> tuple[Block, Round]:
+        block = drafter(q)((), chance)
+        return block, rule(target_rows(p, (), block), block, chance)
+
+    for (block, out), _, _ in runs(program):
+        assert len(out.tokens) == len(out.path) + 1
+        assert [block.parents[j] for j in out.path] == [-1, *out.path][:-1]
+        assert tuple(block.tokens[j] for j in out.path) == out.tokens[:-1]
+
+
+def given_rows(*rows: list[int]) -> list[Row]:
+    return [row(r) for r in rows]
+
+
+def lengths(target: Table, drafter: Drafter, rule: Rule) -> Fraction:
+    """The expected number of accepted drafts of one round."""
+    return sum((w * (len(t) - 1) for t, w in round_law(target, drafter, rule, ()).items()), F(0))
+
+
+def test_leviathan_accepts_the_overlap() -> None:
+    """Kills a rule that is lossless but refuses too often: one draft is kept with probability sum min(p, q)."""
+    for family in FAMILIES:
+        p, q = tables(family, V, 3)
+        assert lengths(p, drafters.sampled_chain(q, 1), leviathan) == overlap(p(()), q(()))
+
+
+def test_block_verification_keeps_what_its_paper_says() -> None:
+    """Kills a block rule that is lossless and no longer than the ratio rule (Sun et al. 2024, section 1)."""
+    p, q = row(["1/3", "2/3"]), row(["2/3", "1/3"])
+    drafter = drafters.sampled_chain(lambda prefix: q, 2)
+    assert lengths(lambda prefix: p, drafter, leviathan) == F(10, 9)
+    assert lengths(lambda prefix: p, drafter, block_rule) == F(11, 9)
+    for family in FAMILIES:
+        target, draft = tables(family, V, 1)
+        pair = [lengths(target, drafters.sampled_chain(draft, 2), rule) for rule in (leviathan, block_rule)]
+        assert pair[0] <= pair[1], family
+
+
+def test_prefix_weights_are_capped_as_they_go() -> None:
+    """Kills a cap that is applied to the product at the end only, and 0 / 0 at a draft that nobody wants."""
+    block = chain((0, 1, 0), given_rows([1, 3], [1, 1], [0, 1]), (None,) * 3)
+    p = given_rows([1, 1], [3, 1], [1, 3], [1, 1])
+    assert prefix_weights(p, block) == [1, 1, F(1, 2), 1]
+    assert prefix_weights([*p[:2], row([0, 1]), p[3]], block)[-1] == 0
+
+
+def test_point_mass_and_agreement_accept_p_of_x() -> None:
+    """Kills candidates that are judged against p as it was before the earlier sibling was taken out."""
+    p = row([5, 3, 2])
+    tree = Block((0, 1), (-1, -1), (None, None), (None, None))
+    for rule in (point_mass, agreement):
+        out = law(lambda chance: rule([p, p, p], tree, chance))  # noqa: B023
+        by_path = {path: sum(w for r, w in out.items() if r.path == path) for path in ((0,), (1,), ())}
+        assert by_path == {(0,): F(1, 2), (1,): F(3, 10), (): F(1, 5)}
+    (_, _, trace), *_ = [r for r in runs(lambda chance: point_mass([p, p, p], tree, chance)) if r[0].path == (1,)]
+    assert [(d.site, d.odds) for d in trace[:2]] == [
+        (("accept", 0, 0), (F(1, 2), 1)),
+        (("accept", 0, 1), (F(3, 10), F(1, 2))),
+    ]
+
+
+def test_agreement_goes_to_the_first_of_equal_siblings() -> None:
+    """Kills a path that depends on which of two equal candidates is found: both texts must name the same node."""
+    p = point(1, 2)
+    tree = Block((1, 1, 0, 1), (-1, -1, 0, 1), (None,) * 4, (None,) * 4)
+    rows = [p] * 5
+    assert law(lambda chance: agreement(rows, tree, chance)) == {Round((1, 1), (0,)): 1}
+    assert law(lambda chance: greedy(rows, tree, chance)) == {Round((1, 1), (0,)): 1}
+
+
+def test_greedy_follows_the_argmax_with_ties_to_the_lowest_id() -> None:
+    """Kills a tie that goes to the highest id, a bonus from the wrong row, and a step off the path."""
+    tree = Block((0, 1, 2, 0), (-1, -1, 1, 1), (None,) * 4, (None,) * 4)
+    rows = given_rows([1, 2, 2], [9, 0, 0], [0, 1, 1], [9, 0, 0], [9, 0, 0])
+    assert law(lambda chance: greedy(rows, tree, chance)) == {Round((1, 1), (1,)): 1}
+    rows = given_rows([1, 2, 2], [9, 0, 0], [0, 1, 2], [0, 1, 1], [9, 0, 0])
+    assert law(lambda chance: greedy(rows, tree, chance)) == {Round((1, 2, 1), (1, 2)): 1}
+
+
+def test_duplicate_draws_are_separate_trials() -> None:
+    """Kills the merging of equal siblings: a token drawn twice is tried against what the first left over."""
+    p, q = row([2, 1, 1]), row([3, 1, 0])
+    twice = Block((0, 0), (-1, -1), (q, q), (None, None))
+    out = law(lambda chance: iid_candidates([p, p, p], twice, chance))
+    # p(0)/q(0) = 2/3; the residual of p - q has nothing at 0, so that the second trial is always refused.
+    assert sum(w for r, w in out.items() if r.path == (0,)) == F(2, 3)
+    assert sum(w for r, w in out.items() if r.path == (1,)) == 0
+    assert sum(w for r, w in out.items() if r.tokens == (2,)) == F(1, 3)
+
+
+def test_a_shared_row_without_replacement_is_renormalised_over_what_is_left() -> None:
+    """Kills a second sibling that is weighed against the first one's q: (r / q') is 1/4 : 3/4 after token 0 is out."""
+    p, q = row([0, 1, 3]), row([4, 3, 1])
+    pair = Block((0, 1), (-1, -1), (q, q), (None, None))
+    (_, _, trace), *_ = list(runs(lambda chance: without_replacement([p, p, p], pair, chance)))
+    # Token 0 has p = 0; then r = (p - q)+ / 5 eighths = (0, 0, 1), and token 1 is refused for certain.
+    assert [d.odds for d in trace[:2]] == [(0, F(1, 2)), (0, F(3, 4))]
+    p = row([2, 5, 1])
+    (_, _, trace), *_ = [r for r in runs(lambda c: without_replacement([p, p, p], pair, c)) if r[0].path == (1,)]
+    assert trace[1].odds == (1, F(3, 4))
+
+
+def first_token(out: Law[Round], vocabulary: int) -> list[Fraction]:
+    return [sum((w for r, w in out.items() if r.tokens[0] == x), F(0)) for x in range(vocabulary)]
+
+
+def test_medusa_nucleus_is_lossy_by_these_amounts() -> None:
+    """Kills a nucleus rule that shares a draw among leaves or reuses the one that disagreed.
+
+    Medusa's own code, sampled, gave (.748, .149, .103) for one row, (.968, .019, .013) for four rows that start with 0
+    and (.637, .237, .127) for rows 0, 1, 2; these are the exact values behind them.
+    """
+    p = row(["0.5", "0.3", "0.2"])
+
+    def emitted(*drafts: int) -> list[Fraction]:
+        n = len(drafts)
+        block = Block(drafts, (-1,) * n, (None,) * n, (None,) * n)
+        return first_token(law(lambda chance: nucleus([p] * (n + 1), block, chance, top_p=F(1))), 3)
+
+    assert emitted(0) == [F("0.75"), F("0.15"), F("0.1")]
+    assert emitted(0, 0, 0, 0) == [F("0.96875"), F("0.01875"), F("0.0125")]
+    assert emitted(2, 1, 0) == [F("0.64"), F("0.234"), F("0.126")]  # its first row is the leaf drafted last
+
+
+def test_nucleus_by_hand() -> None:
+    """Kills the wrong leaf order, ties going to a later leaf, a filter that is not applied, and fast without argmax."""
+    sure = [point(0, 3), point(1, 3), point(1, 3), point(2, 3), point(2, 3)]
+    twins = Block((0, 0, 1, 1), (-1, -1, 0, 1), (None,) * 4, (None,) * 4)
+    assert law(lambda chance: nucleus(sure, twins, chance)) == {Round((0, 1, 2), (1, 3)): 1}
+    none = Block((), (), (), ())
+    flat = row([5, 3, 2])
+    assert first_token(law(lambda c: nucleus([flat], none, c, top_p=F(4, 5))), 3) == [F(5, 8), F(3, 8), 0]
+    assert first_token(law(lambda c: nucleus([flat], none, c)), 3) == [F(5, 8), F(3, 8), 0]
+    assert first_token(law(lambda c: nucleus([flat], none, c, fast=True)), 3) == [1, 0, 0]
+
+
+def test_typical_threshold_and_its_strict_inequality() -> None:
+    """Kills `>=` for `>` in the released form (and the reverse in the other), and a threshold from the wrong row."""
+    flat = row([1, 1, 1, 1])
+    assert threshold(flat, 9.0, 0.3, 0.0) == pytest.approx(0.3 / 4, rel=1e-12)
+    assert threshold(flat, 0.05, 0.3, 0.0) == 0.05
+    assert threshold(flat, 9.0, 0.3, 1e-5) == pytest.approx(0.3 * (0.25 + 1e-5), rel=1e-9)
+    assert threshold(point(0, 4), 9.0, 0.3, 1e-5) == pytest.approx(0.3 * (1 + 1e-5), rel=1e-12)
+    block = chain((3,), (None,), (None,))
+    rows = [row([2, 1, 0, 1]), point(2, 4)]
+    kept, dropped = {Round((3, 2), (0,)): 1}, {Round((0,), ()): 1}
+    for epsilon, strict, inclusive in (
+        (F(1, 4), dropped, kept),
+        (F("0.2499"), kept, kept),
+        (F("0.2501"), dropped, dropped),
+    ):
+        settings = {"epsilon": float(epsilon), "delta": 100.0}
+        assert law(lambda c: typical(rows, block, c, **settings)) == strict  # noqa: B023
+        assert law(lambda c: typical_inclusive(rows, block, c, **settings)) == inclusive  # noqa: B023
+
+
+def test_typical_takes_the_longest_then_the_likeliest_then_the_last() -> None:
+    """Kills another order of preference, a node that passes under a parent that does not, and a wrong closing token."""
+    passing, refused = row([1, 1, 0, 0]), row([97, 1, 1, 1])
+
+    def path(tokens: tuple[int, ...], parents: tuple[int, ...], *rows: Row) -> Round:
+        n = len(tokens)
+        block = Block(tokens, parents, (None,) * n, (None,) * n)
+        (only,) = law(lambda chance: typical(rows, block, chance))
+        return only
+
+    assert path((0, 1), (-1, -1), passing, passing, refused) == Round((1, 0), (1,))
+    assert path((0, 1), (-1, -1), row([2, 1, 0, 0]), passing, refused) == Round((0, 0), (0,))
+    assert path((0, 1, 1), (-1, -1, 0), passing, passing, refused, passing) == Round((0, 1, 0), (0, 2))
+    assert path((1, 0), (-1, 0), refused, passing, passing) == Round((0,), ())
+
+
+P, Q = row(["0.7", "0.3"]), row(["0.5", "0.5"])
+
+
+def test_retrospective_truncation_is_lossy_and_causal_is_not() -> None:
+    """Kills a truncation that looks ahead: (.7, .3) comes out as (.85, .15), and as itself when it looks back only."""
+
+    def confidence(prefix: tuple[int, ...]) -> Fraction:
+        return {(): F(1, 2), (0,): F(1), (1,): F(0)}.get(prefix, F(1))
+
+    cost = [F(1), F(8, 5), F(9, 5)]
+    target, draft = (lambda prefix: P), (lambda prefix: Q)
+    backward = truncation.retrospective(draft, confidence, cost, 2)
+    emitted = round_law(target, backward, leviathan, ())
+    assert sum(w for tokens, w in emitted.items() if tokens[0] == 0) == F(85, 100)
+    assert losslessness(target, backward, leviathan, (), 1) == F(15, 100)
+    for bar in (F(0), F(1, 2), F(3, 4), F(1)):
+        assert losslessness(target, truncation.causal(draft, confidence, bar, 2), leviathan, (), 3) == 0
+    ending = truncation.stopping(draft, lambda prefix: prefix[-1] == 1, 2)
+    assert losslessness(target, ending, leviathan, (), 3) == 0
+
+
+def drafted(drafter: Drafter, prefix: tuple[int, ...] = ()) -> Law[tuple[int, ...]]:
+    return law(lambda chance: drafter(prefix, chance).tokens)
+
+
+def test_truncation_keeps_the_lengths_it_promises() -> None:
+    """Kills `<=` for `<` at the threshold, a token dropped that must be kept, and a tie to the longer."""
+
+    def confidence(prefix: tuple[int, ...]) -> Fraction:
+        return F(1, 2) if not prefix or prefix[-1] == 0 else F(1, 4)
+
+    draft = lambda prefix: Q  # noqa: E731
+    half = F(1, 2)
+    assert drafted(truncation.causal(draft, confidence, half, 2)) == {(0, 0): F(1, 4), (0, 1): F(1, 4), (1,): half}
+    assert drafted(truncation.causal(draft, confidence, F(2, 3), 2)) == {(): 1}
+    assert drafted(truncation.causal(draft, confidence, half, 2), (1,)) == {(): 1}
+    stop = truncation.stopping(draft, lambda prefix: prefix[-1] == 1, 2)
+    assert drafted(stop) == {(0, 0): F(1, 4), (0, 1): F(1, 4), (1,): half}
+    # One or two drafts promise 3/2 and 7/4 tokens at cost 3/2 and 7/4: a tie with none, and the shortest is kept.
+    even = truncation.retrospective(draft, lambda prefix: half, [F(1), F(3, 2), F(7, 4)], 2)
+    assert drafted(even) == {(): 1}
+    cheap = truncation.retrospective(draft, lambda prefix: half, [F(1), F(1), F(5, 4)], 2)
+    assert drafted(cheap) == {(0,): half, (1,): half}
+
+
+def test_drafters_propose_what_they_say() -> None:
+    """Kills a tree that grows under the wrong parent, siblings that are not distinct, and a row of another context."""
+    q = {(): row([1, 1, 0]), (0,): row([0, 1, 1]), (1,): row([1, 0, 1])}
+
+    def draft(prefix: tuple[int, ...]) -> Row:
+        return q.get(prefix, point(0, 3))
+
+    blocks = law(lambda chance: drafters.without_replacement_tree(draft, (3, 1))((), chance))
+    assert {b.parents for b in blocks} == {(-1, -1, 0, 1)}
+    assert {b.tokens[:2] for b in blocks} == {(0, 1), (1, 0)}
+    assert all(b.q == (q[()], q[()], q[b.tokens[:1]], q[b.tokens[1:2]]) for b in blocks)
+    assert all(b.sites == (("draft", 0, 0), ("draft", 0, 1), ("draft", 1, 2), ("draft", 1, 3)) for b in blocks)
+    pairs = law(lambda chance: drafters.iid_tree(draft, (2,))((), chance).tokens)
+    assert pairs == {(a, b): F(1, 4) for a in (0, 1) for b in (0, 1)}
+    chains = law(lambda chance: drafters.sampled_chain(draft, 2)((), chance))
+    assert {b.tokens for b in chains} == {(0, 1), (0, 2), (1, 0), (1, 2)}
+    assert all(b.sites == (("draft", 0), ("draft", 1)) and b.is_chain() for b in chains)
+
+
+def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
+    """Kills a chain rule that reads a tree as a chain, and a ratio rule that invents a q."""
+    rows = [row([1, 1])] * 3
+    tree = Block((0, 1), (-1, -1), (rows[0],) * 2, (None,) * 2)
+    given_block = chain((0,), (None,), (None,))
+    for rule in (leviathan, block_rule):
+        with pytest.raises(ValueError, match="chains only"):
+            law(lambda chance: rule(rows, tree, chance))  # noqa: B023
+    for rule in (leviathan, block_rule, iid_candidates, without_replacement):
+        with pytest.raises(ValueError, match="point_mass"):
+            law(lambda chance: rule(rows, given_block, chance))  # noqa: B023
