@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,6 +22,7 @@ from refengine.report.report import ALARMING, Report, parse_report, unexpected
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
 TABLE_ROWS = 100  # rows of one table that are listed; report.json has them all
 MATRIX = "kill matrix"
+ALONE = "each alone in its class"
 ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
 ROLES: tuple[tuple[Role, str, str, str], ...] = (
     ("subject", "Subjects", "Third-party subjects", "Other people's implementations, held to what they promise."),
@@ -30,7 +32,12 @@ ROLES: tuple[tuple[Role, str, str, str], ...] = (
         "Reference cells",
         "This package's own rules and loops. Each is expected to be consistent.",
     ),
-    ("control", "Controls", "Negative controls", "Defects planted on purpose. Each is expected to come out violated."),
+    (
+        "control",
+        "Controls",
+        "Negative controls",
+        "Planted defects, and modes that are lossy by design. Each is expected to come out violated.",
+    ),
 )
 KINDS = (
     ("law", "Law against target", "Bars are what came out, ticks are what the target demands."),
@@ -144,17 +151,26 @@ def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], i
 
 
 def matrix(report: Report) -> Matrix:
-    """The kill matrix of all findings that have a part of it; classes and checks in the order of their first entry."""
+    """The kill matrix of all findings that have a part of it; classes and checks in the order of their first entry.
+
+    Bugs that are alone in their class stand together at the end.
+    """
     cells: dict[tuple[str, str, str], dict[str, str]] = {}
     for finding in report.findings:
         columns = finding.tables.get(MATRIX, dict.fromkeys(DRAWN[MATRIX], ()))
         for bug, kind, check, outcome in zip(*(columns[name] for name in DRAWN[MATRIX]), strict=True):
             cells.setdefault((kind, bug, finding.id), {})[check] = outcome
-    classes = {kind: i for i, kind in enumerate(dict.fromkeys(kind for kind, _, _ in cells))}
+    sizes = Counter(kind for kind, _, _ in cells)
+    order = [kind for kind in sizes if sizes[kind] > 1] + [kind for kind in sizes if sizes[kind] == 1]
     checks = list(dict.fromkeys(check for outcomes in cells.values() for check in outcomes))
     rows = [
-        Row(kind, bug, report.finding(finding_id), [outcomes.get(check) for check in checks])
-        for (kind, bug, finding_id), outcomes in sorted(cells.items(), key=lambda item: classes[item[0][0]])
+        Row(
+            kind if sizes[kind] > 1 else ALONE,
+            bug,
+            report.finding(finding_id),
+            [outcomes.get(check) for check in checks],
+        )
+        for (kind, bug, finding_id), outcomes in sorted(cells.items(), key=lambda item: order.index(item[0][0]))
     ]
     return Matrix(checks, rows)
 
