@@ -1,0 +1,1 @@
+"""Formulas of the sources, checked symbolically (sympy), exactly (Fractions) and by seeded Monte-Carlo."""

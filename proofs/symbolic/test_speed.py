@@ -1,0 +1,76 @@
+"""L = (T_draft + T_verify) / tau, its break-even conditions, and the cost (gamma + 1) / tau."""
+
+from fractions import Fraction
+
+import pytest
+import sympy as sp
+
+from proofs.symbolic.speed import cost, emitted, latency, speedup
+
+alpha, c, gamma, draft, verify = sp.symbols("alpha c gamma draft verify", positive=True)
+GRID = [Fraction(k, 12) for k in range(1, 12)]
+
+
+@pytest.mark.parametrize("drafts", range(9))
+def test_closed_form(drafts: int) -> None:
+    """Leviathan 2023, Eq. 1: (1 - alpha^(gamma+1)) / (1 - alpha) emitted tokens. Kills an off-by-one in the exponent."""
+    closed = (1 - alpha ** (drafts + 1)) / (1 - alpha)
+    assert sp.simplify(emitted([alpha] * drafts) - closed) == 0
+
+
+def test_speedup_of_an_autoregressive_drafter() -> None:
+    """Leviathan 2023, Thm 3.8. Kills a formula without the draft's cost."""
+    closed = (1 - alpha**5) / ((1 - alpha) * (4 * c + 1))
+    assert sp.simplify(speedup(4 * c, 1, emitted([alpha] * 4)) - closed) == 0
+
+
+def test_break_even_is_tau_above_total_time() -> None:
+    """Speculation is faster iff tau > T_draft + T_verify. Kills the belief that tau > 1 is enough (seed 003: 0.85x)."""
+    tau = sp.symbols("tau", positive=True)
+    assert sp.simplify(latency(draft, verify, tau) - 1 - (draft + verify - tau) / tau) == 0
+    assert speedup(Fraction(2), Fraction(1), Fraction(259, 100)) < 1 < Fraction(259, 100)
+
+
+@pytest.mark.parametrize("a", GRID)
+def test_some_gamma_pays_iff_alpha_exceeds_c(a: Fraction) -> None:
+    """Leviathan 2023, Cor. 3.9: with T_verify = 1, a gamma with speed-up above 1 exists iff alpha > c (gamma = 1 does)."""
+    for c in GRID:
+        pays = [speedup(g * c, 1, emitted([a] * g)) > 1 for g in range(1, 30)]
+        assert any(pays) == pays[0] == (a > c)
+
+
+def test_no_gamma_pays_below_break_even() -> None:
+    """The reason: alpha^i <= alpha, so 1 + alpha + ... + alpha^gamma <= 1 + gamma alpha <= 1 + gamma c."""
+    for a in GRID:
+        for drafts in range(1, 12):
+            assert emitted([a] * drafts) <= 1 + drafts * a
+
+
+def test_parallel_drafter_limit() -> None:
+    """One draft pass for any gamma: the speed-up tends to 1 / ((1 - alpha)(1 + c)), so it pays iff alpha > c/(1 + c)."""
+    a = sp.symbols("a", positive=True)
+    n = sp.symbols("n", integer=True, positive=True)
+    tau = (1 - a ** (n + 1)) / (1 - a)
+    limit = sp.limit(speedup(c, 1, tau.subs(a, sp.Rational(1, 3))), n, sp.oo)
+    assert sp.simplify(limit - 1 / (sp.Rational(2, 3) * (1 + c))) == 0
+    assert sp.solve(1 / ((1 - a) * (1 + c)) - 1, a) == [c / (c + 1)]
+
+
+@pytest.mark.parametrize("a", GRID)
+def test_cost_grows_with_gamma(a: Fraction) -> None:
+    """(gamma + 1) / tau is 1 at gamma = 0, above 1 otherwise, and rises with gamma: pruning always lowers it."""
+    costs = [cost(g, emitted([a] * g)) for g in range(10)]
+    assert costs[0] == 1
+    assert all(x < y for x, y in zip(costs, costs[1:], strict=False))
+
+
+def test_cost_is_one_only_for_a_perfect_draft() -> None:
+    """alpha = 1: every verified position becomes a token. Kills a cost that forgets the bonus position."""
+    assert all(cost(g, emitted([Fraction(1)] * g)) == 1 for g in range(10))
+
+
+def test_pruning_lowers_tau_and_speed_at_batch_one() -> None:
+    """With T_verify flat, cutting the tail never helps one stream: tau falls and T_draft stays (seed 003, section 5)."""
+    for a in GRID:
+        speeds = [speedup(Fraction(1, 4), 1, emitted([a] * g)) for g in range(8)]
+        assert speeds == sorted(speeds)
