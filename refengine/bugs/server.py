@@ -1,12 +1,12 @@
 """A process that runs checks on edited source: one fork per job, so that torch is imported once and not per bug.
 
-It reads one job per line on stdin and writes one answer per line on stdout, both JSON. A job is
-`{"sources": {module: text}, "checks": [name], "first": bool, "seconds": s}`, with the whole text of every edited module;
-the answer is a list of `{"check", "outcome", "detail", "witness", "tv"}` in the order in which the checks ran.
+It reads one job per line on stdin and writes one answer per line on stdout, both JSON. A job is `{"sources": {module:
+text}, "checks": [name], "first": bool, "seconds": s}`, with the whole text of every edited module; the answer
+is a list of `{"check", "outcome", "detail", "witness", "tv"}` in the order in which the checks ran.
 
-Outcomes: `holds`, `violated` (the claim is false: only this kills), `crashed` (an exception, which is no detection) and
-`hung` (the time ran out in this check; later ones did not run). With `first` the job ends at the first that is not
-`holds`. The server itself imports nothing of the package but the loader, so every fork imports the edited source afresh.
+Outcomes: `holds`, `violated` (the claim is false: only this kills), `crashed` (an exception, which is no detection)
+and `hung` (the time ran out in this check; later ones did not run). With `first` the job ends at the first that is not
+`holds`. The server itself imports nothing of the package but the loader, so every fork imports edited source afresh.
 """
 
 import json

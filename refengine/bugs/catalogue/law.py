@@ -72,7 +72,7 @@ BUGS = (
     Bug(
         id="accepts-zero-mass",
         title="accept compares with <=, so a token of probability zero passes when the coin is exactly 0",
-        source="sgl-project/sglang #35771, PR #35798; NVIDIA-NeMo/Automodel PR #3166; transformers 5.23.0 utils.py:4465",
+        source="sgl-project/sglang #35771, PR #35798; transformers 5.23.0 generation/utils.py:4465",
         part="A1",
         law_class="zero at zero",
         edits=(Edit("refengine.exact.chance", "return bool(u * den < num)", "return bool(u * den <= num)"),),

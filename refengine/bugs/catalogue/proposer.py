@@ -16,8 +16,8 @@ BUGS = (
             Edit(
                 DRAFTERS,
                 DRAW,
-                "            top = max(range(len(rows[-1])), key=lambda x: rows[-1][x])\n"
-                "            tokens = (*tokens, chance.choose([int(x == top) for x in range(len(rows[-1]))], sites[-1]))",
+                "            top = max(rows[-1])\n"
+                "            tokens = (*tokens, chance.choose([int(w == top) for w in rows[-1]], sites[-1]))",
             ),
         ),
         check="rounds:contract",

@@ -1,7 +1,7 @@
 """The general checks: each states a claim about running source, and returns the smallest case in which it is false.
 
 A check is a function of no arguments that returns None or a Violation. Checks know nothing of the catalogue. They run
-in a process whose source has been edited, so they carry their own arithmetic (`oracle`) and their own inputs (`tables`).
+in a process whose source was edited, so they carry their own arithmetic (`oracle`) and their own inputs (`tables`).
 """
 
 from refengine.bugs.checks.names import CHECKS

@@ -41,6 +41,7 @@ def boundaries() -> Violation | None:
 
 
 def _boundaries() -> Iterator[Case]:
+    want: Any
     for num, den in ((0, 1), (0, 0), (1, 3), (1, 2), (2, 3), (1, 1), (3, 2), (1, 0)):
         for u in (Fraction(0), Fraction(1, 3) - TINY, Fraction(1, 3), HALF - TINY, HALF, HALF + TINY, 1 - TINY):
             want = num > 0 if den == 0 else u < Fraction(num, den)
@@ -60,7 +61,7 @@ def odds() -> Violation | None:
 
 def _odds() -> Iterator[Case]:
     nan = float("nan")
-    table = {("accept", 0): HALF, ("emit", 0): HALF}
+    table: Any = {("accept", 0): HALF, ("emit", 0): HALF}
     for make in (
         Enumerate,
         lambda: Sample(random.Random(0)),
@@ -119,7 +120,7 @@ def _enumeration() -> Iterator[Case]:
 
 
 def interpreters() -> Violation | None:
-    """Uniforms, Replay, Record, Sample and Shifted do what they say, and are strict about missing and unused entries."""
+    """Uniforms, Replay, Record, Sample and Shifted do what they say, and are strict about what is missing or unused."""
     return first(_interpreters())
 
 

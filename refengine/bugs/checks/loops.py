@@ -3,6 +3,8 @@
 import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 from refengine.bugs.checks import oracle
 from refengine.bugs.checks.tables import Path, Row, share, tangled
@@ -10,7 +12,7 @@ from refengine.bugs.checks.violation import Violation, text
 from refengine.bugs.coupled import coupled_law
 from refengine.exact import drafters
 from refengine.exact.block import Drafter, Rule
-from refengine.exact.chance import Decision, runs
+from refengine.exact.chance import Chance, Decision, runs
 from refengine.exact.loop import generate, plain
 from refengine.exact.rules.block import block
 from refengine.exact.rules.iid_candidates import iid_candidates
@@ -79,11 +81,10 @@ def law() -> Violation | None:
 
 
 def _laws(prompt: Path, limit: int, stop: tuple[int, ...]) -> Iterator[tuple[str, dict[Path, Fraction]]]:
-    ends = frozenset(stop)
-    programs = [("plain", lambda chance: plain(target, prompt, limit, chance, ends))]
+    programs: list[tuple[str, Any]] = [("plain", partial(_alone, prompt, limit, frozenset(stop)))]
     for name, drafter, rule in SUBJECTS:
         if name == "leviathan" or limit < 3:
-            programs.append((name, lambda c, d=drafter, r=rule: generate(target, d, r, prompt, limit, c, ends)))
+            programs.append((name, partial(_speculative, drafter, rule, prompt, limit, frozenset(stop))))
     for name, program in programs:
         out: dict[Path, Fraction] = {}
         for tokens, weight, _ in runs(program):
@@ -95,8 +96,7 @@ def coins() -> Violation | None:
     """The same law when equal sites share one coin. Block verification decides by coins beyond what it keeps."""
     for seed, (name, drafter_of, rule) in itertools.product(range(4), COUPLED):
         table = tangled(2, 3, seed)
-        drafter = drafter_of(table.q)
-        have = coupled_law(lambda chance, d=drafter, r=rule, t=table: generate(t.p, d, r, (), 2, chance))
+        have = coupled_law(partial(generate, table.p, drafter_of(table.q), rule, (), 2))
         tv = oracle.distance(have, oracle.ancestral(table.p, (), 2))
         if tv:
             return Violation(f"{name}: TV {tv} when equal sites share a coin", {"loop": name, **table.as_json()}, tv)
@@ -107,16 +107,23 @@ def sites() -> Violation | None:
     """Coins stand where `exact.chance.place` says: no coin is used twice, emit coins at their absolute positions."""
     name, drafter, rule = SUBJECTS[0]
     for prompt, limit, stop in CASES:
-        ends = frozenset(stop)
-        for tokens, _, trace in runs(lambda c, p=prompt, n=limit, s=ends: generate(target, drafter, rule, p, n, c, s)):
+        for tokens, _, trace in runs(partial(_speculative, drafter, rule, prompt, limit, frozenset(stop))):
             fault = misplaced(prompt, tokens, trace)
             if fault:
                 return Violation(f"{name}: {fault}", {"prompt": text(prompt), "limit": limit, "tokens": text(tokens)})
-        for tokens, _, trace in runs(lambda c, p=prompt, n=limit, s=ends: plain(target, p, n, c, s)):
+        for tokens, _, trace in runs(partial(_alone, prompt, limit, frozenset(stop))):
             if [decision.site for decision in trace] != [("emit", len(prompt) + i) for i in range(len(tokens))]:
                 case = {"prompt": text(prompt), "tokens": text(tokens)}
                 return Violation("plain: a coin is not at its token's position", case)
     return None
+
+
+def _speculative(drafter: Drafter, rule: Rule, prompt: Path, limit: int, stop: frozenset[int], chance: Chance) -> Path:
+    return generate(target, drafter, rule, prompt, limit, chance, stop)
+
+
+def _alone(prompt: Path, limit: int, stop: frozenset[int], chance: Chance) -> Path:
+    return plain(target, prompt, limit, chance, stop)
 
 
 def misplaced(prompt: Path, tokens: Path, trace: list[Decision]) -> str:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from refengine.bugs.checks import oracle
-from refengine.bugs.checks.chances import Case, first, refused
+from refengine.bugs.checks.chances import Case, first, refusal, refused
 from refengine.bugs.checks.tables import Table, tangled
 from refengine.bugs.checks.violation import Violation
 from refengine.exact import block as blocks
@@ -25,7 +25,11 @@ def _rows() -> Iterator[Case]:
     yield "row", row.row([1, "1/2", F(1, 2), 0]), (F(1, 2), F(1, 4), F(1, 4), F(0))
     yield "normalised", row.normalised([F(1), F(3)]), (F(1, 4), F(3, 4))
     yield "point", row.point(1, 3), (F(0), F(1), F(0))
-    yield "argmax", (row.argmax([1, 3, 2]), row.argmax([2, 1, 2]), row.argmax([0, 1, 1])), (1, 0, 1)
+    yield (
+        "argmax",
+        (*(row.argmax([F(w) for w in weights]) for weights in ((1, 3, 2), (2, 1, 2), (0, 1, 1))),),
+        (1, 0, 1),
+    )
     yield "residual", row.residual(A, B), (F(1, 4), F(1, 2), F(0))
     yield "residual of equals", row.residual(A, A), (F(0), F(0), F(0))
     yield "without", row.without(B, 2), (F(1, 4), F(0), F(0))
@@ -49,7 +53,7 @@ def _trees() -> Iterator[Case]:
     yield "chain", (chain.is_chain(), chain.parents, chain.q, chain.tokens), (True, (-1, 0), (A, B), (1, 2))
     yield "row_after", [blocks.row_after([A, B, A], j) for j in (-1, 0, 1)], [A, B, A]
     yield "drawn", blocks.drawn(tree, 2), B
-    yield "check_chain", blocks.check_chain(chain), None
+    yield "check_chain", refusal(lambda: blocks.check_chain(chain)), ""
     yield refused(lambda: blocks.drawn(tree, 1), "node 1 was not drawn")
     yield refused(lambda: blocks.check_chain(tree), "judges chains only")
     for parents in ((0, 0), (-2, 0), (-1, 1), (-1, 2)):

@@ -101,6 +101,8 @@ def _lossy() -> Iterator[Case]:
     a, b = share((2, 1, 1)), share((1, 2, 1))
     tree = Block((0, 1, 2, 1), (-1, -1, 0, 0), (None,) * 4, (None,) * 4)
     rows = [a, b, a, b, a]
+    rule: Any
+    no_coins: Any = None
     for rule, eps, tokens, path in (
         (typical.typical, 0.25, (0, 1, 0), (0, 3)),  # node 1 has exactly 1/4: not more, so refused; 3 has 1/2
         (typical.typical, 0.2, (0, 1, 0), (0, 3)),  # all pass: the longer, then the likelier
@@ -108,18 +110,18 @@ def _lossy() -> Iterator[Case]:
         (typical.typical_inclusive, 0.5, (0, 1, 0), (0, 3)),
         (typical.typical_inclusive, 0.51, (0,), ()),
     ):
-        got = rule(rows, tree, None, eps, 9.0)  # type: ignore[operator]
-        yield f"{rule.__name__} at {eps}", (got.tokens, got.path), (tokens, path)
+        verdict = rule(rows, tree, no_coins, eps, 9.0)
+        yield f"{rule.__name__} at {eps}", (verdict.tokens, verdict.path), (tokens, path)
     twins = Block((0, 1), (-1, -1), (None,) * 2, (None,) * 2)
     for rule in (typical.typical, typical.typical_inclusive):
-        got = rule([share((1, 1, 0)), a, b], twins, None)  # type: ignore[arg-type]
-        yield f"{rule.__name__} at a tie", (got.tokens, got.path), ((1, 1), (1,))
+        verdict = rule([share((1, 1, 0)), a, b], twins, no_coins)
+        yield f"{rule.__name__} at a tie", (verdict.tokens, verdict.path), ((1, 1), (1,))
     orphan = Block((2, 0), (-1, 0), (None,) * 2, (None,) * 2)
-    got = typical.typical([share((1, 1, 0)), a, b], orphan, None)  # type: ignore[arg-type]
-    yield "typical below a refused node", (got.tokens, got.path), ((0,), ())
+    verdict = typical.typical([share((1, 1, 0)), a, b], orphan, no_coins)
+    yield "typical below a refused node", (verdict.tokens, verdict.path), ((0,), ())
     thin = share((92, 8))  # 8 % lies above 0.3 exp(-H) only where H is large, and below epsilon = 0.09
-    got = typical.typical([thin, HALF], Block((1,), (-1,), (None,), (None,)), None)  # type: ignore[arg-type]
-    yield "typical with the released defaults", got.tokens, (0,)
+    verdict = typical.typical([thin, HALF], Block((1,), (-1,), (None,), (None,)), no_coins)
+    yield "typical with the released defaults", verdict.tokens, (0,)
     yield from _nucleus(a, b)
 
 
@@ -137,7 +139,8 @@ def _nucleus(a: Any, b: Any) -> Iterator[Case]:
     depth = {2: F(4, 9) + F(5, 9) * F(2, 9), 0: F(1, 9)}
     depth[1] = 1 - depth[2] - depth[0]
     yield "nucleus, shared root", _law(lambda c: len(nucleus.nucleus([a, b, a, a], shared, c, cut).path)), depth
-    yield "nucleus, default", _law(lambda c: nucleus.nucleus([share((6, 2, 2)), a], Block((2,), (-1,), (None,), (None,)), c).path), {(): F(1)}  # fmt: skip
+    single = Block((2,), (-1,), (None,), (None,))  # the default 4/5 keeps the first two of 6/10, 2/10, 2/10
+    yield "nucleus, default", _law(lambda c: nucleus.nucleus([share((6, 2, 2)), a], single, c).path), {(): F(1)}
 
 
 def _law(program: Any) -> dict[Any, Fraction]:

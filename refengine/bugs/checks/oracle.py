@@ -56,7 +56,7 @@ def one_hot(row: Row) -> tuple[Fraction, ...]:
     return tuple(ONE if x == heaviest(row) else ZERO for x in range(len(row)))
 
 
-# Expected numbers of accepted tokens, by rule ---------------------------------------------------------------------------
+# --- expected numbers of accepted tokens, by rule -------------------------------------------------------------------
 
 
 def kept_by_ratio(p: Rows, q: Rows, path: tuple[int, ...], gamma: int) -> Fraction:

@@ -10,7 +10,7 @@ from refengine.exact import policy
 from refengine.exact.policy import pipeline
 
 W = tuple(Fraction(w) for w in (4, 1, 2, 1))  # a tie between tokens 1 and 3
-THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
+HALF = Fraction(1, 2)
 
 
 def apply(step: Any, prompt: tuple[int, ...] = (), prefix: tuple[int, ...] = (), weights: Any = W) -> list[Fraction]:
@@ -23,6 +23,7 @@ def weights() -> Violation | None:
 
 
 def _weights() -> Iterator[Case]:
+    prefix: Any
     yield from _filters()
     yield from _penalties()
     for prompt, prefix, want in (
@@ -53,16 +54,17 @@ def _filters() -> Iterator[Case]:
     for k, want in ((1, [4, 0, 0, 0]), (3, [4, 1, 2, 0]), (4, [4, 1, 2, 1]), (9, [4, 1, 2, 1])):
         yield f"top-k {k}", apply(policy.top_k(k)), want
     # The heads of W / 8 weigh 1/2, 3/4, 7/8, 1: a threshold that is met exactly ends the head.
-    for p, want in ((HALF, [4, 0, 0, 0]), (Fraction(51, 100), [4, 0, 2, 0]), (Fraction(3, 4), [4, 0, 2, 0]),
-                    (Fraction(7, 8), [4, 1, 2, 0]), (Fraction(9, 10), [4, 1, 2, 1]), (Fraction(1), [4, 1, 2, 1])):  # fmt: skip
-        yield f"top-p {p}", apply(policy.top_p(p)), want
-    for share, want in ((Fraction(0), [4, 1, 2, 1]), (Fraction(1, 4), [4, 1, 2, 1]), (THIRD, [4, 0, 2, 0]),
-                        (HALF, [4, 0, 2, 0]), (Fraction(1), [4, 0, 0, 0])):  # fmt: skip
-        yield f"min-p {share}", apply(policy.min_p(share)), want
+    heads = (("1/2", 1), ("51/100", 2), ("3/4", 2), ("7/8", 3), ("9/10", 4), ("1", 4))
+    for p, size in heads:
+        head = [w if x in (0, 2, 1, 3)[:size] else Fraction(0) for x, w in enumerate(W)]
+        yield f"top-p {p}", apply(policy.top_p(Fraction(p))), head
+    for share, want in (("0", [4, 1, 2, 1]), ("1/4", [4, 1, 2, 1]), ("1/3", [4, 0, 2, 0]), ("1", [4, 0, 0, 0])):
+        yield f"min-p {share}", apply(policy.min_p(Fraction(share))), want
     yield "logit bias", apply(policy.logit_bias({0: Fraction(0), 2: Fraction(3)})), [0, 1, 6, 1]
 
 
 def _penalties() -> Iterator[Case]:
+    prefix: Any
     mixed = (Fraction(4), Fraction(1, 9), Fraction(1), Fraction(9))  # logits of both signs, and zero
     # At penalty 2 a positive logit is halved (a square root) and a negative one doubled (a square).
     for prompt, prefix, want in (

@@ -20,7 +20,6 @@ from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.truncation import causal, stopping
 from refengine.exact.rules.without_replacement import without_replacement
 
-
 MakeDrafter: TypeAlias = Callable[[Callable[[Path], Row], int], Drafter]
 
 

@@ -83,6 +83,8 @@ def tables() -> tuple[Table, ...]:
 
 
 def _tables() -> Iterator[Table]:
+    p: tuple[int, ...]
+    q: tuple[int, ...]
     for p, q in itertools.product(PAIRS, repeat=2):
         yield flat(p, q)
     for p, q in itertools.product(TRIPLES, repeat=2):

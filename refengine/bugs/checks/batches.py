@@ -1,0 +1,174 @@
+"""Blocks that both texts of every rule are given, as exact blocks and as lanes of one batch."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from refengine.bugs.checks.tables import Row
+from refengine.engine import block as lanes
+from refengine.engine.rules import (
+    agreement,
+    block,
+    greedy,
+    iid_candidates,
+    leviathan,
+    nucleus,
+    point_mass,
+    typical,
+    without_replacement,
+)
+from refengine.exact import block as one
+from refengine.exact.rules import agreement as exact_agreement
+from refengine.exact.rules import block as exact_block
+from refengine.exact.rules import greedy as exact_greedy
+from refengine.exact.rules import iid_candidates as exact_iid
+from refengine.exact.rules import leviathan as exact_leviathan
+from refengine.exact.rules import nucleus as exact_nucleus
+from refengine.exact.rules import point_mass as exact_point_mass
+from refengine.exact.rules import typical as exact_typical
+from refengine.exact.rules import without_replacement as exact_without
+
+Emitted: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # tokens, path
+CHAINS = [(-1, 0, 1), (-1, 0), (-1,), ()]
+TREES = [(-1, -1, 0, 1), (-1, 0, -1, 0, 2), (-1, -1, -1), (-1, -1, 1, 1, 0), (-1,), ()]
+HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One rule in its two texts. `drafts`: how siblings come about, drawn "iid", "distinct" or "given"."""
+
+    name: str
+    exact: Callable[..., one.Round]
+    batched: Callable[..., lanes.Round]
+    shapes: Sequence[tuple[int, ...]]
+    drafts: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def define(self, case: "Case", chance: Any) -> Emitted:
+        verdict = self.exact(case.p, case.block, chance, **dict(self.options))
+        return verdict.tokens, verdict.path
+
+    def run(self, cases: Sequence["Case"], coins: Any) -> list[Emitted]:
+        options = {k: float(v) if isinstance(v, Fraction) else v for k, v in self.options}
+        return unpadded(self.batched(*batch(cases), coins, **options))
+
+
+PAIRS = (
+    Pair("leviathan", exact_leviathan.leviathan, leviathan.leviathan, CHAINS, "iid"),
+    Pair("block", exact_block.block, block.block, CHAINS, "iid"),
+    Pair("greedy", exact_greedy.greedy, greedy.greedy, TREES, "given"),
+    Pair("agreement", exact_agreement.agreement, agreement.agreement, TREES, "given"),
+    Pair("point_mass", exact_point_mass.point_mass, point_mass.point_mass, TREES, "given"),
+    Pair("iid_candidates", exact_iid.iid_candidates, iid_candidates.iid_candidates, TREES, "iid"),
+    Pair(
+        "without_replacement",
+        exact_without.without_replacement,
+        without_replacement.without_replacement,
+        TREES,
+        "distinct",
+    ),
+    Pair("typical", exact_typical.typical, typical.typical, TREES, "given"),
+    Pair(
+        "typical, exact threshold",
+        exact_typical.typical,
+        typical.typical,
+        TREES,
+        "given",
+        (("epsilon", 0.25), ("delta", 9.0)),
+    ),
+    Pair("typical_inclusive", exact_typical.typical_inclusive, typical.typical_inclusive, TREES, "given"),
+    Pair(
+        "typical_inclusive, exact threshold",
+        exact_typical.typical_inclusive,
+        typical.typical_inclusive,
+        TREES,
+        "given",
+        (("epsilon", 0.25), ("delta", 9.0)),
+    ),
+    Pair("nucleus", exact_nucleus.nucleus, nucleus.nucleus, TREES, "given", (("top_p", Fraction(3, 4)),)),
+    Pair(
+        "nucleus, fast",
+        exact_nucleus.nucleus,
+        nucleus.nucleus,
+        TREES,
+        "given",
+        (("top_p", Fraction(3, 4)), ("fast", True)),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    p: tuple[Row, ...]
+    block: one.Block
+
+
+def cases(pair: Pair, count: int, bits: int = 3, vocabulary: int = 3) -> list[Case]:
+    """`count` blocks of every shape with dyadic rows (integers / 2^bits), the same in every run."""
+    generator = random.Random(f"{pair.drafts} {bits}")
+    return [made(pair, parents, generator, bits, vocabulary) for parents in pair.shapes for _ in range(count)]
+
+
+def made(pair: Pair, parents: Sequence[int], generator: random.Random, bits: int, vocabulary: int) -> Case:
+    """Siblings share a row; it equals the target's every third time. Without replacement they differ."""
+    p = [dyadic(generator, bits, vocabulary) for _ in range(len(parents) + 1)]
+    tokens: list[int] = []
+    q: list[Row | None] = []
+    kept: list[int] = []
+    for parent in parents:
+        elder = [j for j, up in enumerate(kept) if up == parent]
+        row = (
+            q[elder[0]]
+            if elder
+            else generator.choice((p[parent + 1], *(dyadic(generator, bits, vocabulary) for _ in range(2))))
+        )
+        taken = {tokens[j] for j in elder} if pair.drafts == "distinct" else set()
+        support = [x for x in range(vocabulary) if pair.drafts == "given" or (row and row[x] > 0 and x not in taken)]
+        if parent < len(kept) and support:
+            tokens.append(generator.choice(support))
+            q.append(None if pair.drafts == "given" else row)
+            kept.append(parent)
+    return Case(tuple(p[: len(tokens) + 1]), one.Block(tuple(tokens), tuple(kept), tuple(q), (None,) * len(tokens)))
+
+
+def dyadic(generator: random.Random, bits: int, vocabulary: int) -> Row:
+    """Integers / 2^bits with sum 1; zeros and one-hot rows come up often."""
+    whole = 1 << bits
+    cuts = sorted(generator.choice((0, whole, *range(whole + 1))) for _ in range(vocabulary - 1))
+    row = [Fraction(b - a, whole) for a, b in zip([0, *cuts], [*cuts, whole], strict=True)]
+    generator.shuffle(row)
+    return tuple(row)
+
+
+def batch(chosen: Sequence[Case]) -> tuple[Tensor, lanes.Block]:
+    """The cases as lanes, float32. What no rule may look at holds NaN."""
+    n, vocabulary = max(len(case.block.tokens) for case in chosen), len(chosen[0].p[0])
+    nan = float("nan")
+    p, q = torch.full((len(chosen), n + 1, vocabulary), nan), torch.full((len(chosen), n, vocabulary), nan)
+    tokens = torch.full((len(chosen), n), -1)
+    parents = torch.arange(-1, n - 1).repeat(len(chosen), 1)
+    for lane, case in enumerate(chosen):
+        size = len(case.block.tokens)
+        p[lane, : size + 1] = torch.tensor([[float(w) for w in row] for row in case.p])
+        tokens[lane, :size] = torch.tensor(case.block.tokens, dtype=torch.long)
+        parents[lane, :size] = torch.tensor(case.block.parents, dtype=torch.long)
+        for node, row in enumerate(case.block.q):
+            if row is not None:
+                q[lane, node] = torch.tensor([float(w) for w in row])
+    given = chosen[0].block.q and chosen[0].block.q[0] is None
+    return p, lanes.Block(tokens, parents, None if given else q)
+
+
+def unpadded(verdict: lanes.Round) -> list[Emitted]:
+    """Every lane's tokens and path; whatever stands beyond its length is kept in sight, as it should be -1."""
+    out: list[Emitted] = []
+    for tokens, path, length in zip(*(t.tolist() for t in (verdict.tokens, verdict.path, verdict.length)), strict=True):
+        rest = tuple(x for x in tokens[length:] if x != -1), tuple(j for j in path[max(0, length - 1) :] if j != -1)
+        out.append(((*tokens[:length], *rest[0]), (*path[: max(0, length - 1)], *rest[1])))
+    return out

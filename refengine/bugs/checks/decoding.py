@@ -1,0 +1,274 @@
+"""Checks of the decode loop on toy networks in float64: its law with shared coins, its state, its q, its stops."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+import torch
+
+from refengine.bugs.checks.chances import Case, first, refused
+from refengine.bugs.checks.violation import Violation, text
+from refengine.bugs.coupled import coupled_law
+from refengine.decoder.drafters.ar import AR
+from refengine.decoder.loop import Played, Rule, Session, Stop, generate, plain
+from refengine.decoder.rows import chain_rows
+from refengine.decoder.toys import ToyDrafter, ToyTarget
+from refengine.engine import policy
+from refengine.engine.coins import Branching
+from refengine.engine.rules.block import block
+from refengine.engine.rules.leviathan import leviathan
+from refengine.exact.chance import Decision, runs
+
+CLOSE = 1e-9  # rounding leaves some 1e-15; the smallest planted defect of state moves a law by 1e-4
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One decode. Two tokens; histories of at most `limit` tokens."""
+
+    name: str
+    drafter: Callable[[ToyTarget], Any]
+    rule: Rule
+    steps: tuple[policy.Step, ...]
+    prompt: tuple[int, ...]
+    limit: int
+    stop: tuple[int, ...] = ()
+
+    def play(self, chance: Any) -> Session:
+        """A whole decode, its coins decided by `chance`."""
+        coins = Branching(chance)
+        session = self.session()
+        session.begin(self.prompt, coins)
+        while not session.done:
+            session.play(coins)
+        return session
+
+    def session(self) -> Session:
+        target = ToyTarget(2, seed=3)
+        stop = Stop(frozenset(self.stop))
+        return Session(target, self.drafter(target), self.rule, policy.pipeline(*self.steps), self.limit, stop)
+
+
+def ar(gamma: int) -> Callable[[ToyTarget], Any]:
+    return lambda target: AR(ToyTarget(2, seed=5, decay=0.7), gamma)
+
+
+PRESENCE, REPETITION = policy.presence_penalty(0.7), policy.repetition_penalty(1.5)
+SETTINGS = (
+    Setting("feature drafter", lambda target: ToyDrafter(target, 2), leviathan, (), (0, 1), 3),
+    Setting("draft model", ar(2), leviathan, (policy.temperature(0.5), PRESENCE), (1,), 3),
+    Setting("draft model with a stop token", ar(2), leviathan, (REPETITION,), (0,), 4, (1,)),
+    Setting("draft model, block verification", ar(2), block, (PRESENCE,), (1, 0), 3),
+)
+
+
+def scratch(setting: Setting, out: tuple[int, ...]) -> list[float]:
+    """The row after `out`, from one pass over the whole prefix."""
+    target = ToyTarget(2, seed=3)
+    passed = target.run(chain_rows((*setting.prompt, *out), 0, target.device))
+    return list(policy.pipeline(*setting.steps)(passed.logits[-1], setting.prompt, out).tolist())
+
+
+def wanted(setting: Setting, out: tuple[int, ...] = ()) -> dict[tuple[int, ...], float]:
+    """The law of plain decoding, every row recomputed from scratch."""
+    if len(out) == setting.limit or (out[-1:] and out[-1] in setting.stop):
+        return {out: 1.0}
+    law: dict[tuple[int, ...], float] = {}
+    for x, px in enumerate(scratch(setting, out)):
+        law |= {whole: px * mass for whole, mass in wanted(setting, (*out, x)).items()}
+    return law
+
+
+@cache
+def branches(setting: Setting) -> tuple[tuple[Session, float, tuple[Decision, ...]], ...]:
+    return tuple((session, float(weight), tuple(trace)) for session, weight, trace in runs(setting.play))
+
+
+def law() -> Violation | None:
+    """The tokens of the real loop have the law of plain decoding with every row recomputed from scratch."""
+    for setting in SETTINGS:
+        have: dict[tuple[int, ...], float] = {}
+        for session, weight, _ in branches(setting):
+            have[session.out] = have.get(session.out, 0.0) + weight
+        found = differ(setting, have)
+        if found:
+            return found
+    return None
+
+
+def differ(setting: Setting, have: dict[tuple[int, ...], float]) -> Violation | None:
+    want = wanted(setting)
+    tv = sum(abs(have.get(x, 0.0) - want.get(x, 0.0)) for x in have.keys() | want.keys()) / 2
+    if tv < CLOSE:
+        return None
+    worst = max(have.keys() | want.keys(), key=lambda x: (abs(have.get(x, 0.0) - want.get(x, 0.0)), x))
+    return Violation(
+        f"{setting.name}: TV {tv:.6f}",
+        {"setting": setting.name, "tokens": text(worst)},
+        Fraction(round(tv * 10**9), 10**9),
+    )
+
+
+def coins() -> Violation | None:
+    """The same law when equal sites share one uniform, as they do under Philox."""
+    for setting in (SETTINGS[1], SETTINGS[3]):
+        exact = coupled_law(partial(_played, setting))
+        found = differ(setting, {tokens: float(mass) for tokens, mass in exact.items()})
+        if found:
+            return found
+    return None
+
+
+def _played(setting: Setting, chance: Any) -> tuple[int, ...]:
+    return setting.play(_Once(chance)).out
+
+
+class _Once:
+    """Chance over floats as exact numbers, so that intervals of shared coins split exactly."""
+
+    def __init__(self, chance: Any) -> None:
+        self.chance = chance
+
+    def accept(self, num: float, den: float, site: Any) -> bool:
+        return bool(self.chance.accept(Fraction(num), Fraction(den), site))
+
+    def choose(self, weights: Sequence[float], site: Any) -> int:
+        return int(self.chance.choose([Fraction(w) for w in weights], site))
+
+
+def state() -> Violation | None:
+    """After every round all live state equals a recompute from scratch, and a restored request goes on alike."""
+    for setting in SETTINGS:
+        for out, live in histories(setting).items():
+            fresh = setting.session()
+            fresh.rebuild(setting.prompt, out)
+            odd = next((key for key, value in fresh.state().items() if not same(live[key], value)), None)
+            odd = odd or next(iter(live.keys() ^ fresh.state().keys()), None)
+            if odd:
+                where = {"setting": setting.name, "out": text(out), "entry": odd}
+                return Violation(f"{setting.name}: after {out}, {odd} is not what a recompute gives", where)
+            restored = setting.session()
+            restored.restore(setting.prompt, out, live)
+            if not all(same(live[key], value) for key, value in restored.state().items()):
+                return Violation(f"{setting.name}: a snapshot after {out} does not restore", {"out": text(out)})
+    return None
+
+
+def histories(setting: Setting) -> dict[tuple[int, ...], Any]:
+    """The live state after every history that some run passes at a round's end and that goes on."""
+    found: dict[tuple[int, ...], Any] = {}
+
+    def watched(chance: Any) -> None:
+        session, flips = setting.session(), Branching(chance)
+        session.begin(setting.prompt, flips)
+        while not session.done:
+            found.setdefault(session.out, session.state())
+            session.play(flips)
+
+    for _ in runs(watched):
+        pass
+    return found
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal, floats within rounding: another order of summation moves the last bits."""
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=0.0, atol=1e-12)
+    return type(a) is type(b) and bool(a == b)
+
+
+def contract() -> Violation | None:
+    """Every draft is drawn from the row that its block reports, at its own place, and judged by rows from scratch."""
+    for setting in SETTINGS:
+        for session, _, trace in branches(setting):
+            fault = next(_faults(setting, session, trace), None)
+            if fault:
+                return Violation(f"{setting.name}: {fault}", {"setting": setting.name, "out": text(session.out)})
+    return None
+
+
+def _faults(setting: Setting, session: Session, trace: Sequence[Decision]) -> Iterator[str]:
+    sites = [decision.site for decision in trace]
+    if len(set(sites)) < len(sites):
+        yield "one coin for two uses"
+    drawn = [decision for decision in trace if decision.site[0] == "draft"]
+    out: tuple[int, ...] = session.out[:1]
+    for played in session.rounds:
+        tokens, q = played.block.tokens[0].tolist(), played.block.q
+        for node, token in enumerate(tokens):
+            decision, start = drawn.pop(0), len(setting.prompt) + len(out)
+            if q is None or list(decision.odds) != q[0, node].tolist() or decision.outcome != token:
+                yield f"after {out}, node {node} is not drawn from its q"
+            if decision.site != ("draft", start * 1024 + node):
+                yield f"after {out}, node {node} is drawn at {decision.site}"
+        yield from _judged(setting, played, out, tokens)
+        out += played.emitted
+    if drawn or out != session.out:
+        yield f"the rounds emitted {out}, the request {session.out}"
+
+
+def _judged(setting: Setting, played: Played, out: tuple[int, ...], tokens: list[int]) -> Iterator[str]:
+    for node in range(len(tokens) + 1):
+        row = torch.tensor(scratch(setting, (*out, *tokens[:node])), dtype=torch.float64)
+        if not same(played.p[node], row):
+            yield f"after {out}, row {node} is not the target's"
+    kept = len(played.verdict.path)
+    if played.verdict.tokens[:kept] != tuple(tokens[:kept]) or len(played.verdict.tokens) != kept + 1:
+        yield f"after {out}, verdict {played.verdict} is no path and one token more"
+
+
+def ends() -> Violation | None:
+    """Where a request ends: limits, stop tokens, stop strings; a draft equal to the target is kept whole; refusals."""
+    return first(_ends())
+
+
+def _ends() -> Iterator[Case]:
+    def decode(limit: int, stop: Stop, drafter: Any = None, prompt: Sequence[int] = (0,)) -> tuple[Any, Any]:
+        target, greedy = ToyTarget(2, seed=3), policy.pipeline(policy.greedy())
+        model = drafter or AR(ToyTarget(2, seed=3), 2)
+        result = generate(target, model, leviathan, greedy, prompt, limit, Branching(_First()), stop)
+        return result, plain(target, greedy, prompt, limit, Branching(_First()), stop)
+
+    whole, alone = decode(8, Stop())
+    yield "greedy decode", whole.tokens, alone
+    yield "length", len(whole.tokens), 8
+    yield "a draft equal to the target is kept", [len(r.verdict.path) for r in whole.rounds], [2, 2, 2]
+    yield "emitted to the limit", [len(r.emitted) for r in whole.rounds], [3, 3, 1]
+    for limit in range(4):
+        yield (
+            f"limit {limit}",
+            tuple(map(len, (decode(limit, Stop())[0].tokens, decode(limit, Stop())[1]))),
+            (limit, limit),
+        )
+
+    def letters(tokens: Sequence[int]) -> str:
+        return "".join("ab"[token] for token in tokens)
+
+    for end in range(1, 6):
+        wanted_text = letters(whole.tokens[:end])
+        fresh = letters(whole.tokens).find(wanted_text) + end
+        for got in decode(8, Stop(strings=(wanted_text,), decode=letters)):
+            yield f"stop string {wanted_text}", (got if isinstance(got, tuple) else got.tokens), whole.tokens[:fresh]
+    for token in (0, 1):
+        cut = whole.tokens.index(token) + 1 if token in whole.tokens else 8
+        for got in decode(8, Stop(frozenset({token}))):
+            yield f"stop token {token}", (got if isinstance(got, tuple) else got.tokens), whole.tokens[:cut]
+    yield refused(lambda: Stop(strings=("a",)), "stop strings need `decode`")
+    yield refused(lambda: decode(3, Stop(), prompt=()), "the prompt is empty")
+    for token in (-1, 2):
+        yield refused(lambda t=token: decode(3, Stop(), prompt=(0, t)), f"prompt token {token} is outside")  # type: ignore[misc]
+    ended = SETTINGS[0].play(_First())
+    yield refused(lambda: ended.play(Branching(_First())), "this request has ended")
+    yield refused(lambda: AR(ToyTarget(2), 0), "at least 1, got 0")
+
+
+class _First:
+    """Accepts whatever can be accepted and takes the first possible token: enough where rows are one-hot."""
+
+    def accept(self, num: float, den: float, site: Any) -> bool:
+        return num > 0
+
+    def choose(self, weights: Sequence[float], site: Any) -> int:
+        return next(i for i, w in enumerate(weights) if w > 0)
