@@ -140,6 +140,14 @@ apply: (law_ext (stepP h x)) => -[y|]; first by rewrite /ret e.
 by apply: (law_ext (lawful_verify _ _)) => o; rewrite /ret e.
 Qed.
 
+Lemma chain_length_ge1 g h : 1 <= chain_length g h.
+Proof.
+have cP := lawful_chain g h; rewrite /chain_length -[leLHS](law_one cP).
+rewrite (chain_emits g h (f := fun o => (size o)%:R) (g := fun o => (maxn 1 (size o))%:R)); last first.
+  by move=> o o0; rewrite (maxn_idPr o0).
+by apply: (law_le cP) => o; rewrite ler1n leq_maxl.
+Qed.
+
 End Chain.
 
 Arguments verify {R V} p step h xs.

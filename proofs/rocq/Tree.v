@@ -113,11 +113,11 @@ Qed.
 
 Fixpoint height (t : tree) : nat := let: Node cts := t in (foldr maxn 0%N [seq height ct.2 | ct <- cts]).+1.
 
-Lemma height_child (cts : seq (V * tree)) j : (j < size cts)%N -> forall x0,
-  (height (nth x0 cts j).2 <= foldr maxn 0%N [seq height ct.2 | ct <- cts])%N.
+Lemma height_child (cts : seq (V * tree)) j : (j < size cts)%N -> forall ct0,
+  (height (nth ct0 cts j).2 <= foldr maxn 0%N [seq height ct.2 | ct <- cts])%N.
 Proof.
-elim: cts j => [|ct cts IH] [|j] //= lt x0; first exact: leq_maxl.
-by rewrite (leq_trans (IH _ lt x0)) // leq_maxr.
+elim: cts j => [|ct cts IH] [|j] //= lt ct0; first exact: leq_maxl.
+by rewrite (leq_trans (IH _ lt ct0)) // leq_maxr.
 Qed.
 
 Lemma lawful_walk h t : lawful (walk h t).
@@ -125,9 +125,9 @@ Proof.
 have [n] := ubnP (height t); elim: n h t => // n IH h [cts] /= lt.
 apply: lawful_walk_node => j; case: (ltnP j (size cts)) => [jlt|jge]; last first.
   by rewrite nth_default ?size_map //; apply: lawful_ret.
-have y0 : V * tree by case: (cts) jlt => [|y ?].
-rewrite (nth_map y0) //; apply: IH.
-exact: leq_ltn_trans (height_child jlt y0) _.
+have ct0 : (V * tree)%type by case: (cts) jlt => [|ct ?].
+rewrite (nth_map ct0) //; apply: IH.
+exact: leq_ltn_trans (height_child jlt ct0) _.
 Qed.
 
 Definition candidates (t : tree) := [seq ct.1 | ct <- children t].
@@ -138,11 +138,11 @@ Proof.
 move=> ok; have [m] := ubnP (height t); elim: m h t => // m IH h [cts] lt [|n] k.
   exact: (law_const (lawful_walk h _)).
 rewrite -[RHS](ok h [seq ct.1 | ct <- cts]); rewrite [LHS]/=; apply: node_child => -[x [j|]] /=.
-  rewrite size_map => /andP[jlt /eqP e].
-  have y0 : V * tree by case: (cts) jlt => [|y ?].
-  rewrite (nth_map y0) // in e; rewrite (nth_map y0) // e /bind /ret /=.
+  rewrite /child_of /= size_map => /andP[jlt /eqP e].
+  have ct0 : (V * tree)%type by case: (cts) jlt => [|ct ?].
+  rewrite (nth_map ct0) // in e; rewrite (nth_map ct0) // e /bind /ret /=.
   apply: (IH (rcons h x) _ _ n (fun s => k (x :: s))).
-  exact: leq_ltn_trans (height_child jlt y0) _.
+  exact: leq_ltn_trans (height_child jlt ct0) _.
 by rewrite /ret complete_nil.
 Qed.
 
@@ -174,23 +174,27 @@ Theorem tree_lossless g h :
   lossless p h (tree_round g h).
 Proof.
 move=> ok none; elim: g h => [|g IH] h [|n] k; try exact: (law_const (lawful_tree_round _ _)).
-  rewrite -[RHS](none h) [LHS]/=; apply: node_child => -[x [j|]] //= _.
+  rewrite -[RHS](none h) [LHS]/=; apply: node_child => -[x [j|]] //; rewrite /child_of //= => _.
   by rewrite /ret complete_nil.
-rewrite -[RHS](ok h) /tree_round /bind [LHS]/=; apply: (law_ext (candP h)) => cs.
+pose K y := target p n (rcons h y) (fun s => k (y :: s)).
+have tailK y : complete p n.+1 h [:: y] k = K y by rewrite /= complete_nil.
+rewrite -[RHS]/(pick (p h) K) -(ok h K) /tree_round {1}/bind [LHS]/=; apply: (law_ext (candP h)) => cs.
 pose grown := each (fun c => grow g (rcons h c)) cs.
 have gP : lawful grown by apply: lawful_each => c; apply: lawful_grow.
-transitivity (grown (fun ts => node h cs (fun o => (if o.2 is Some j
-    then fun f => walk (rcons h o.1) (nth (Node [::]) ts j) (fun s => f (o.1 :: s)) else ret [:: o.1])
-    (fun s => complete p n.+1 h s k)))).
+pose after ts (o : choice) := if o.2 is Some j
+  then walk (rcons h o.1) (nth (Node [::]) ts j) (fun s => complete p n.+1 h (o.1 :: s) k) else K o.1.
+transitivity (grown (fun ts => node h cs (after ts))).
   apply: each_size => [c|ts sz]; first exact: lawful_grow.
-  rewrite /ret /= /bind -/unzip1 unzip1_zip ?sz //; apply: node_child => -[x [j|]] //= /andP[jlt /eqP e].
+  rewrite /ret [LHS]/= {1}/bind -/unzip1 unzip1_zip ?sz //.
+  apply: node_child => -[x [j|]]; rewrite /child_of; last by move=> _; apply: tailK.
+  rewrite /= => /andP[jlt /eqP e].
   by rewrite (nth_map (x, Node [::])) ?size_zip ?sz ?minnn // nth_zip //= e.
-rewrite -(node_swaps h cs) //; apply: node_child => -[x [j|]] /=; last first.
-  by rewrite (law_const gP) complete_nil.
-case/andP=> jlt /eqP e.
-rewrite (each_nth (fun t => walk (rcons h x) t (fun s => complete p n.+1 h (x :: s) k)) x (Node [::])) // ?e.
-  exact: (IH (rcons h x) n (fun s => k (x :: s))).
-by move=> c; apply: lawful_grow.
+rewrite -(node_swaps h cs) //; apply: node_child => -[x [j|]]; last first.
+  by rewrite /after /= (law_const gP).
+rewrite /child_of /after /= => /andP[jlt /eqP e].
+pose deeper t := walk (rcons h x) t (fun s => complete p n.+1 h (x :: s) k).
+apply: etrans (each_nth x (Node [::]) deeper _ jlt) _; first by move=> c; apply: lawful_grow.
+by rewrite e; apply: (IH (rcons h x) n (fun s => k (x :: s))).
 Qed.
 
 Lemma walk_emits h t : surely (fun o => (0 < size o)%N) (walk h t).
@@ -198,8 +202,8 @@ Proof.
 case: t => cts f g e /=; apply: (law_ext (nodeP h _)) => -[x [j|]] /=; last by rewrite /ret e.
 rewrite /bind; case: (ltnP j (size cts)) => [jlt|jge]; last first.
   by rewrite nth_default ?size_map // /ret e.
-have y0 : V * tree by case: (cts) jlt => [|y ?].
-rewrite (nth_map y0) //; apply: (law_ext (lawful_walk _ _)) => s.
+have ct0 : (V * tree)%type by case: (cts) jlt => [|ct ?].
+rewrite (nth_map ct0) //; apply: (law_ext (lawful_walk _ _)) => s.
 by rewrite /ret e.
 Qed.
 

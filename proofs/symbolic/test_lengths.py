@@ -92,7 +92,9 @@ def test_order_of_the_rules() -> None:
     source = random.Random(1)
     strict = set()
     for _ in range(20):
-        table = {k + prefix: row([source.randint(0, 4) for _ in range(2)] + [1]) for k in ("p", "q") for prefix in PATHS}
+        table = {
+            k + prefix: row([source.randint(0, 4) for _ in range(2)] + [1]) for k in ("p", "q") for prefix in PATHS
+        }
         lengths = [
             mean_length(lambda h, t=table: t["p" + name(h)], lambda h, t=table: t["q" + name(h)], 2, rule)
             for rule in (agreement, leviathan, block)

@@ -1,0 +1,165 @@
+"""Features, logits and the Bayes risk: seed 004's section on EAGLE-3."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import sympy as sp
+
+Q = sp.Rational
+W = sp.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 2], [2, 0, 2]])  # V = 4, d = 3, rank 2
+FULL = sp.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 0], [2, 0, 2]])  # V = 4, d = 3, rank 3
+
+
+def entropy(row: list[Fraction]) -> sp.Expr:
+    return -sum((Q(x.numerator, x.denominator) * sp.log(Q(x.numerator, x.denominator)) for x in row if x), sp.S(0))
+
+
+def test_only_the_row_space_reaches_the_logits() -> None:
+    """Delta = par + perp, orthogonal, W perp = 0, W Delta = W par, exactly over the rationals."""
+    basis = sp.Matrix.hstack(*W.rowspace()[0].T.gramschmidt([v.T for v in W.rowspace()]))
+    delta = sp.Matrix([3, -1, 5])
+    par = basis * (basis.T * basis).inv() * basis.T * delta
+    perp = delta - par
+    assert (W * perp, W * delta) == (sp.zeros(4, 1), W * par)
+    assert (par.T * perp)[0] == 0 != perp.norm()
+
+
+def test_no_nullspace_without_rank_deficiency() -> None:
+    """A head of rank d has Null(W) = {0}: nothing is logit-irrelevant, there is no d - r. Kills a tax for any head."""
+    assert (W.rank(), len(W.nullspace())) == (2, 1)
+    assert (FULL.rank(), len(FULL.nullspace())) == (3, 0)
+
+
+def test_random_heads_have_full_rank() -> None:
+    """V > d rows in general position: rank d, so r < d is a special property of a checkpoint, to be measured."""
+    generator = np.random.default_rng(0)
+    assert all(np.linalg.matrix_rank(generator.standard_normal((64, d))) == d for d in (4, 16, 63))
+
+
+def test_softmax_hessian_kills_the_ones_vector() -> None:
+    """H = diag(p) - p p^T: H 1 = 0, so H is never positive definite. Kills "Hessian H > 0"."""
+    z = sp.symbols("z0:3", real=True)
+    total = sum(sp.exp(x) for x in z)
+    hessian = sp.hessian(sp.log(total), z)
+    p = sp.Matrix([sp.exp(x) / total for x in z])
+    assert (hessian - (sp.diag(*p) - p * p.T)).applyfunc(sp.simplify) == sp.zeros(3, 3)
+    assert (hessian * sp.ones(3, 1)).applyfunc(sp.simplify) == sp.zeros(3, 1)
+
+
+def test_an_irrelevant_direction_outside_the_nullspace() -> None:
+    """W Delta = 1 changes every logit and no probability: the irrelevant space is larger than Null(W).
+
+    Kills "only r directions matter": here rank W = d = 3, and still only 2 do.
+    """
+    head = sp.Matrix([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]])
+    assert head.rank() == 3
+    delta = sp.Matrix([1, 0, 0])
+    assert head * delta == sp.ones(4, 1)
+    f = sp.Matrix(sp.symbols("f0:3"))
+
+    def softmax(logits: sp.Matrix) -> sp.Matrix:
+        weights = logits.applyfunc(sp.exp)
+        return weights / sum(weights)
+
+    assert (softmax(head * f) - softmax(head * (f + delta))).applyfunc(sp.simplify) == sp.zeros(4, 1)
+
+
+def test_cross_entropy_is_not_the_quadratic_form() -> None:
+    """CE(p, p) = H(p) > 0 at Delta = 0, where the quadratic form is 0. The expansion is of KL = CE - H(p).
+
+    Checked to second order for two tokens: KL = d^2 p (1 - p) / 2 + O(d^3), d the logit error.
+    """
+    z, d = sp.symbols("z d", real=True)
+    p, q = 1 / (1 + sp.exp(-z)), 1 / (1 + sp.exp(-z - d))
+    ce = -p * sp.log(q) - (1 - p) * sp.log(1 - q)
+    entropy_p = -p * sp.log(p) - (1 - p) * sp.log(1 - p)
+    assert float(ce.subs({d: 0, z: 0})) == math.log(2)
+    kl = ce - entropy_p
+    assert sp.simplify(kl.subs(d, 0)) == 0
+    assert sp.simplify(sp.diff(kl, d).subs(d, 0)) == 0
+    assert sp.simplify(sp.diff(kl, d, 2).subs(d, 0) - p * (1 - p)) == 0
+
+
+def test_lambda_stands_at_the_wrong_term() -> None:
+    """L = |Delta|^2 + lambda CE is, to second order, Delta^T (I + lambda/2 W^T H W) Delta: lambda scales the token term.
+
+    Kills Delta^T (W^T H W + lambda I) Delta: the two are proportional for no lambda > 0 but sqrt(2).
+    """
+    fisher, x = sp.symbols("fisher lambda", positive=True)
+    ours, text = 1 + x / 2 * fisher, fisher + x
+    proportional = sp.solve(
+        sp.Eq(sp.Poly(ours, fisher).coeff_monomial(1) * 1, sp.Poly(ours, fisher).coeff_monomial(fisher) * x), x
+    )
+    assert proportional == [sp.sqrt(2)]
+    assert sp.expand(ours / ours.coeff(fisher, 0) - text / text.coeff(fisher, 0)) != 0
+
+
+def test_more_features_cannot_raise_the_bayes_risk() -> None:
+    """E H(Y|Z_H) >= E H(Y|Z_H, Z_M) on a joint law, strictly where Z_M tells more. Exact probabilities, symbolic logs."""
+    joint = {
+        (0, 0): [Fraction(3, 8), Fraction(1, 8)],
+        (0, 1): [Fraction(1, 8), Fraction(3, 8)],
+    }  # (z_h, z_m) -> P(., y)
+    fine = sum(sum(row) * entropy([x / sum(row) for x in row]) for row in joint.values())
+    merged = [sum(column, Fraction(0)) for column in zip(*joint.values(), strict=True)]
+    coarse = entropy(merged)
+    assert sp.simplify(coarse - sp.log(2)) == 0
+    assert (coarse - fine).evalf() > 0.1
+
+
+def test_bayes_identity() -> None:
+    """E[-log q] = E H(Y|Z) + E KL(p || q), minimal at q = p: for every row, symbolically."""
+    p, q = sp.symbols("p q", positive=True)
+    ce = -p * sp.log(q) - (1 - p) * sp.log(1 - q)
+    risk = -p * sp.log(p) - (1 - p) * sp.log(1 - p)
+    kl = p * sp.log(p / q) + (1 - p) * sp.log((1 - p) / (1 - q))
+    assert sp.simplify(sp.expand_log(ce - risk - kl, force=True)) == 0
+
+
+CONTEXTS = {0: (0, 0), 1: (0, 1), 2: (1, 0), 3: (1, 1)}  # context -> (z_h, z_m), all equally likely
+NEXT = {0: [Fraction(1, 4), Fraction(3, 4)], 1: [Fraction(2, 3), Fraction(1, 3)]}  # law of the next token given z_h
+LATER = {(h, m): [Fraction(1 + 2 * m, 4), Fraction(3 - 2 * m, 4)] for h in (0, 1) for m in (0, 1)}  # the one after it
+
+
+def conditional_entropy(law: object, known: object) -> sp.Expr:
+    """E H(Y | known(context)) for Y ~ law(context), contexts uniform."""
+    groups: dict[object, list[list[Fraction]]] = {}
+    for context, z in CONTEXTS.items():
+        groups.setdefault(known(z), []).append(law(z))  # type: ignore[operator]
+    return sum(
+        (
+            Q(len(rows), len(CONTEXTS)) * entropy([sum(c) / len(rows) for c in zip(*rows, strict=True)])
+            for rows in groups.values()
+        ),
+        sp.S(0),
+    )
+
+
+def test_extra_layers_say_nothing_about_the_next_token() -> None:
+    """The next token is drawn from softmax(W Z_H), so given Z_H it is independent of Z_M: equality, never strict.
+
+    Kills Lemma 3.4's use for x_{t+1}: its condition I(Y; Z_M | Z_H) > 0 cannot hold there.
+    """
+    top = conditional_entropy(lambda z: NEXT[z[0]], lambda z: z[0])
+    both = conditional_entropy(lambda z: NEXT[z[0]], lambda z: z)
+    assert sp.simplify(top - both) == 0
+
+
+def test_extra_layers_can_help_later() -> None:
+    """For the token after it the drop can be strict: this is what fused features can buy."""
+    top = conditional_entropy(lambda z: LATER[z], lambda z: z[0])
+    both = conditional_entropy(lambda z: LATER[z], lambda z: z)
+    assert (top - both).evalf() > 0.1
+
+
+def test_a_point_regression_hits_no_branch() -> None:
+    """Features f_a, f_b with odds .6 : .4: the squared loss is least at their mean, the smooth L1 loss between them.
+
+    Smooth L1 at distance 10: .6 (x - 0) = .4, x = 2/3: neither branch. Kills "the regression follows the likelier one".
+    """
+    x = sp.symbols("x", real=True)
+    squared = Q(3, 5) * x**2 + Q(2, 5) * (x - 10) ** 2
+    smooth = Q(3, 5) * x**2 / 2 + Q(2, 5) * (10 - x - Q(1, 2))  # for 0 <= x <= 1
+    assert sp.solve(sp.diff(squared, x), x) == [4]
+    assert sp.solve(sp.diff(smooth, x), x) == [Q(2, 3)]
