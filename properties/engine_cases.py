@@ -36,7 +36,7 @@ from refengine.exact.rules import point_mass as exact_point_mass
 from refengine.exact.rules import typical as exact_typical
 from refengine.exact.rules import without_replacement as exact_without
 
-CHAIN, TREE = "chain", "tree"
+CHAIN, TREE, SMALL = "chain", "tree", "small tree"
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,13 @@ TWINS = {
     "typical_inclusive": Twins(exact_typical.typical_inclusive, typical.typical_inclusive, TREE, "given"),
     "nucleus": Twins(exact_nucleus.nucleus, nucleus.nucleus, TREE, "given", (("top_p", Fraction(3, 4)),)),
     "nucleus fast": Twins(
-        exact_nucleus.nucleus, nucleus.nucleus, TREE, "given", (("fast", True), ("top_p", Fraction(1)))
+        exact_nucleus.nucleus, nucleus.nucleus, SMALL, "given", (("fast", True), ("top_p", Fraction(1)))
     ),
 }
 
 SHAPES = {
     CHAIN: [(), (-1,), (-1, 0), (-1, 0, 1)],
+    SMALL: [(), (-1, 0), (-1, -1, 0)],  # where every leaf draws for itself, runs are many
     TREE: [(), (-1,), (-1, 0, 1), (-1, -1, -1), (-1, -1, 0, 1), (-1, 0, -1, 0, 2), (-1, -1, 1, 1, 0)],
 }
 
