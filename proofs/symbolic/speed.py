@@ -13,7 +13,7 @@ Number = Any  # int, Fraction, float or a sympy expression
 
 
 def emitted(alphas: Sequence[Number]) -> Number:
-    """Expected tokens of a round where depth i is accepted with probability alphas[i] once reached: 1 + sum of prods."""
+    """Expected tokens of a round where depth i is accepted with probability alphas[i] once reached."""
     total, survival = 1, 1
     for alpha in alphas:
         survival = survival * alpha

@@ -32,7 +32,7 @@ def mean_length(target: object, draft: object, gamma: int, rule: Rule = leviatha
 
 
 def test_depth_dependent_acceptance() -> None:
-    """1 + sum over i of prod over j <= i of alpha_j, where alpha depends on depth alone. Kills a sum of plain alphas."""
+    """1 + sum over i of prod over j <= i of alpha_j, alpha depending on depth alone. Kills a plain sum."""
     rows = [(P, Q), (row([1, 1, 2]), row([1, 2, 1])), (row([1, 0, 0]), row([1, 1, 0]))]
     alphas = [overlap(p, q) for p, q in rows]
 

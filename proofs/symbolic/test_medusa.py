@@ -92,7 +92,7 @@ def test_released_threshold_is_strict() -> None:
 def test_released_nucleus_mode_is_lossy() -> None:
     """Medusa's third mode samples, and still is not lossless; rejection sampling on the same candidate is.
 
-    P = (.5, .3, .2), candidate 0, nothing filtered: token 0 comes out with p (2 - p) = 3/4. Kills the list of two modes.
+    P = (.5, .3, .2), candidate 0, nothing filtered: token 0 comes out with p (2 - p) = 3/4. Kills a list of two modes.
     """
     rows = row([5, 3, 2])
     one = fixed(lambda prefix: ((0,), (-1,)))

@@ -1,6 +1,7 @@
 """L = (T_draft + T_verify) / tau, its break-even conditions, and the cost (gamma + 1) / tau."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 import sympy as sp
@@ -13,7 +14,7 @@ GRID = [Fraction(k, 12) for k in range(1, 12)]
 
 @pytest.mark.parametrize("drafts", range(9))
 def test_closed_form(drafts: int) -> None:
-    """Leviathan 2023, Eq. 1: (1 - alpha^(gamma+1)) / (1 - alpha) emitted tokens. Kills an off-by-one in the exponent."""
+    """Leviathan 2023, Eq. 1: (1 - alpha^(gamma+1)) / (1 - alpha) emitted. Kills an exponent off by one."""
     closed = (1 - alpha ** (drafts + 1)) / (1 - alpha)
     assert sp.simplify(emitted([alpha] * drafts) - closed) == 0
 
@@ -33,7 +34,7 @@ def test_break_even_is_tau_above_total_time() -> None:
 
 @pytest.mark.parametrize("a", GRID)
 def test_some_gamma_pays_iff_alpha_exceeds_c(a: Fraction) -> None:
-    """Leviathan 2023, Cor. 3.9: with T_verify = 1, a gamma with speed-up above 1 exists iff alpha > c (gamma = 1 does)."""
+    """Leviathan 2023, Cor. 3.9: with T_verify = 1, some gamma pays iff alpha > c (gamma = 1 does)."""
     for c in GRID:
         pays = [speedup(g * c, 1, emitted([a] * g)) > 1 for g in range(1, 30)]
         assert any(pays) == pays[0] == (a > c)
@@ -47,7 +48,7 @@ def test_no_gamma_pays_below_break_even() -> None:
 
 
 def test_parallel_drafter_limit() -> None:
-    """One draft pass for any gamma: the speed-up tends to 1 / ((1 - alpha)(1 + c)), so it pays iff alpha > c/(1 + c)."""
+    """One draft pass for any gamma: the speed-up tends to 1 / ((1 - alpha)(1 + c)): it pays iff alpha > c/(1 + c)."""
     a = sp.symbols("a", positive=True)
     n = sp.symbols("n", integer=True, positive=True)
     tau = (1 - a ** (n + 1)) / (1 - a)
@@ -61,7 +62,7 @@ def test_cost_grows_with_gamma(a: Fraction) -> None:
     """(gamma + 1) / tau is 1 at gamma = 0, above 1 otherwise, and rises with gamma: pruning always lowers it."""
     costs = [cost(g, emitted([a] * g)) for g in range(10)]
     assert costs[0] == 1
-    assert all(x < y for x, y in zip(costs, costs[1:], strict=False))
+    assert all(x < y for x, y in pairwise(costs))
 
 
 def test_cost_is_one_only_for_a_perfect_draft() -> None:
@@ -70,7 +71,7 @@ def test_cost_is_one_only_for_a_perfect_draft() -> None:
 
 
 def test_pruning_lowers_tau_and_speed_at_batch_one() -> None:
-    """With T_verify flat, cutting the tail never helps one stream: tau falls and T_draft stays (seed 003, section 5)."""
+    """With T_verify flat, cutting the tail never helps one stream: tau falls, T_draft stays (seed 003, section 5)."""
     for a in GRID:
         speeds = [speedup(Fraction(1, 4), 1, emitted([a] * g)) for g in range(8)]
         assert speeds == sorted(speeds)

@@ -1,6 +1,10 @@
 """How far a mean of n independent draws may be from its expectation before the formula is called wrong."""
 
 import math
+from typing import Any
+
+import numpy as np
+from scipy import stats
 
 ALPHA = 1e-9  # probability, over seeds, that a true formula fails; the seeds are fixed
 
@@ -10,6 +14,7 @@ def hoeffding(n: int, spread: float, alpha: float = ALPHA) -> float:
     return spread * math.sqrt(math.log(2 / alpha) / (2 * n))
 
 
-def chebyshev(n: int, variance: float, alpha: float = 1e-4) -> float:
-    """The same for draws that are not bounded, from their variance; cruder, hence the larger alpha."""
-    return math.sqrt(variance / (n * alpha))
+def of_batches(draws: np.ndarray[Any, Any], batches: int = 40, alpha: float = ALPHA) -> float:
+    """The same for draws without a bound: Student's t on the means of `batches` equal batches, each near normal."""
+    means = draws.reshape(batches, -1).mean(axis=1)
+    return float(stats.t.ppf(1 - alpha / 2, batches - 1) * means.std(ddof=1) / math.sqrt(batches))
