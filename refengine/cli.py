@@ -170,10 +170,13 @@ def rerun(
     finding: Annotated[str | None, typer.Argument(help="One finding's id; all of them without it.")] = None,
 ) -> None:
     """Make findings again and compare: verdicts, integers and witnesses exactly, floats within tolerance."""
-    from refengine.report.report import load_report
+    from refengine.report.report import environment_differences, load_report
     from refengine.report.rerun import rerun as again
 
-    outcomes = again(load_report(report_file), finding)
+    loaded = load_report(report_file)
+    for line in environment_differences(loaded):
+        typer.echo(f"note: another version made this report: {line}", err=True)
+    outcomes = again(loaded, finding)
     for outcome in outcomes:
         typer.echo(str(outcome))
     confirmed = sum(outcome.confirmed for outcome in outcomes)
