@@ -13,7 +13,7 @@ from refengine.engine.coins import Branching, Recorded
 from refengine.exact.chance import ACCEPT_BITS, Decision, Enumerate, Record, Site, Uniforms, runs
 from refengine.exact.law import law
 
-SEEDS = range(60)
+SEEDS = range(36)
 GRID = 1 << ACCEPT_BITS
 
 
