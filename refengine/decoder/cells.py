@@ -5,7 +5,7 @@ its recompute from scratch, and each state bug that is planted must move the law
 because one that never rejects proves nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -76,6 +76,25 @@ class Cell:
     def name(self) -> str:
         extra = ["truncated"] * (self.threshold > 0) + ["stop"] * bool(self.stop)
         return "/".join([self.drafter, self.rule, self.policy, *extra])
+
+
+def _cells() -> dict[str, Cell]:
+    """Every drafter under every rule that fits it and every policy, with and without truncation and a stop token."""
+    cells = []
+    for drafter, thresholds in (("ar", (0.0,)), ("dspark", (0.0, 0.8))):
+        for rule in RULES:
+            for policy in POLICIES:
+                for threshold in thresholds:
+                    # Three tokens to choose from cost ten times what two do: there, four tokens are compared.
+                    length = 4 if policy.startswith("temperature") else 5
+                    cell = Cell(drafter, policy, rule, threshold, length=length)
+                    cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
+    return {cell.name: cell for cell in cells}
+
+
+CELLS = _cells()
+# Seconds in all: one mixed policy for each drafter, and a truncated block. The others are for the long report.
+SHORT = ("ar/leviathan/mixed/stop", "dspark/leviathan/mixed/stop", "dspark/leviathan/mixed/truncated")
 
 
 def session(cell: Cell, plant: Plant | None = None) -> Session:

@@ -1,0 +1,187 @@
+"""The loop and the target: ends of output, trees, rollback, and incremental = from scratch under any accept pattern."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from refengine.decoder import Stop, generate, load_drafter, load_target
+from refengine.decoder.law import difference
+from refengine.decoder.loop import Session, begin, nodes
+from refengine.decoder.protocols import Drafter, Target, Tokens
+from refengine.decoder.rows import chain_rows, tree_rows
+from refengine.decoder.target import TransformersTarget
+from refengine.decoder.toys import ToyDrafter, ToyTarget
+from refengine.engine.block import Block, Round
+from refengine.engine.coins import Coins, Philox
+from refengine.engine.policy import greedy, pipeline, temperature
+from refengine.engine.rules.leviathan import leviathan
+
+TINY = Path(__file__).parents[1] / "fixtures" / "tiny"
+SAMPLED = pipeline(temperature(0.8))
+GREEDY = pipeline(greedy())
+COINS = Philox(5, torch.tensor([0]))
+
+
+def toy() -> tuple[ToyTarget, ToyDrafter]:
+    target = ToyTarget(5)
+    return target, ToyDrafter(target, 3)
+
+
+def windowed() -> TransformersTarget:
+    """A tiny network whose layers alternate between full and sliding attention over 4 tokens."""
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=8, hidden_size=16, intermediate_size=16, num_hidden_layers=4, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=8, sliding_window=4, use_sliding_window=True, initializer_range=0.5,
+        layer_types=["full_attention", "sliding_attention"] * 2, attn_implementation="eager",
+    )  # fmt: skip
+    return TransformersTarget(Qwen3ForCausalLM(config).double().eval())
+
+
+def test_a_stop_token_inside_an_accepted_block_ends_the_output_there() -> None:
+    """Kills stop tokens looked for at the end of a round only, and tokens after the stop."""
+    target, drafter = toy()
+    ended_inside = 0
+    for seed in range(6):
+        coins = Philox(seed, torch.tensor([0]))
+        whole = generate(target, drafter, leviathan, SAMPLED, (0, 1), 20, coins).tokens
+        for token in sorted(set(whole)):
+            stopped = generate(target, drafter, leviathan, SAMPLED, (0, 1), 20, coins, Stop(frozenset({token})))
+            assert stopped.tokens == whole[: whole.index(token) + 1]
+            last = stopped.rounds[-1] if stopped.rounds else None
+            ended_inside += last is not None and len(last.emitted) < len(last.verdict.tokens)
+    assert ended_inside
+
+
+@pytest.mark.parametrize("limit", range(8))
+def test_the_limit_is_exact(limit: int) -> None:
+    """Kills an output that overshoots max_new_tokens by the rest of a block, and a limit of zero that emits one."""
+    assert len(generate(*toy(), leviathan, SAMPLED, (0, 1), limit, COINS).tokens) == limit
+
+
+def test_a_stop_string_may_span_tokens_and_blocks() -> None:
+    """Kills stop strings looked for in one token or one block only."""
+    whole = "".join(map(str, generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS).tokens))
+    for start in range(18):
+        string = whole[start : start + 2]
+        stop = Stop(strings=(string,), decode=lambda tokens: "".join(map(str, tokens)))
+        out = generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS, stop).tokens
+        assert "".join(map(str, out)) == whole[: whole.index(string) + 2]
+
+
+def test_bad_requests_are_named() -> None:
+    """Kills a crash deep inside a network, or silence, where the request is at fault."""
+    with pytest.raises(ValueError, match="prompt is empty"):
+        generate(*toy(), leviathan, SAMPLED, (), 4, COINS)
+    with pytest.raises(ValueError, match="token 9 is outside the vocabulary of 5"):
+        generate(*toy(), leviathan, SAMPLED, (0, 9), 4, COINS)
+    with pytest.raises(ValueError, match="stop strings need"):
+        Stop(strings=("x",))
+    session = Session(*toy(), leviathan, SAMPLED, 1)
+    session.begin((0, 1), COINS)
+    with pytest.raises(ValueError, match="has ended"):
+        session.play(COINS)
+
+
+def test_the_first_token_comes_from_the_law() -> None:
+    """Kills an argmax as the first token of a sampled request."""
+    firsts = {
+        generate(*toy(), leviathan, SAMPLED, (0, 1), 1, Philox(seed, torch.tensor([0]))).tokens for seed in range(40)
+    }
+    assert len(firsts) > 1
+
+
+# --- incremental = from scratch ------------------------------------------------------------------------------------
+
+
+def forced(kept: int, token: int) -> object:
+    """A rule that accepts the first `kept` drafts, whatever they are, and then emits `token`."""
+
+    def rule(p: Tensor, block: Block, coins: Coins) -> Round:
+        accepted = nodes(block)[0][:kept]
+        emitted = torch.tensor([[*accepted, token]])
+        return Round(emitted, torch.arange(len(accepted))[None], torch.tensor([len(accepted) + 1]))
+
+    return rule
+
+
+def parts(name: str) -> tuple[Target, Drafter]:
+    if name == "toy":
+        return toy()
+    target = load_target(TINY / "target", torch.float64)
+    return target, load_drafter(TINY / name, target, gamma=3)
+
+
+PARTS = {name: parts(name) for name in ("toy", "ar", "dspark")}
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    prompt=st.lists(st.integers(0, 4), min_size=1, max_size=4),
+    pattern=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=5),
+)
+def test_state_after_any_pattern_is_that_of_a_recompute(
+    name: str, prompt: list[int], pattern: list[tuple[int, int]]
+) -> None:
+    """Kills a cache that keeps a rejected row, misses an accepted one, or holds it at the wrong position."""
+    session = Session(*PARTS[name], leviathan, SAMPLED, 10**6)
+    session.begin(tuple(prompt), COINS)
+    for kept, token in pattern:
+        session.rule = forced(kept, token)  # type: ignore[assignment]
+        session.play(COINS)
+        state, out = session.state(), session.out
+        session.rebuild(tuple(prompt), out)
+        assert difference(state, session.state()) == ""
+        session.restore(tuple(prompt), out, state)
+
+
+@pytest.mark.parametrize("target", [ToyTarget(5), windowed()], ids=["toy", "windowed"])
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_node_of_a_tree_sees_its_path_and_nothing_else(target: Target, data: st.DataObject) -> None:
+    """Kills a tree mask that shows a sibling, a position counted by row, a window counted in rows, a wrong gather."""
+    prompt = tuple(data.draw(st.lists(st.integers(0, 4), min_size=2, max_size=9)))
+    tokens = tuple(data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=6)))
+    parents = tuple(data.draw(st.integers(-1, j - 1)) for j in range(len(tokens)))
+    node = data.draw(st.integers(0, len(tokens) - 1))
+    begin(target, prompt[:-1], ())
+    passed = target.run(tree_rows(prompt[-1], tokens, parents, len(prompt) - 1, target.device))
+    path = ancestors(parents, node)
+    target.keep((0, *(j + 1 for j in path)))
+    state = target.state()
+    whole = begin(target, prompt + tuple(tokens[j] for j in path), ())
+    assert float((passed.logits[node + 1] - whole.logits[-1]).abs().max()) < 1e-10
+    assert difference(state, target.state()) == ""
+
+
+def ancestors(parents: Tokens, node: int) -> Tokens:
+    return () if node < 0 else (*ancestors(parents, parents[node]), node)
+
+
+def test_a_tree_may_be_grown_in_several_passes() -> None:
+    """Kills tentative rows of an earlier pass that a later one cannot see, or sees although it must not."""
+    target = windowed()
+    begin(target, (1, 2, 3), ())
+    target.run(chain_rows((4,), 3, target.device))
+    first = tree_rows(4, (5, 6), (-1, -1), 3, target.device)
+    assert first.visible is not None
+    branch = type(first)(first.tokens[1:], first.positions[1:], first.visible[1:])  # sees the anchor and itself
+    passed = target.run(branch)
+    target.keep((0, 2))
+    whole = begin(target, (1, 2, 3, 4, 6), ())
+    assert float((passed.logits[1] - whole.logits[-1]).abs().max()) < 1e-10
+
+
+def test_greedy_equals_plain_on_every_prompt() -> None:
+    """Kills any disagreement of the float32 loop with plain decoding that is not a tie."""
+    from refengine.decoder.battery import greedy_equality
+
+    for drafter in ("ar", "dspark"):
+        (finding,) = greedy_equality(drafter)
+        assert finding.verdict == "consistent", finding.notes
