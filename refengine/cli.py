@@ -184,6 +184,26 @@ def rerun(
     raise typer.Exit(CONSISTENT if confirmed == len(outcomes) else VIOLATED)
 
 
+@app.command()
+def law(
+    file: Annotated[Path, typer.Argument(help="JSON with rule, p and q (or tokens); docs/laws.md.")],
+    as_json: AsJson = False,
+) -> None:
+    """The exact law of one round of a rule, on rows of your own."""
+    from refengine.one_round import answer, read
+
+    found = answer(read(file))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for key in ("law", "accepted"):
+        name = "emitted" if key == "law" else "accepted"
+        print_rows([{name: outcome, "probability": mass} for outcome, mass in found[key].items()], as_json=False)
+    for key in ("expected tokens", "TV from the target"):
+        if found[key] is not None:
+            typer.echo(f" {key}: {found[key]}")
+
+
 # --- the reference decoder -------------------------------------------------------------------------------------------
 
 

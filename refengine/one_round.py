@@ -1,0 +1,195 @@
+"""`refengine law FILE`: the exact law of one round on rows of your own.
+
+The file is a JSON object:
+
+    rule     one of the rules of `refengine.exact.rules`
+    p        the target's rows, root first: [n + 1, V]; numbers, or strings such as "0.1" and "1/3", read exactly
+    q        the draft's rows [n, V]
+    tokens   the drafted tokens [n]; left out, they are drawn from q and the law includes the drafting
+    parents  the parent of each node, -1 for a first candidate; left out, the draft is a chain
+
+Rows need not depend on the path: every node at depth d is judged by the row given for it. A row may miss 1 by 1e-6, as
+float32 rows do, and is then renormalised.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+from refengine.errors import BadInput
+from refengine.exact.block import Block, Round, Rule, chain
+from refengine.exact.chance import Chance, Site
+from refengine.exact.law import Law, law, tv
+from refengine.exact.row import Row, normalised
+from refengine.exact.rules.agreement import agreement
+from refengine.exact.rules.block import block
+from refengine.exact.rules.greedy import greedy
+from refengine.exact.rules.iid_candidates import iid_candidates
+from refengine.exact.rules.leviathan import leviathan
+from refengine.exact.rules.nucleus import nucleus
+from refengine.exact.rules.point_mass import point_mass
+from refengine.exact.rules.typical import typical, typical_inclusive
+from refengine.exact.rules.without_replacement import without_replacement
+
+RULES: dict[str, Rule] = {
+    rule.__name__: rule
+    for rule in (
+        *(leviathan, block, greedy, agreement, point_mass, iid_candidates, without_replacement),
+        *(typical, typical_inclusive, nucleus),
+    )
+}
+SLACK = Fraction(1, 10**6)  # 2^-24 relative per entry, summed: float32 softmax rows stay well inside
+KEYS = {"rule", "p", "q", "tokens", "parents"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the file asks, checked."""
+
+    rule: str
+    p: tuple[Row, ...]
+    q: tuple[Row, ...] | None
+    tokens: tuple[int, ...] | None
+    parents: tuple[int, ...]
+
+
+def read(file: Path) -> Question:
+    """The question in a file. Raises BadInput with one line that names what is wrong."""
+    try:
+        data = json.loads(file.read_text(), parse_float=str, parse_constant=_not_a_number)
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{file} is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise BadInput(f"{file}: expected a JSON object with the keys {', '.join(sorted(KEYS))}")
+    if unknown := sorted(data.keys() - KEYS):
+        raise BadInput(f"{file}: unknown key {unknown[0]!r}")
+    return question(data)
+
+
+def question(data: dict[str, Any]) -> Question:
+    """Check every part of a question, in the order in which a reader would."""
+    name = data.get("rule")
+    if name not in RULES:
+        raise BadInput(f"rule {name!r} is unknown: one of {', '.join(RULES)}")
+    p = rows("p", data.get("p"))
+    vocabulary, count = len(p[0]), len(p) - 1
+    q = rows("q", data["q"]) if data.get("q") is not None else None
+    if q is not None and (len(q) != count or len(q[0]) != vocabulary):
+        raise BadInput(f"q is {len(q)} x {len(q[0])}; with p {len(p)} x {vocabulary} it must be {count} x {vocabulary}")
+    tokens = integers("tokens", data["tokens"], count) if data.get("tokens") is not None else None
+    for node, token in enumerate(tokens or ()):
+        if not 0 <= token < vocabulary:
+            raise BadInput(f"tokens[{node}] is {token}, outside the vocabulary of {vocabulary} tokens")
+    if tokens is None and q is None:
+        raise BadInput("give q, from which the draft is drawn, or tokens, or both")
+    parents = tuple(range(-1, count - 1))
+    if data.get("parents") is not None:
+        parents = integers("parents", data["parents"], count)
+        if tokens is None and parents != tuple(range(-1, count - 1)):
+            raise BadInput("a tree needs its tokens: only chains are drawn here")
+    for node, parent in enumerate(parents):
+        if not -1 <= parent < node:
+            raise BadInput(f"parents[{node}] is {parent}: parents come before their children, -1 is the root")
+    return Question(name, p, q, tokens, parents)
+
+
+def rows(name: str, data: Any) -> tuple[Row, ...]:
+    """A non-empty list of rows of equal length, each a distribution."""
+    if not isinstance(data, list) or not data or not all(isinstance(row, list) and row for row in data):
+        raise BadInput(f"{name} must be a list of rows, each a list of probabilities")
+    for i, row in enumerate(data):
+        if len(row) != len(data[0]):
+            raise BadInput(f"{name}[{i}] has {len(row)} entries, {name}[0] has {len(data[0])}: rows are ragged")
+    return tuple(one_row(f"{name}[{i}]", row) for i, row in enumerate(data))
+
+
+def one_row(name: str, data: list[Any]) -> Row:
+    entries = []
+    for token, entry in enumerate(data):
+        try:
+            if isinstance(entry, bool):
+                raise ValueError
+            value = Fraction(entry)
+        except (ValueError, TypeError, ZeroDivisionError):
+            raise BadInput(f"{name}[{token}] is {entry!r}, not a number") from None
+        if value < 0:
+            raise BadInput(f"{name}[{token}] is negative: {entry}")
+        entries.append(value)
+    total = sum(entries, Fraction(0))
+    if abs(total - 1) > SLACK:
+        raise BadInput(f"{name} sums to {float(total):.9g}, not to 1")
+    return normalised(entries)
+
+
+def integers(name: str, data: Any, count: int) -> tuple[int, ...]:
+    if not isinstance(data, list) or not all(isinstance(x, int) and not isinstance(x, bool) for x in data):
+        raise BadInput(f"{name} must be a list of integers")
+    if len(data) != count:
+        raise BadInput(f"{name} has {len(data)} entries; p has {count + 1} rows, so there are {count} nodes")
+    return tuple(data)
+
+
+def _not_a_number(text: str) -> NoReturn:
+    raise BadInput(f"{text} stands where a probability is expected")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def answer(asked: Question) -> dict[str, Any]:
+    """The law of what is emitted, of how much is accepted, and for a drawn chain how far the law is from the target's.
+
+    Raises BadInput where the rule cannot judge such a draft (a tree under a chain rule, no q under a ratio rule).
+    """
+
+    def program(chance: Chance) -> Round:
+        return RULES[asked.rule](asked.p, draft(asked, chance), chance)
+
+    try:
+        emitted = law(program)
+    except ValueError as error:
+        raise BadInput(f"{asked.rule}: {error}") from None
+    tokens: Law[tuple[int, ...]] = {}
+    accepted: Law[int] = {}
+    for result, mass in emitted.items():
+        tokens[result.tokens] = tokens.get(result.tokens, 0) + mass
+        accepted[len(result.path)] = accepted.get(len(result.path), 0) + mass
+    return {
+        "rule": asked.rule,
+        "law": {" ".join(map(str, key)): str(tokens[key]) for key in sorted(tokens)},
+        "accepted": {str(key): str(accepted[key]) for key in sorted(accepted)},
+        "expected tokens": str(sum((n + 1) * mass for n, mass in accepted.items())),
+        "TV from the target": str(distance(asked, tokens)) if asked.tokens is None else None,
+    }
+
+
+def draft(asked: Question, chance: Chance) -> Block:
+    """The given candidates, or a chain drawn from q."""
+    count = len(asked.parents)
+    if asked.tokens is not None:
+        return Block(asked.tokens, asked.parents, asked.q or (None,) * count, (None,) * count)
+    drawn = asked.q or ()
+    sites: list[Site] = [("draft", i) for i in range(count)]
+    return chain([chance.choose(q, site) for q, site in zip(drawn, sites, strict=True)], drawn, sites)
+
+
+def distance(asked: Question, emitted: Law[tuple[int, ...]]) -> Fraction:
+    """TV between the completed law of the round and the target's joint law of n + 1 tokens."""
+    return Fraction(tv(_topped_up(emitted, asked.p), _topped_up({(): Fraction(1)}, asked.p)))
+
+
+def _topped_up(emitted: Law[tuple[int, ...]], p: Sequence[Row]) -> Law[tuple[int, ...]]:
+    out: Law[tuple[int, ...]] = {}
+    pending = list(emitted.items())
+    while pending:
+        tokens, mass = pending.pop()
+        if len(tokens) == len(p):
+            out[tokens] = out.get(tokens, 0) + mass
+        else:
+            pending.extend(((*tokens, x), mass * px) for x, px in enumerate(p[len(tokens)]) if px > 0)
+    return out
