@@ -31,6 +31,10 @@ def sampled(q: Table) -> Drafter:
     return drafters.sampled_chain(q, 2)
 
 
+def single(q: Table) -> Drafter:
+    return drafters.sampled_chain(q, 1)
+
+
 def iid(q: Table) -> Drafter:
     return drafters.iid_tree(q, (2, 1))
 
@@ -51,6 +55,7 @@ def nothing(q: Table) -> Drafter:
 CELLS: list[tuple[Rule, Callable[[Table], Drafter]]] = [
     (leviathan, sampled),
     (block_rule, sampled),
+    (block_rule, single),
     (iid_candidates, sampled),
     (iid_candidates, iid),
     (without_replacement, sampled),
@@ -121,6 +126,28 @@ def test_prefix_weights_are_capped_as_they_go() -> None:
     p = given_rows([1, 1], [3, 1], [1, 3], [1, 1])
     assert prefix_weights(p, block) == [1, 1, F(1, 2), 1]
     assert prefix_weights([*p[:2], row([0, 1]), p[3]], block)[-1] == 0
+
+
+def test_a_block_of_nothing_asks_for_no_coin() -> None:
+    """Kills an accept at depth -1: its site would be another position's."""
+    (_, _, trace), *_ = list(runs(lambda chance: block_rule([row([1, 1])], chain((), (), ()), chance)))
+    assert [d.site for d in trace] == [("emit", 0)]
+
+
+def test_block_verification_asks_from_the_far_end() -> None:
+    """Kills coins at the wrong depth: the coin of a prefix stands at its last token, as the engine's does."""
+    p, q = row([0, 1, 1]), row([1, 1, 1])
+    block = chain((1, 2, 0), (q,) * 3, (None,) * 3)
+    sites = {tuple(d.site for d in trace) for _, _, trace in runs(lambda chance: block_rule([p] * 4, block, chance))}
+    assert sites == {(("accept", 2), ("accept", 1), ("emit", 2))}
+    flat = chain((1, 1), (row([1, 3]), row([1, 3])), (None,) * 2)
+    rows = [row([1, 1])] * 3
+    sites = {tuple(d.site for d in trace) for _, _, trace in runs(lambda chance: block_rule(rows, flat, chance))}
+    assert sites == {
+        (("accept", 1), ("emit", 2)),
+        (("accept", 1), ("accept", 0), ("emit", 1)),
+        (("accept", 1), ("accept", 0), ("emit", 0)),
+    }
 
 
 def test_point_mass_and_agreement_accept_p_of_x() -> None:

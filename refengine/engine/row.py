@@ -78,7 +78,7 @@ def mark(kept: Tensor, node: Tensor) -> Tensor:
 def ancestry(block: Block, node: Tensor) -> Tensor:
     """Which nodes lie between the root and each lane's node, that node included. bool [B, n]."""
     on_path = torch.zeros_like(block.tokens, dtype=torch.bool)
-    for j in range(block.tokens.shape[1] - 1, -1, -1):
+    for j in reversed(range(block.tokens.shape[1])):
         on_path[:, j] = node == j
         node = torch.where(on_path[:, j], block.parents[:, j], node)
     return on_path

@@ -40,7 +40,7 @@ def block(p: Tensor, block: Block, coins: Coins) -> Round:
     q = pad(drawn(block), (0, 0, 0, 1))
     length, last_row = torch.zeros_like(drafted), torch.zeros_like(p[:, 0], dtype=torch.float64)
     live = torch.ones_like(drafted, dtype=torch.bool)
-    for kept in range(block.tokens.shape[1], -1, -1):
+    for kept in reversed(range(block.tokens.shape[1] + 1)):
         judged, whole = live & (kept <= drafted), drafted == kept
         row, n, d = p[:, kept].double(), num[:, kept], den[:, kept]
         rest = residual(row * n[:, None], q[:, kept].double() * d[:, None])

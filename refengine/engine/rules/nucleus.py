@@ -19,7 +19,7 @@ def nucleus(p: Tensor, block: Block, coins: Coins, top_p: float = 0.8, fast: boo
     filtered = p.double().where(head(p.double(), top_p), 0.0)
     there = block.tokens != NOTHING
     best = torch.zeros_like(there)
-    for leaf in range(block.tokens.shape[1] - 1, -1, -1):
+    for leaf in reversed(range(block.tokens.shape[1])):
         is_leaf = there[:, leaf] & ~(there & (block.parents == leaf)).any(1)
         kept = _agreeing(filtered, block, leaf, is_leaf, coins)
         best = torch.where((kept.sum(1) > best.sum(1))[:, None], kept, best)

@@ -29,7 +29,7 @@ def block(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     left: Sequence[Fraction] = p[gamma]
     if gamma == 0 or chance.accept(w[gamma], 1, ("accept", gamma - 1)):
         return Round((*block.tokens, chance.choose(left, ("emit", gamma))), tuple(range(gamma)))
-    for kept in range(gamma - 1, -1, -1):
+    for kept in reversed(range(gamma)):
         left = residual([w[kept] * px for px in p[kept]], drawn(block, kept))
         if kept == 0 or chance.accept(sum(left), sum(left) + 1 - w[kept], ("accept", kept - 1)):
             break
