@@ -91,9 +91,10 @@ def engine() -> Iterable[Finding]:
 
 
 def decoder(full: bool) -> Iterable[Finding]:
-    from refengine.audit.decoder import audit_decoder
+    from refengine.decoder.battery import steps
 
-    return audit_decoder(full=full)
+    for _, step in steps(full):
+        yield from step()
 
 
 def bugs() -> Iterable[Finding]:
