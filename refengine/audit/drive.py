@@ -61,6 +61,7 @@ class Drive:
     curve: list[tuple[int, float]] = field(default_factory=list)  # (calls, log evidence)
     calls: int = 0
     skipped: dict[str, str] = field(default_factory=dict)  # case -> what the subject raised there
+    last: dict[str, Any] = field(default_factory=dict)  # the last reply, for the witness of a single call
 
     def add(self, case: Case) -> Outcome:
         """Make a case known to both sides."""
@@ -74,8 +75,9 @@ class Drive:
         p, q = case.float32()
         return self.child.ask({"op": "case", "name": case.name, "p": p, "q": q, "noise": case.noise}, 60)
 
-    def run(self, name: str, count: int) -> End | None:
-        """`count` more calls of a case. None when they are done and nothing is decided."""
+    def run(self, name: str, count: int, stop: bool = True) -> End | None:
+        """`count` more calls of a case. None when they are done and nothing is decided; with `stop` off, evidence is
+        only gathered, which is what diagnosis wants."""
         progress, done = self.cases[name], 0
         while done < count:
             left = self.until - monotonic()
@@ -93,7 +95,7 @@ class Drive:
             if not outcome.ok:
                 return End(outcome.kind, str(outcome), name, start)
             end = self._count(progress, outcome.value)
-            if end is not None:
+            if end is not None and (stop or end.kind == "broken"):
                 return end
             done += len(outcome.value["tokens"])
         return None
@@ -103,17 +105,26 @@ class Drive:
         tokens, name, start = reply["tokens"], progress.case.name, progress.calls
         if len(tokens):
             draws = progress.past.draws(tokens, start)
+            self.last = {"start": start, **reply}
             impossible = progress.evidence.impossible(draws)
             progress.calls += len(tokens)
             self.calls += len(tokens)
+            progress.evidence.add(draws)
             if impossible.any():
                 call, lane = _locate(tokens, int(np.argmax(impossible)))
                 return End("impossible", f"token {draws.token[impossible][0]} has p = 0", name, start + call, lane)
-            progress.evidence.add(draws)
         if reply["broken"]:
             return End("broken", reply["broken"]["message"], name, reply["broken"]["call"])
         self.curve.append((self.calls, self.evidence.log_evidence()))
         return End("rejected", case=name) if self.evidence.rejects() else None
+
+    def last_call(self, end: End) -> dict[str, Any]:
+        """Draft and tokens of the lane that ended the drive, where they came back."""
+        offset = end.call - self.last.get("start", 0)
+        if end.kind == "broken" or not self.last or offset >= len(self.last["tokens"]):
+            return {}
+        tokens, draft = self.last["tokens"][offset, end.lane], self.last["drafts"][offset, end.lane]
+        return {"draft": draft.tolist(), "tokens": [int(t) for t in tokens if t >= 0]}
 
     # --- where effort goes -------------------------------------------------------------------------------------------
 

@@ -47,6 +47,10 @@ class Case:
         """The rows that are handed over."""
         return self.p.astype(np.float32), self.q.astype(np.float32)
 
+    def cut(self, gamma: int, lanes: int) -> "Case":
+        """The first lanes and positions alone: a smaller witness."""
+        return Case(self.name, self.p[:lanes, : gamma + 1], self.q[:lanes, :gamma], self.noise)
+
 
 def step(context: NDArray[np.int64] | int, token: NDArray[np.int64] | int, contexts: int) -> NDArray[np.int64] | int:
     """The context after one more token."""
@@ -153,6 +157,26 @@ def _wide() -> Iterator[Case]:
     flat = np.ones(4096)
     draft = np.where(np.arange(4096) % 2, 1.6, 0.4)
     yield case("flat, V = 4096", same(flat, 2, 3), same(draft, 2, 2))
+
+
+def exact_cases(batch: bool) -> list[Case]:
+    """Small inputs whose whole law is enumerated: hard zeros at either end, rows that differ, values that round."""
+    if batch:
+        half = case("exact, two lanes", rolled([0.7, 0.3], 2, 2, 1, 1), same([0.4, 0.6], 2, 1))
+        return [half, *(item for item in exact_cases(False) if item.gamma == 1)]
+    p = np.array([[0.1, 0.2, 0.4, 0.3], [0.4, 0.0, 0.35, 0.25], [0.25, 0.45, 0.3, 0.0]])[None, :, None]
+    q = np.array([[0.4, 0.3, 0.1, 0.2], [0.25, 0.25, 0.25, 0.25]])[None, :, None]
+    zeros = case("exact, zeros in the middle", p, q)
+    ends = case("exact, zeros at the ends", same([0, 0.55, 0.45, 0], 1, 2), same([0.3, 0.4, 0.1, 0.2], 1, 1))
+    generator = np.random.default_rng(20261123)
+    table = generator.dirichlet(np.ones(2), size=(1, 7, 2))
+    path = case("exact, two contexts", table[:, :4], table[:, 4:])
+    rounding = case(
+        "exact, rounding",
+        np.array([0.3137, 0.2711, 0.1953, 0.1171, 0.0731, 0.0297])[None, None, None].repeat(2, axis=1),
+        np.array([0.0213, 0.0877, 0.1319, 0.1871, 0.2593, 0.3127])[None, None, None],
+    )
+    return [ends, rounding, zeros, path]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

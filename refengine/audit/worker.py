@@ -5,13 +5,14 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from refengine.audit import enumerated
 from refengine.audit.child import Handler, SubjectRaised, subject_code
 from refengine.audit.schedule import step
 from refengine.audit.signatures import (
@@ -26,7 +27,7 @@ from refengine.audit.signatures import (
 )
 
 PREFIX = 3  # tokens before a round
-Emit = Callable[[int, torch.Generator], tuple[list[list[int]], list[list[int]]]]
+Lanes: TypeAlias = tuple[tuple[int, ...], ...]  # the emitted tokens of every lane of a call
 
 
 def make() -> Handler:
@@ -78,7 +79,7 @@ class Table:
 
 
 class Worker:
-    """Requests: {"op": "open" | "case" | "run"}; see `Kernel` in kernel.py for the other side."""
+    """Answers {"op": "open" | "case" | "run" | "exact" | "stateless", ...}; drive.py is the other side."""
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
@@ -104,7 +105,6 @@ class Worker:
         tokens int32 [calls, lanes of a call, gamma + 1] padded with -1, drafts int32 [calls, lanes of a call, gamma].
         """
         table, until = self.tables[name], time.monotonic() + seconds
-        emit: Emit = getattr(self, f"_{self.signature}")(table)
         random.seed(int(seeds[0, 2]))
         np.random.seed(int(seeds[0, 2]))
         generator = torch.Generator()
@@ -113,13 +113,13 @@ class Worker:
             generator.manual_seed(ours)
             torch.default_generator.manual_seed(everyone)
             try:
-                lanes, drafted = emit(start + offset, generator)
+                lanes, drafted = emit(self, table, start + offset, generator)
             except ContractBroken as error:
                 broken = {"call": start + offset, "message": str(error)}
                 break
             except SubjectRaised as error:
                 raise SubjectRaised(f"{error} (case {name!r}, call {start + offset})") from error
-            tokens.append([t + [NOTHING] * (table.gamma + 1 - len(t)) for t in lanes])
+            tokens.append([[*t, *[NOTHING] * (table.gamma + 1 - len(t))] for t in lanes])
             drafts.append(drafted)
             if time.monotonic() > until:
                 break
@@ -131,55 +131,61 @@ class Worker:
             "stopped": broken is None and len(tokens) < len(seeds),
         }
 
-    # Each returns a function call -> (emitted tokens per lane, drafts per lane).
+    def exact(self, name: str, seconds: float) -> dict[str, Any]:
+        """The exact law of one call on a case; see enumerated.py."""
+        return enumerated.enumerate_law(self, name, seconds)
 
-    def _verify(self, table: Table) -> Emit:
-        def emit(call: int, generator: torch.Generator) -> tuple[list[list[int]], list[list[int]]]:
-            draft, path = _draw(table, turn(call, table.p.shape[0]), generator)
-            p, q = table.rows(path)
-            answer = self._ask(p, q, torch.tensor(draft), generator)
-            tokens = emitted(answer, table.gamma, p.shape[-1])
-            check_prefix(tokens, draft)
-            return [tokens], [draft]
+    def stateless(self, name: str, seeds: NDArray[np.int64]) -> bool:
+        return enumerated.stateless(self, name, seeds)
 
-        return emit
-
-    def _verify_batch(self, table: Table) -> Emit:
-        def emit(call: int, generator: torch.Generator) -> tuple[list[list[int]], list[list[int]]]:
-            drawn = [_draw(table, lane, generator) for lane in range(table.p.shape[0])]
-            rows = [table.rows(path) for _, path in drawn]
-            p, q = torch.stack([p for p, _ in rows]), torch.stack([q for _, q in rows])
-            answer = self._ask(p, q, torch.tensor([draft for draft, _ in drawn]), generator)
-            lanes = [emitted(lane, table.gamma, p.shape[-1]) for lane in check_lanes(answer, len(drawn))]
-            for tokens, (draft, _) in zip(lanes, drawn, strict=True):
-                check_prefix(tokens, draft)
-            return lanes, [draft for draft, _ in drawn]
-
-        return emit
-
-    def _round(self, table: Table) -> Emit:
-        def emit(call: int, generator: torch.Generator) -> tuple[list[list[int]], list[list[int]]]:
-            lane = turn(call, table.p.shape[0])
-            prefix: Any = Prefix((lane + i) % table.p.shape[3] for i in range(PREFIX))
-            target, draft = _after(table.p[lane]), _after(table.q[lane])
-            if self.tensor_prefix:
-                prefix = torch.tensor(prefix)
-            try:
-                answer = self._ask(target, draft, prefix, table.gamma, generator)
-            except SubjectRaised as error:  # the signature leaves open what a prefix is: a tensor is tried once
-                if self.tensor_prefix or not isinstance(error.__cause__, (TypeError, AttributeError)):
-                    raise
-                self.tensor_prefix = True
-                return emit(call, generator)
-            tokens = emitted(answer, table.gamma, table.p.shape[3])
-            return [tokens], [[NOTHING] * table.gamma]
-
-        return emit
-
-    def _ask(self, *arguments: Any) -> Any:
+    def ask(self, *arguments: Any) -> Any:
         assert self.subject is not None
         with subject_code():
             return self.subject(*arguments)
+
+
+def emit(worker: Worker, table: Table, call: int, generator: torch.Generator) -> tuple[Lanes, list[list[int]]]:
+    """One call with drafts of its own: (emitted tokens per lane, drafts per lane)."""
+    lanes = range(table.p.shape[0]) if worker.signature == "verify_batch" else [turn(call, table.p.shape[0])]
+    if worker.signature == "round":
+        return judge(worker, table, [[]], [(lanes[0],)], generator), [[NOTHING] * table.gamma]
+    drawn = [_draw(table, lane, generator) for lane in lanes]
+    drafts = [draft for draft, _ in drawn]
+    return judge(worker, table, drafts, [path for _, path in drawn], generator), drafts
+
+
+def judge(
+    worker: Worker, table: Table, drafts: list[list[int]], paths: list[tuple[int, ...]], generator: torch.Generator
+) -> Lanes:
+    """What the subject emits for these drafts, checked. A path is (lane, context, context, ...)."""
+    if worker.signature == "round":
+        return (tuple(_round(worker, table, paths[0][0], generator)),)
+    rows = [table.rows(path) for path in paths]
+    vocabulary = table.p.shape[3]
+    if worker.signature == "verify":
+        answers = [worker.ask(*rows[0], torch.tensor(drafts[0]), generator)]
+    else:
+        p, q = torch.stack([p for p, _ in rows]), torch.stack([q for _, q in rows])
+        answers = check_lanes(worker.ask(p, q, torch.tensor(drafts), generator), len(rows))
+    lanes = [emitted(answer, table.gamma, vocabulary) for answer in answers]
+    for tokens, draft in zip(lanes, drafts, strict=True):
+        check_prefix(tokens, draft)
+    return tuple(tuple(tokens) for tokens in lanes)
+
+
+def _round(worker: Worker, table: Table, lane: int, generator: torch.Generator) -> list[int]:
+    prefix: Any = Prefix((lane + i) % table.p.shape[3] for i in range(PREFIX))
+    target, draft = _after(table.p[lane]), _after(table.q[lane])
+    if worker.tensor_prefix:
+        prefix = torch.tensor(prefix)
+    try:
+        answer = worker.ask(target, draft, prefix, table.gamma, generator)
+    except SubjectRaised as error:  # the signature leaves open what a prefix is: a tensor is tried once
+        if worker.tensor_prefix or not isinstance(error.__cause__, (TypeError, AttributeError)):
+            raise
+        worker.tensor_prefix = True
+        return _round(worker, table, lane, generator)
+    return emitted(answer, table.gamma, table.p.shape[3])
 
 
 def turn(call: int, lanes: int) -> int:

@@ -71,7 +71,7 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
     next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
     previous_p = _neighbours(every_p, 1, -1)[:, :-1] if p.shape[2] == 1 else p
     variants = {
-        "every draft is accepted": np.ones_like(p),
+        "every draft is accepted, or corrected from (q - p)+": np.ones_like(p),
         "no draft is accepted": np.zeros_like(p),
         "accepted with p instead of p/q": p,
         "accepted where p >= q, without a coin": (p >= q).astype(float),
@@ -82,7 +82,6 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
         "accepted with p/(p+q)": np.where(p > 0, p / np.where(p + q > 0, p + q, 1.0), 0.0),
         "accepted with 1 - TV whatever the draft": np.broadcast_to(overlap, p.shape),
         "accepted by a threshold (typical acceptance)": (p > np.minimum(0.09, 0.3 * np.exp(-entropy))).astype(float),
-        "half of the drafts are accepted unseen": 0.5 + 0.5 * ratio(p, q),
         "the ratio is 2 % too generous": np.minimum(1.0, 1.02 * ratio(p, q)),
         "the ratio is 2 % too strict": 0.98 * ratio(p, q),
         "the ratio takes p of the next position": ratio(next_p, q),
@@ -121,9 +120,7 @@ def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
         "corrected from p instead of the residual": p,
         "corrected from q": q,
         "corrected from |p - q|": normalised(np.abs(p - q), p),
-        "corrected from (q - p)+": residual(q, p),
         "corrected from p minus the draft token (one-hot residual)": lambda x: normalised(p * (ids != x), p),
-        "corrected from p minus q(x) at the draft alone": lambda x: normalised(positive(p - q * (ids == x)), p),
         "corrected uniformly": np.full_like(p, 1.0 / p.shape[-1]),
         "corrected uniformly on the support of p": normalised((p > 0).astype(float), p),
         "corrected by the argmax of the residual": point(r),

@@ -55,6 +55,18 @@ class Learner:
         parts = [np.logaddexp(np.log1p(-part), np.log(part) + groups).sum() for part in (0.5, 1.0 / (1.0 + len(seen)))]
         return float(np.logaddexp(np.log1p(-STAKE), np.log(STAKE / 2) + logsumexp(parts)))
 
+    def strongest(self) -> tuple[int, NDArray[np.bool_]]:
+        """The group with the most evidence, and its cells that come too often: what a fresh sample is asked about."""
+        evidence = _log_ratio(self.counts, self.mass, self.log_null)
+        group = int(evidence.argmax())
+        share = self.counts[group] / max(self.counts[group].sum(), 1.0)
+        return group, share > self.mass[group]
+
+    def share(self, group: int, often: NDArray[np.bool_]) -> tuple[int, int, float]:
+        """(hits, draws, null mass) of a set of cells in a group."""
+        counts = self.counts[group]
+        return int(counts[often].sum()), int(counts.sum()), float(self.mass[group][often].sum())
+
 
 def _log_ratio(counts: Rows, mass: Rows, log_null: Rows) -> Rows:
     """log of the mean over concentrations of DM(counts) / prod null^counts, per group."""

@@ -50,13 +50,13 @@ def bfloat16(values: Rows) -> Rows:
     """Rounded to bfloat16, ties to even."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
-    return kept.view(np.float32).astype(np.float64)
+    rounded: Rows = kept.view(np.float32).astype(np.float64)
+    return rounded
 
 
 def float16(values: Rows) -> Rows:
     """Rounded to IEEE half precision, ties to even."""
-    half: Rows = np.asarray(values, dtype=np.float32).astype(np.float16).astype(np.float64)
-    return half
+    return np.asarray(values.astype(np.float16), dtype=np.float64)
 
 
 def ratio_rule(q: Rows, accept: Rows, correction: Rows) -> Rows:

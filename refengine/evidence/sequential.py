@@ -27,6 +27,7 @@ from refengine.evidence.rows import Rows
 
 BALL = 1e-6
 DECISIVE = 14.0  # what an impossible token is worth when cases are compared: log 1e6
+FLOOR = 1e-6
 SMOOTH = 0.01  # each listed law is mixed with this much of p, so that a near miss does not ruin the bettor
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 LISTED = tuple(names())
@@ -94,13 +95,13 @@ def _bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
     mixed = (1.0 - SMOOTH) * law + SMOOTH * p
     live = p > 0
     ratio = np.where(live, mixed / np.where(live, p, 1.0), 1.0)
-    # A defect that puts mass where p has none is paid there: such a token ends the matter. The rest may sum below 1.
+    # A token without mass ends the matter, so what is paid for it only tells the listed laws apart.
     high = np.where(live, ratio, -np.inf).max(-1)
     low = np.where(live, ratio, np.inf).min(-1)
     log_ratio = np.log(ratio) - np.log1p(ball * (high - low))[..., None]
-    log_ratio = np.where(live, log_ratio, 0.0)
-    growth = (law * np.where(live, log_ratio, DECISIVE)).sum(-1)
-    idle = (growth <= 0) | (high - low < 1e-9)
+    log_ratio = np.where(live, log_ratio, np.log(law + FLOOR) + DECISIVE)
+    growth = (law * log_ratio).sum(-1)
+    idle = (growth <= 0) | (np.abs(law - p).max(-1) < 1e-9)
     return np.where(idle[..., None], 0.0, log_ratio), np.where(idle, 0.0, growth)
 
 

@@ -1,0 +1,210 @@
+"""`audit kernel`: a function in one of the plain signatures, held to the rows that we pass.
+
+Three instruments, the deepest first: the exact law on small inputs where the subject's randomness can be intercepted;
+the contract of the answer; sequential evidence on sampled calls. Whatever they find is then found again by `replay`, in
+a fresh process and on inputs as small as will do, and that is the finding: what is reported has replayed once already.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from refengine.audit import witness
+from refengine.audit.child import Child
+from refengine.audit.drive import Drive, End, seeds
+from refengine.audit.laws import deviations
+from refengine.audit.schedule import cases, exact_cases
+from refengine.audit.signatures import SIGNATURES
+from refengine.evidence.sequential import BALL
+from refengine.report.finding import Finding, Recipe
+
+Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
+
+CALLS = {"verify": 250_000, "verify_batch": 60_000, "round": 150_000}
+EXACT_SECONDS = 4.0  # per case
+SHARE_FOR_WITNESS = 0.3  # of the time, kept back for shrinking and replaying
+CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
+SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is audited, and how."""
+
+    subject: str
+    signature: str
+    path: str | None
+    seed: int
+    alpha: float
+    seconds: float
+
+    def __post_init__(self) -> None:
+        module, colon, name = self.subject.partition(":")
+        if not (module and colon and name):
+            raise ValueError(f"a subject is MODULE:FUNCTION, got {self.subject!r}")
+        if self.signature not in SIGNATURES:
+            raise ValueError(f"unknown signature {self.signature!r}: one of {', '.join(SIGNATURES)}")
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha lies between 0 and 1, got {self.alpha}")
+
+    def arguments(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+
+def audit_kernel(
+    subject: str,
+    signature: str,
+    path: str | None = None,
+    seed: int = 0,
+    alpha: float = 1e-6,
+    seconds: float = 50.0,
+    progress: Progress = lambda what, share: None,
+) -> list[Finding]:
+    """Findings about `module:function`. Raises ValueError where the subject cannot be loaded.
+
+    path     a folder that is put on the import path
+    seed     decides every draft and generator of the audit
+    alpha    the probability of accusing a correct subject, whatever the number of calls
+    seconds  when the clock ends it; the number of calls ends it first unless the subject is slow
+    """
+    request = Request(subject, signature, path, seed, alpha, seconds)
+    until = monotonic() + seconds
+    with opened(request) as child:
+        drive = Drive(child, signature, seed, alpha, until - SHARE_FOR_WITNESS * seconds)
+        found, notes = _exact(request, drive, progress)
+        if found is None:
+            found = _sampled(request, drive, progress)
+        if found is None or found.kind == "clock":
+            return [_consistent(request, drive, notes, clock=found is not None)]
+        if found.kind in ("raised", "hang", "killed", "adapter"):
+            return [not_tested(request, found.message, notes)]
+        progress("looking for the smallest witness", 0.0)
+        return [witness.smallest(request, drive, found, until, notes)]
+
+
+def opened(request: Request) -> Child:
+    """A child with the subject loaded."""
+    child = Child("refengine.audit.worker:make", path=request.path)
+    outcome = child.ask({"op": "open", "subject": request.subject, "signature": request.signature}, 60.0)
+    if outcome.kind == "raised":
+        child.close()
+        raise ValueError(f"cannot load {request.subject}: {outcome.message}")
+    if not outcome.ok:
+        child.close()
+        raise ValueError(f"cannot load {request.subject}: {outcome}")
+    return child
+
+
+def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[End | None, list[str]]:
+    """The exact law on the small inputs: the end that it makes, and what there is to say about it."""
+    notes: list[str] = []
+    told = exact_cases(request.signature == "verify_batch")
+    for i, item in enumerate(told):
+        progress(f"exact law: {item.name}", i / len(told))
+        drive.add(item)
+        few = seeds(request.seed, item.name, 0, 16)
+        same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, 60.0)
+        if not same.ok or not same.value:
+            return None, ["The exact depth was left out: " + (str(same) if not same.ok else witness.STATEFUL)]
+        reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": EXACT_SECONDS}, 3 * EXACT_SECONDS)
+        if not reply.ok or "unmodelled" in reply.value:
+            notes.append(f"{item.name}: sampled only ({reply.value['unmodelled'] if reply.ok else reply})")
+            continue
+        found = deviations(item, reply.value["outcomes"])
+        worst = max(found, key=lambda d: d.tv)
+        if worst.tv > BALL or any(d.impossible > 0 for d in found):
+            return End("exact", case=item.name), notes
+        notes.append(f"{item.name}: exact law over {reply.value['runs']} runs, TV {worst.tv:.1e}")
+    return None, notes
+
+
+def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:
+    """Sequential evidence. An input that makes the subject raise is left out; when all do, that is the end."""
+    total = CALLS[request.signature]
+    drive.cases.clear()
+    for item in cases():
+        drive.add(item)
+    for name, count in drive.schedule(total):
+        end = drive.run(name, count)
+        progress(f"sampling: {drive.calls} calls", min(1.0, drive.calls / total))
+        if end is None:
+            continue
+        if end.kind == "raised":
+            drive.skipped[name] = end.message
+            if len(drive.skipped) == len(drive.cases):
+                return end
+            continue
+        return end
+    return None
+
+
+def _consistent(request: Request, drive: Drive, notes: list[str], clock: bool) -> Finding:
+    if drive.skipped:
+        first = next(iter(drive.skipped.values()))
+        reason = f"{first}; so on {len(drive.skipped)} of {len(drive.cases)} inputs, consistent on the others"
+        return not_tested(request, reason, notes)
+    least = detectable(drive)
+    ended = " The clock ended it." if clock else ""
+    return Finding(
+        id=identity(request),
+        subject=request.subject,
+        claim=CLAIM,
+        source=SOURCE,
+        verdict="consistent",
+        role="subject",
+        method=f"sequential evidence, alpha {request.alpha:g}, {drive.calls} calls over {len(drive.cases)} inputs, "
+        f"TV >= {least:.1g} at a place would have been seen with probability 0.99.{ended}",
+        recipe=Recipe(function="refengine.audit.kernel:audit_kernel", arguments=request.arguments()),
+        numbers={"calls": drive.calls, "inputs": len(drive.cases)},
+        notes=notes,
+        tables={"evidence": curve(drive)},
+    )
+
+
+def not_tested(request: Request, reason: str, notes: list[str]) -> Finding:
+    return Finding(
+        id=identity(request),
+        subject=request.subject,
+        claim=CLAIM,
+        source=SOURCE,
+        verdict="not tested",
+        reason=reason,
+        role="subject",
+        method="none: there was no answer to judge",
+        recipe=Recipe(function="refengine.audit.kernel:audit_kernel", arguments=request.arguments()),
+        notes=notes,
+    )
+
+
+def identity(request: Request) -> str:
+    return f"audit.kernel.{request.signature}/{request.subject}"
+
+
+def detectable(drive: Drive) -> float:
+    """The TV at the place that was visited most at which the e-process of a learner would end with probability 0.99.
+
+    The log likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n, and must
+    pay log(1/alpha), the prior of the component and the logarithm of its group.
+    """
+    visits = max(float(p.evidence.counts.sum(1).max()) for p in drive.cases.values())
+    need = np.log(1 / drive.alpha) + np.log(8 / 0.375) + np.log(1e3)
+    z = 2.33
+    root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
+    return float(min(1.0, root / np.sqrt(visits)))
+
+
+def curve(drive: Drive, points: int = 200) -> dict[str, list[Any]]:
+    """Evidence against calls, thinned for a plot; rounded, since it is not a number anybody relies on."""
+    kept = drive.curve[:: max(1, len(drive.curve) // points)]
+    return {
+        "draws": [calls for calls, _ in kept],
+        "log10_wealth": [round(wealth / np.log(10), 2) for _, wealth in kept],
+    }
+
+
+def replay(**arguments: Any) -> list[Finding]:
+    """Make a violated finding again; see witness.py."""
+    return witness.replay(**arguments)

@@ -1,0 +1,235 @@
+"""A violation made small, and made again: every violated finding is what `replay` returns.
+
+Three kinds of witness:
+
+    exact     an input on which the enumerated law is not the target's
+    call      one call that emits a token of probability zero, or an answer that is no list of tokens
+    sequence  calls 0 .. n - 1 of one small input, whose evidence alone reaches 1/alpha
+"""
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import beta
+
+from refengine.audit.child import Child
+from refengine.audit.drive import Drive, End
+from refengine.audit.laws import Deviation, deviations
+from refengine.audit.past import features
+from refengine.audit.schedule import Case, cases, exact_cases
+from refengine.evidence.sequential import BALL, LISTED, CaseEvidence, Evidence
+from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
+
+if TYPE_CHECKING:
+    from refengine.audit.kernel import Request
+
+STATEFUL = "the same calls in another order were answered differently"
+DIAGNOSIS_CALLS = 1500
+MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
+CONFIDENCE = 0.999
+"""Of the lower bound on the total variation."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """A case cut to a size."""
+
+    case: str
+    gamma: int
+    lanes: int
+
+    def item(self, signature: str) -> Case:
+        known = {item.name: item for item in [*cases(), *exact_cases(signature == "verify_batch")]}
+        if self.case not in known:
+            raise ValueError(f"no input is called {self.case!r}")
+        return known[self.case].cut(self.gamma, self.lanes)
+
+
+def smallest(request: "Request", drive: Drive, end: End, until: float, notes: list[str]) -> Finding:
+    """The finding about a violation that `drive` met, with the smallest witness that replays within the time."""
+    diagnosis = "the contract" if end.kind == "broken" else diagnose(drive, end)
+    found: dict[str, Any] = {"found_after": drive.calls, "diagnosis": diagnosis, "notes": notes}
+    item = drive.cases[end.case].case
+    whole = Small(end.case, item.gamma, item.lanes)
+    if end.kind == "exact":
+        return replay(**request.arguments(), **found, kind="exact", case=whole.__dict__, start=0, calls=0)[0]
+    if end.kind in ("impossible", "broken"):
+        again = {**request.arguments(), **found, "kind": "call", "case": whole.__dict__, "start": end.call, "calls": 1}
+        finding = replay(**again)[0]
+        if finding.verdict == "violated":
+            return finding
+        return replay(**{**again, "start": 0, "calls": end.call + 1})[0]  # it takes the calls before it
+    for small, calls in candidates(drive, end):
+        again = {**request.arguments(), **found, "kind": "sequence", "case": small.__dict__, "start": 0, "calls": calls}
+        finding = replay(**again)[0]
+        if finding.verdict == "violated" or monotonic() > until:
+            break
+    return finding
+
+
+def diagnose(drive: Drive, end: End) -> str:
+    """The listed defects that explain what was emitted; a few more calls of every input tell them apart."""
+    for name in list(drive.cases):
+        if drive.evidence.posterior().max() > 0.999 or name in drive.skipped:
+            continue
+        drive.run(name, max(4, DIAGNOSIS_CALLS // len(drive.cases)), stop=False)
+    names, posterior = drive.evidence.components(), drive.evidence.posterior()
+    likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
+    listed = [names[i] for i in likely if i < len(LISTED)]
+    return " or ".join(listed) if listed else f"unlisted: {names[likely[0]] if likely else 'many small signs'}"
+
+
+def candidates(drive: Drive, end: End) -> list[tuple[Small, int]]:
+    """Inputs on which the evidence grew, cut to ever larger sizes, with calls that should be more than enough."""
+    share = drive.evidence.posterior()
+
+    def growth(name: str) -> float:
+        progress = drive.cases[name]
+        return float(share @ progress.evidence.log_wealth) / max(progress.calls, 1)
+
+    best = sorted(drive.cases, key=growth, reverse=True)[:2]
+    out: list[tuple[Small, int]] = []
+    for name in best:
+        item, rate = drive.cases[name].case, growth(name)
+        calls = int(min(MOST_CALLS, 60.0 / max(rate, 1e-6) + 64))
+        sizes = {(1, 1), (1, 2), (2, 1), (item.gamma, 1), (item.gamma, item.lanes)}
+        fitting = sorted((g, n) for g, n in sizes if g <= item.gamma and n <= item.lanes)
+        out += [(Small(name, gamma, lanes), 2 * calls) for gamma, lanes in sorted(fitting, key=lambda s: s[0] * s[1])]
+    item = drive.cases[best[0]].case
+    return [*out, (Small(best[0], item.gamma, item.lanes), 4 * drive.cases[best[0]].calls)]
+
+
+# --- replay ----------------------------------------------------------------------------------------------------------
+
+
+def replay(
+    subject: str,
+    signature: str,
+    path: str | None,
+    seed: int,
+    alpha: float,
+    seconds: float,
+    kind: str,
+    case: dict[str, Any],
+    start: int,
+    calls: int,
+    found_after: int,
+    diagnosis: str,
+    notes: list[str],
+) -> list[Finding]:
+    """Make the finding again in a fresh process: [finding], consistent where the violation does not come back."""
+    from refengine.audit.kernel import CLAIM, SOURCE, Request, identity, opened
+
+    request, small = Request(subject, signature, path, seed, alpha, seconds), Small(**case)
+    recipe = {k: v for k, v in locals().items() if k in REPLAYED}
+    item = small.item(signature)
+    with opened(request) as child:
+        seen = _again(child, request, item, kind, start, calls)
+    violated = seen is not None
+    return [
+        Finding(
+            id=identity(request),
+            subject=subject,
+            claim=CLAIM,
+            source=SOURCE,
+            verdict="violated" if violated else "consistent",
+            role="subject",
+            method=METHODS[kind].format(alpha=alpha, calls=calls, case=item.name),
+            recipe=Recipe(function="refengine.audit.kernel:replay", arguments=recipe),
+            numbers={"found_after_calls": found_after, **(seen.numbers if seen else {})},
+            magnitude=seen.magnitude if seen else None,
+            witness={**_inputs(item, small), "seed": seed, "start": start, "calls": calls, **seen.shown}
+            if seen
+            else None,
+            diagnosis=diagnosis,
+            notes=notes,
+        )
+    ]
+
+
+REPLAYED = (
+    "subject signature path seed alpha seconds kind case start calls found_after diagnosis notes".split()  # noqa: SIM905
+)
+METHODS = {
+    "exact": "exact law of one call: the subject's random calls were intercepted and enumerated on input {case!r}",
+    "call": "one call on input {case!r}",
+    "sequence": "sequential evidence, alpha {alpha:g}, at most {calls} calls of input {case!r} alone",
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A violation as it came out."""
+
+    numbers: dict[str, Any]
+    magnitude: Magnitude
+    shown: dict[str, Any]
+
+
+def _again(child: Child, request: "Request", item: Case, kind: str, start: int, calls: int) -> Seen | None:
+    drive = Drive(child, request.signature, request.seed, request.alpha, monotonic() + request.seconds)
+    drive.add(item)
+    if kind == "exact":
+        reply = child.ask({"op": "exact", "name": item.name, "seconds": request.seconds}, 2 * request.seconds)
+        return _exact_seen(item, reply.value) if reply.ok and "outcomes" in reply.value else None
+    drive.cases[item.name].calls = start
+    end = drive.run(item.name, calls)
+    if end is None or end.kind in ("clock", "raised", "hang", "killed", "adapter"):
+        return None
+    if end.kind == "rejected":
+        return _sequence_seen(drive, item, calls)
+    shown = {"call": end.call, "lane": end.lane, "what": end.message, **drive.last_call(end)}
+    breaks = end.kind == "impossible"
+    tv = Quantity(value=0.0, tolerance=0.0)  # one call bounds nothing from below but the mask
+    return Seen({"call": end.call}, Magnitude(tv=tv, exact=False, breaks_mask=breaks), shown)
+
+
+def _exact_seen(item: Case, value: dict[str, Any]) -> Seen | None:
+    found = deviations(item, value["outcomes"])
+    impossible = max(found, key=lambda d: d.impossible)
+    worst: Deviation = max(found, key=lambda d: d.tv)
+    if worst.tv <= BALL:
+        worst = impossible
+    if worst.tv <= BALL and worst.impossible <= 0:
+        return None
+    tv = Quantity(value=worst.tv, tolerance=1e-7)  # the subject's own float32 rounding, another machine's kernels
+    shown = {
+        "lane": worst.lane,
+        "position": worst.position,
+        "emitted": list(worst.emitted),
+        "law": [round(x, 6) for x in worst.law],
+        "null": [round(x, 6) for x in worst.null],
+    }
+    numbers = {"runs": value["runs"], "impossible_mass": Quantity(value=impossible.impossible, tolerance=1e-7)}
+    return Seen(numbers, Magnitude(tv=tv, exact=True, breaks_mask=impossible.impossible > 0), shown)
+
+
+def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:
+    """The evidence, and a lower bound on the TV at one place and past from as many fresh calls again."""
+    first = drive.cases[item.name].evidence
+    used = drive.cases[item.name].calls
+    name, learner = max(first.learners.items(), key=lambda entry: entry[1].log_wealth())
+    group, often = learner.strongest()
+    evidence = drive.evidence.log_evidence()
+    fresh = CaseEvidence(item.p, item.q, features(item))
+    drive.cases[item.name].evidence = fresh
+    drive.evidence = Evidence(tuple(features(item)), drive.alpha, {item.name: fresh})
+    drive.run(item.name, max(used, 2000), stop=False)
+    hits, draws, mass = fresh.learners[name].share(group, often)
+    least = float(beta.ppf(1 - CONFIDENCE, hits, draws - hits + 1)) if hits else 0.0
+    tv = Quantity(value=max(0.0, least - mass), tolerance=0.0)
+    shown = {"told by": name, "group": group, "cells that come too often": np.flatnonzero(often).tolist()}
+    shown |= {"their share": f"{hits} of {draws}", "expected share": round(mass, 6)}
+    numbers = {"calls": used, "log_evidence": Quantity(value=evidence, tolerance=0.01)}
+    return Seen(numbers, Magnitude(tv=tv, exact=False), shown)
+
+
+def _inputs(item: Case, small: Small) -> dict[str, Any]:
+    """The input as a reader wants it: rows where they are short."""
+    shown: dict[str, Any] = {**small.__dict__, "vocabulary": item.vocabulary, "contexts": item.contexts}
+    if item.vocabulary <= 8 and item.contexts == 1:
+        shown["p"] = np.round(item.p[0, :, 0], 6).tolist()
+        shown["q"] = np.round(item.q[0, :, 0], 6).tolist()
+    return shown
