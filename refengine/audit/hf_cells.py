@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-DEFAULT_PROMPT = (0, 1, 0, 1)  # repeats itself, so that prompt lookup has something to look up
+# By vocabulary: prompts that repeat themselves, with continuations that the target likes, so that lookups are kept.
+PROMPTS = {2: (0, 1, 0, 1), 3: (0, 1, 2, 1)}
 
 
 @dataclass(frozen=True)
@@ -12,7 +13,7 @@ class Cell:
 
     way         how candidates are made: a key of `hf_models.WAYS`
     policy      keyword arguments of generate(), the same with speculation on and off
-    sampling    compare exact laws; otherwise compare greedy outputs over every prompt of four tokens
+    sampling    compare exact laws; otherwise compare greedy outputs over every prompt of three tokens
     new_tokens  how many tokens are generated: the law is over all of them together
     settings    further keyword arguments with speculation on
     mixture     w where the promise is a first token from w p + (1 - w) q instead of p
@@ -26,6 +27,10 @@ class Cell:
     new_tokens: int = 3
     settings: dict[str, Any] = field(default_factory=dict)
     mixture: float | None = None
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        return PROMPTS[self.vocabulary]
 
 
 WAYS = (
@@ -43,17 +48,18 @@ WAYS = (
 POLICIES: dict[str, tuple[int, dict[str, Any]]] = {
     "temperature": (2, {"temperature": 0.5}),
     "top-k": (3, {"top_k": 2}),
-    "top-p": (3, {"top_p": 0.7}),
-    "min-p": (3, {"min_p": 0.3}),
-    "typical-p": (3, {"typical_p": 0.7}),
+    "top-p": (3, {"top_p": 0.95}),
+    "min-p": (3, {"min_p": 0.1}),
+    "typical-p": (3, {"typical_p": 0.95}),
     "repetition-penalty": (2, {"repetition_penalty": 1.5}),
-    "no-repeat-ngram": (3, {"no_repeat_ngram_size": 2}),
+    "no-repeat-ngram": (3, {"no_repeat_ngram_size": 3}),
     "bad-words": (3, {"bad_words_ids": [[1]]}),
     "sequence-bias": (2, {"sequence_bias": [[[1], 1.5]]}),
     "eos": (2, {"eos_token_id": 1}),
     "min-new-tokens": (3, {"eos_token_id": 1, "min_new_tokens": 2}),
     "length-penalty": (2, {"eos_token_id": 1, "exponential_decay_length_penalty": (1, 1.5)}),
     "forced-eos": (2, {"forced_eos_token_id": 0}),
+    "stop-strings": (2, {"stop_strings": ["w1"]}),
     "guidance-scale": (2, {"guidance_scale": 1.5}),
 }
 
@@ -68,13 +74,14 @@ def _parity() -> list[Cell]:
 
 
 def _greedy() -> list[Cell]:
+    """Every lossless way, and the policies that depend on what was generated before."""
     ways = [
         Cell(f"greedy/{c.name}", c.way, sampling=False, vocabulary=3, new_tokens=6) for c in WAYS if c.mixture is None
     ]
-    histories = ("repetition-penalty", "no-repeat-ngram", "eos", "min-new-tokens", "guidance-scale")
     parity = [
-        Cell(f"greedy/draft-model/{name}", "draft model", POLICIES[name][1], sampling=False, vocabulary=3, new_tokens=6)
-        for name in histories
+        Cell(f"greedy/{way.replace(' ', '-')}/{name}", way, POLICIES[name][1], False, vocabulary=3, new_tokens=6)
+        for way in ("draft model", "prompt lookup")
+        for name in ("repetition-penalty", "no-repeat-ngram", "eos", "min-new-tokens", "stop-strings", "guidance-scale")
     ]
     return [*ways, *parity]
 

@@ -17,15 +17,18 @@ SECONDS = 120.0  # for one cell; the largest takes three on an idle core
 TOLERANCE = 1e-6  # of hf_measure, which cannot be imported where transformers is missing
 ONE_GRID_POINT_EACH = 8 * 2.0**-24  # what a handful of accepts at exactly zero can amount to
 DIVERSE = "DIVERSE, arXiv:2604.07622, named by the documentation of assistant_ensemble_weight"
-SOURCE = "transformers documentation, assisted decoding: the output distribution is the target's own"
+SOURCE = 'transformers, documentation of assistant_ensemble_weight: its default, None, "keeps decoding lossless"'
 
 # What the cells were built to tell apart; the second of the pair is the control that makes the first an explanation.
 DIAGNOSES = {
     "two-tokenizers": "q is permuted: the pruned head's columns follow get_vocab's order, get_target_logits scatters "
     "them in the order of the assistant's ids (two-tokenizers-in-id-order has the same models and is consistent)",
-    "draft-model/guidance-scale": "the guidance processor keeps a cache of its own, which is not rolled back",
-    "prompt-lookup/guidance-scale": "the guidance processor keeps a cache of its own, which is not rolled back",
 }
+GUIDANCE = "the guidance processor keeps key-value states of its own, which are not rolled back with a rejected draft"
+SPECULATING = ("draft-model", "prompt-lookup", "greedy/draft-model", "greedy/prompt-lookup")
+STOP = "only EOS and the length end a block (so says a comment in _assisted_decoding): tokens after a stop string stay"
+DIAGNOSES |= {f"{way}/stop-strings": STOP for way in SPECULATING}
+DIAGNOSES |= {f"{way}/guidance-scale": GUIDANCE for way in SPECULATING}
 ORDER = "the order of get_vocab is fixed here; Rust tokenizers list theirs in hash order, which differs by process"
 NOTES = {"two tokenizers": (ORDER,), "two tokenizers, in id order": (ORDER,)}
 

@@ -10,8 +10,8 @@ import torch
 import transformers
 
 from refengine.audit.child import subject_code
-from refengine.audit.hf_cells import CELLS, DEFAULT_PROMPT, Cell
-from refengine.audit.hf_models import WAYS, Subject
+from refengine.audit.hf_cells import CELLS, Cell
+from refengine.audit.hf_models import WAYS, Subject, Words
 from refengine.audit.intercept import Raised, intercepted
 from refengine.exact.chance import Decision, Replay, Site, runs
 from refengine.exact.law import Law, Tokens, tv
@@ -19,6 +19,8 @@ from refengine.exact.law import Law, Tokens, tv
 # Both sides compute rows in float32 from float64 logits that agree, so what may differ is the rounding of a softmax,
 # of p / q and of the residual (a few 2^-24 each) and the 24-bit grid of each accept, over three tokens: below 1e-6.
 TOLERANCE = 1e-6
+# Stop strings are text, so they need a tokenizer; the library looks for the prefix "abcdef" in what it decodes.
+STOP_VOCABULARY = {"w0": 0, "w1": 1, "w2": 2, "abcdef": 3}
 RUNS = 4000  # a cell has at most a few hundred; more means that the enumeration does not end
 Trace: TypeAlias = list[tuple[list[str | int], int]]
 
@@ -80,9 +82,9 @@ def serve() -> Callable[[str], Any]:
 
 def measure(cell: Cell) -> Measured:
     """Build the cell's models and compare."""
+    subject = WAYS[cell.way](cell.vocabulary)
     with subject_code():
-        subject = WAYS[cell.way](cell.vocabulary)
-        generate(cell, subject, DEFAULT_PROMPT, 2, on=True)  # translators and caches are set up by the first call
+        generate(cell, subject, cell.prompt, 2, on=True)  # translators and caches are set up by the first call
     if not cell.sampling:
         return _measure_greedy(cell, subject)
     if cell.mixture is not None:
@@ -102,11 +104,13 @@ def generate(cell: Cell, subject: Subject, prompt: Tokens, new_tokens: int, on: 
     """One call of the library: the new tokens, and the longest block that was committed at once."""
     target, speculation = subject
     ids, blocks = torch.tensor([prompt]), Blocks()
+    words = {"tokenizer": Words(STOP_VOCABULARY)} if "stop_strings" in cell.policy else {}
     output = target.generate(
         ids,
         attention_mask=torch.ones_like(ids),
         do_sample=cell.sampling,
         max_new_tokens=new_tokens,
+        **words,
         **{"top_k": 0, **cell.policy} if cell.sampling else cell.policy,
         **{**speculation, **cell.settings, "streamer": blocks} if on else {},
     )
@@ -134,10 +138,10 @@ def _measure_law(cell: Cell, subject: Subject, new_tokens: int) -> Measured:
     )
     if found.distance > TOLERANCE and found.raised <= TOLERANCE:
         tokens = max(on, key=lambda t: (on[t] - off.get(t, 0), t))
-        found.law = _witness(tokens, traces[tokens], new_tokens, off, on)
+        found.law = _witness(cell.prompt, tokens, traces[tokens], new_tokens, off, on)
     if outside:
         tokens = max(outside, key=lambda t: (outside[t], t))
-        found.mask = _witness(tokens, traces[tokens], new_tokens, off, on)
+        found.mask = _witness(cell.prompt, tokens, traces[tokens], new_tokens, off, on)
     return found
 
 
@@ -155,7 +159,7 @@ def _measure_mixture(cell: Cell, subject: Subject, w: float) -> Measured:
     if found.distance > TOLERANCE:
         token = max(first, key=lambda t: (first[t] - expected.get(t, 0), t))
         trace = next(trace for tokens, trace in traces.items() if tokens[:1] == token)
-        found.law = _witness(token, trace, cell.new_tokens, expected, first)
+        found.law = _witness(cell.prompt, token, trace, cell.new_tokens, expected, first)
     return found
 
 
@@ -167,7 +171,7 @@ def _enumerate(
     traces: dict[Tokens, list[Decision]] = {}
     blocks: Law[int] = {}
     count, raised_by = 0, ""
-    program = intercepted(lambda: generate(cell, subject, DEFAULT_PROMPT, new_tokens, on))
+    program = intercepted(lambda: generate(cell, subject, cell.prompt, new_tokens, on))
     for outcome, weight, trace in runs(program):
         count += 1
         if count > RUNS:
@@ -182,9 +186,11 @@ def _enumerate(
     return law, traces, blocks, count, raised_by
 
 
-def _witness(tokens: Tokens, trace: list[Decision], new_tokens: int, off: Law[Tokens], on: Law[Tokens]) -> Witness:
+def _witness(
+    prompt: Tokens, tokens: Tokens, trace: list[Decision], new_tokens: int, off: Law[Tokens], on: Law[Tokens]
+) -> Witness:
     return Witness(
-        prompt=list(DEFAULT_PROMPT),
+        prompt=list(prompt),
         new_tokens=new_tokens,
         decisions=[(list(d.site), int(d.outcome)) for d in trace],
         tokens=list(tokens),
@@ -207,7 +213,7 @@ def replay(name: str, witness: dict[str, Any]) -> Tokens:
     cell = CELLS[name]
     subject = WAYS[cell.way](cell.vocabulary)
     prompt, new_tokens = tuple(witness["prompt"]), witness["new_tokens"]
-    generate(cell, subject, DEFAULT_PROMPT, 2, on=True)
+    generate(cell, subject, cell.prompt, 2, on=True)
     trace: list[tuple[Site, int]] = [(tuple(site), outcome) for site, outcome in witness["decisions"]]
     chance = Replay(trace)
     outcome = intercepted(lambda: generate(cell, subject, prompt, new_tokens, on=True))(chance)

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizer
 
+from refengine.audit.child import subject_code
+
 HIDDEN = 8
 SPREAD = 0.5  # of the output weights: rows neither flat nor peaked, so that drafts are kept and rejected alike
 
@@ -27,7 +29,9 @@ def llama(vocabulary: int, seed: int, layers: int = 1) -> Any:
         bos_token_id=None,
         eos_token_id=None,
     )
-    return _filled(LlamaForCausalLM(config), seed)
+    with subject_code():
+        model = LlamaForCausalLM(config)
+    return _filled(model, seed)
 
 
 def _filled(model: Any, seed: int) -> Any:
@@ -105,11 +109,23 @@ def two_tokenizers(vocabulary: int, in_id_order: bool = False) -> Subject:
     if not in_id_order:
         theirs.append(theirs.pop(1))  # ids stay as they are; `get_vocab` lists the first word last
     ids = {"extra": 0} | {word: i + 1 for i, word in enumerate(words)}
-    return llama(vocabulary, 0), {
-        "assistant_model": _eager(llama(vocabulary + 1, 1)),
+    target = llama(vocabulary, 0)
+    return target, {
+        "assistant_model": _eager(_with_extra_word(target, vocabulary)),
         "tokenizer": Words({word: i for i, word in enumerate(words)}),
         "assistant_tokenizer": Words({word: ids[word] for word in theirs}),
     }
+
+
+def _with_extra_word(target: Any, vocabulary: int) -> Any:
+    """A draft model that resembles the target, so that drafts are kept although its token 0 is a word of its own."""
+    assistant = llama(vocabulary + 1, 1)
+    theirs = dict(target.named_parameters())
+    with torch.no_grad():
+        for name, weight in assistant.named_parameters():
+            known = weight[1:] if "embed_tokens" in name or "lm_head" in name else weight
+            known.copy_(0.7 * theirs[name] + 0.3 * known)
+    return assistant
 
 
 def gemma_assistant(vocabulary: int) -> Subject:
@@ -131,10 +147,12 @@ def gemma_assistant(vocabulary: int) -> Subject:
         "bos_token_id": None,
         "eos_token_id": None,
     }
-    target = _filled(Gemma4ForCausalLM(Gemma4TextConfig(**shape)), 0)
-    sharing = Gemma4TextConfig(**shape, num_kv_shared_layers=2)
-    config = Gemma4AssistantConfig(text_config=sharing, backbone_hidden_size=HIDDEN)
-    return target, {"assistant_model": _eager(_filled(Gemma4AssistantForCausalLM(config), 1))}
+    with subject_code():
+        target = Gemma4ForCausalLM(Gemma4TextConfig(**shape))
+        sharing = Gemma4TextConfig(**shape, num_kv_shared_layers=2)
+        config = Gemma4AssistantConfig(text_config=sharing, backbone_hidden_size=HIDDEN)
+        assistant = Gemma4AssistantForCausalLM(config)
+    return _filled(target, 0), {"assistant_model": _eager(_filled(assistant, 1))}
 
 
 WAYS: dict[str, Callable[[int], Subject]] = {
