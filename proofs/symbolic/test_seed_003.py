@@ -43,7 +43,7 @@ def test_clamped_draft_probability() -> None:
     """q(x) below 1e-8 is raised to 1e-8 before the ratio: with p = q a draft can be rejected, and nothing is left then.
 
     p = q = (5e-9, 1 - 5e-9): token 0 is kept with probability 1/2 instead of 1, and the leftover row is all zeros,
-    which torch refuses to sample. The law is off by at most 1e-8, the crash is real. Kills "a verifier of the general rule".
+    which torch refuses to sample. The law is off by at most 1e-8, the crash is real. Kills "the general rule".
     """
     p = torch.tensor([5e-9, 1 - 5e-9])
     ratio = p[0] / p[0].clamp_min(1e-8)
