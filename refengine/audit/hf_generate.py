@@ -64,6 +64,8 @@ def _findings(cell: Cell, subject: str, outcome: Outcome) -> list[Finding]:
     if not outcome.ok:
         return [_untested(cell, subject, str(outcome))]
     measured = outcome.value
+    if measured["unmodelled"]:
+        return [_untested(cell, subject, f"the law cannot be enumerated: {measured['unmodelled']}")]
     if measured["raised"] > TOLERANCE:
         reason = f"the subject raised on runs of probability {measured['raised']:.3g}: {measured['raised_by']}"
         return [_untested(cell, subject, reason)]

@@ -9,10 +9,10 @@ import msgspec
 import torch
 import transformers
 
-from refengine.audit.child import subject_code
+from refengine.audit.child import SubjectRaised, subject_code
 from refengine.audit.hf_cells import CELLS, Cell
 from refengine.audit.hf_models import WAYS, Subject, Words
-from refengine.audit.intercept import Raised, intercepted
+from refengine.audit.intercept import Raised, Unmodelled, intercepted
 from refengine.exact.chance import Decision, Replay, Site, runs
 from refengine.exact.law import Law, Tokens, tv
 
@@ -50,6 +50,7 @@ class Measured(msgspec.Struct, kw_only=True):
     outside: float = 0.0  # mass on outputs that are impossible with speculation off
     raised: float = 0.0
     raised_by: str = ""
+    unmodelled: str = ""  # why the random calls could not be followed
     blocks: dict[int, float] = {}  # probability that a run's longest block has this many tokens (greedy: share)
     margin: float | None = None  # greedy: smallest gap between the two best logits
     law: Witness | None = None
@@ -87,6 +88,14 @@ def measure(cell: Cell) -> Measured:
         generate(cell, subject, cell.prompt, 2, on=True)  # translators and caches are set up by the first call
     if not cell.sampling:
         return _measure_greedy(cell, subject)
+    try:
+        return _measure_sampling(cell, subject)
+    except Unmodelled as unmodelled:
+        return Measured(unmodelled=str(unmodelled))
+
+
+def _measure_sampling(cell: Cell, subject: Subject) -> Measured:
+    """The law at full length; where it is violated, the witness of the shortest generation that shows it."""
     if cell.mixture is not None:
         return _measure_mixture(cell, subject, cell.mixture)
     found = _measure_law(cell, subject, cell.new_tokens)
@@ -123,7 +132,7 @@ def generate(cell: Cell, subject: Subject, prompt: Tokens, new_tokens: int, on: 
 def _measure_law(cell: Cell, subject: Subject, new_tokens: int) -> Measured:
     off, _, _, runs_off, refused = _enumerate(cell, subject, new_tokens, on=False)
     if refused:
-        raise RuntimeError(f"generation without speculation raises: {refused}")
+        raise SubjectRaised(f"{refused} (with speculation off)")
     on, traces, blocks, runs_on, raised_by = _enumerate(cell, subject, new_tokens, on=True)
     outside = {t: w for t, w in on.items() if t not in off}
     found = Measured(
