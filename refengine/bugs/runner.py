@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -17,18 +18,19 @@ from refengine.bugs.checks import CHECKS
 from refengine.bugs.loader import PACKAGE, source_path
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
-PRELOAD = ("torch", "transformers")  # imported once per server, before it forks
+# Imported once per server, before it forks.
+PRELOAD = ("torch", "transformers.models.llama.modeling_llama", "transformers.models.mistral.modeling_mistral")
 
 
 @dataclass(frozen=True)
 class Job:
-    """Edited modules with their whole texts, and the checks to run on them. `first`: end at the first that fails."""
+    """Edited modules with their whole texts, and the checks to run on them. `first`: end at the first violated one."""
 
     name: str
     sources: dict[str, str]
     checks: tuple[str, ...]
     first: bool = False
-    seconds: float = 60.0
+    seconds: float = 30.0
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,22 @@ def imported(module: str) -> frozenset[str]:
 
 @cache
 def _names(module: str) -> frozenset[str]:
+    return names_of(source_path(module))
+
+
+@cache
+def names_of(file: Path) -> frozenset[str]:
+    """The modules of this package that a file imports by name, and those that its neighbours in `properties` do."""
     out: set[str] = set()
-    for node in ast.walk(ast.parse(source_path(module).read_text())):
+    for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             out.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             out.add(node.module)
             out.update(f"{node.module}.{alias.name}" for alias in node.names)
+    for name in [name for name in out if name.startswith("properties.")]:
+        neighbour = file.parent / f"{name.split('.')[1]}.py"
+        out |= names_of(neighbour) if neighbour.is_file() else set()
     parents = {name.rsplit(".", 1)[0] for name in out if "." in name}
     return frozenset(name for name in out | parents if name.split(".")[0] == PACKAGE.name and _exists(name))
 

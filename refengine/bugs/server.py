@@ -1,12 +1,13 @@
 """A process that runs checks on edited source: one fork per job, so that torch is imported once and not per bug.
 
 It reads one job per line on stdin and writes one answer per line on stdout, both JSON. A job is `{"sources": {module:
-text}, "checks": [name], "first": bool, "seconds": s}`, with the whole text of every edited module; the answer
-is a list of `{"check", "outcome", "detail", "witness", "tv"}` in the order in which the checks ran.
+text}, "checks": [name], "first": bool, "seconds": s}`, with the whole text of every edited module and the processor
+seconds of one check; the answer is a list of `{"check", "outcome", "detail", "witness", "tv"}` in the order in which
+the checks ran.
 
 Outcomes: `holds`, `violated` (the claim is false: only this kills), `crashed` (an exception, which is no detection)
-and `hung` (the time ran out in this check; later ones did not run). With `first` the job ends at the first that is not
-`holds`. The server itself imports nothing of the package but the loader, so every fork imports edited source afresh.
+and `hung` (the time ran out in this check; later ones did not run). With `first` the job ends at the first `violated`.
+The server itself imports nothing of the package but the loader, so every fork imports edited source afresh.
 """
 
 import json
@@ -17,11 +18,17 @@ import signal
 import sys
 import time
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
-from refengine.bugs.loader import install_sources
+from refengine.bugs.loader import PACKAGE, install_sources
 
 MEMORY_LIMIT = 6 << 30  # bytes of address space beyond what the parent holds: an endless list ends in MemoryError
+PATIENCE = 60.0  # wall seconds for a child that says nothing: processor time ends checks, this ends what sleeps
+
+
+class TimeUp(BaseException):
+    """The processor time of a check has run out."""
 
 
 def serve(preload: list[str]) -> None:
@@ -33,48 +40,37 @@ def serve(preload: list[str]) -> None:
 
 
 def run_forked(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """Run one job in a fork of this process, and end it when its time is up."""
+    """Run one job in a fork of this process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
         _child(job, write)
     os.close(write)
-    lines = _collect(read, float(job["seconds"]))
+    lines, ended = _collect(read, PATIENCE + 10 * float(job["seconds"]))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     os.close(read)
-    return outcomes(lines)
-
-
-def outcomes(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The child's lines as answers; a check that was begun and not ended has hung or died."""
     answers = [line for line in lines if line["outcome"] != "begun"]
-    last = lines[-1] if lines else {"check": "", "outcome": "begun"}
-    if last["outcome"] == "begun":
-        answers.append({"check": last["check"], "outcome": "hung", "detail": "no answer within its time"})
-    elif last["outcome"] == "died":
-        answers[-1] = {**last, "outcome": "crashed"}
+    if lines and lines[-1]["outcome"] == "begun":
+        outcome = ("crashed", "the process died") if ended else ("hung", "no answer")
+        answers.append({"check": lines[-1]["check"], "outcome": outcome[0], "detail": outcome[1]})
     return answers
 
 
-def _collect(read: int, seconds: float) -> list[dict[str, Any]]:
-    """What the child writes until it ends or its time is up. A child that ends in the middle of a check has died."""
-    deadline, data = time.monotonic() + seconds, b""
+def _collect(read: int, patience: float) -> tuple[list[dict[str, Any]], bool]:
+    """What the child writes, and whether it ended by itself rather than by falling silent."""
+    data, deadline, ended = b"", time.monotonic() + patience, False
     with selectors.DefaultSelector() as selector:
         selector.register(read, selectors.EVENT_READ)
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0 or not selector.select(left):
-                return [json.loads(line) for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
+        while selector.select(max(0.0, deadline - time.monotonic())):
             piece = os.read(read, 1 << 16)
             if not piece:
+                ended = True
                 break
             data += piece
-    lines = [json.loads(line) for line in data.splitlines()]
-    if lines and lines[-1]["outcome"] == "begun":
-        lines.append({"check": lines[-1]["check"], "outcome": "died", "detail": "the process died"})
-    return lines
+            deadline = time.monotonic() + patience
+    return [json.loads(line) for line in data.splitlines(keepends=True) if line.endswith(b"\n")], ended
 
 
 def _child(job: dict[str, Any], write: int) -> None:
@@ -86,37 +82,71 @@ def _child(job: dict[str, Any], write: int) -> None:
             out.flush()
 
         try:
-            _limit_memory()
+            _prepare()
             install_sources(job["sources"])
             for check in job["checks"]:
                 say(check=check, outcome="begun")
-                answer = run_check(check)
+                answer = run_check(check, float(job["seconds"]))
                 say(check=check, **answer)
-                if job["first"] and answer["outcome"] != "holds":
+                if answer["outcome"] == "hung" or (job["first"] and answer["outcome"] == "violated"):
                     break
         finally:
             out.flush()
             os._exit(0)
 
 
-def run_check(check: str) -> dict[str, Any]:
-    """One check, "module:function" below `refengine.bugs.checks`, in this process."""
+def _prepare() -> None:
+    """Silence (stdout carries answers), limit memory, and let processor time raise TimeUp."""
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(silence, stream)
+    with open("/proc/self/statm") as statm:
+        pages = int(statm.read().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY_LIMIT
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    def time_up(number: int, frame: FrameType | None) -> None:
+        raise TimeUp
+
+    signal.signal(signal.SIGPROF, time_up)
+
+
+def run_check(check: str, seconds: float) -> dict[str, Any]:
+    """One check in this process: "module:function" below `refengine.bugs.checks`, or "pytest:file"."""
+    module, function = check.split(":")
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        module, function = check.split(":")
+        if module == "pytest":
+            return run_tests(function)
         found = getattr(import_module(f"refengine.bugs.checks.{module}"), function)()
+    except TimeUp:
+        return {"outcome": "hung", "detail": f"more than {seconds:g} s of processor time"}
     except BaseException as error:  # a planted defect may raise anything, SystemExit included
         return {"outcome": "crashed", "detail": f"{type(error).__name__}: {error}"[:400]}
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
     if found is None:
         return {"outcome": "holds"}
     tv = None if found.tv is None else str(found.tv)
     return {"outcome": "violated", "detail": found.what, "witness": found.witness, "tv": tv}
 
 
-def _limit_memory() -> None:
-    with open("/proc/self/statm") as statm:
-        pages = int(statm.read().split()[0])
-    limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY_LIMIT
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+def run_tests(file: str) -> dict[str, Any]:
+    """A test file of this repository: a failed assertion is a violation, everything else that fails is a crash."""
+    import pytest
+
+    os.chdir(PACKAGE.parent)
+    failed: list[str] = []
+
+    class Listener:
+        def pytest_exception_interact(self, call: Any) -> None:
+            failed.append(call.excinfo.type.__name__)
+
+    code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", file], plugins=[Listener()])
+    if code == 0:
+        return {"outcome": "holds"}
+    outcome = "violated" if code == 1 and failed == ["AssertionError"] else "crashed"
+    return {"outcome": outcome, "detail": f"{file}: {', '.join(failed) or f'exit code {int(code)}'}"}
 
 
 if __name__ == "__main__":

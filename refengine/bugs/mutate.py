@@ -1,0 +1,174 @@
+"""The mutation run: every small mistake in the core, each loaded in a process of its own and held to the checks.
+
+`python -m refengine.bugs.mutate` mutates every file of `exact` and `engine` and the decode loop, runs the general checks
+that load the file, then the property tests that import it, and writes the outcome to `mutation.json`. What survives is
+explained in `survivors.toml`, mutant by mutant; an explanation without a survivor is stale. Both are failures.
+
+Outcomes of a mutant: `killed` by a claim that is false; `crashed` or `hung` where no claim was false but some check
+could not run to its end (told apart, because a crash is no detection by name); `survived`.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from refengine.bugs.loader import PACKAGE, source_path
+from refengine.bugs.mutants import Mutant, mutants
+from refengine.bugs.runner import Answer, Job, Servers, checks_that_load, names_of
+
+HERE = Path(__file__).parent
+RESULT, SURVIVORS = HERE / "mutation.json", HERE / "survivors.toml"
+SECONDS = 20.0  # processor time of one check; the longest takes one second on unedited source
+CHEAP = ("chances", "measures", "policies", "modes", "lanes", "batch_rows", "logits", "twins", "decoding", "network")
+
+
+def subjects() -> list[str]:
+    """The modules that are mutated: all of exact and engine, and the decode loop."""
+    files = [f for folder in ("exact", "engine") for f in sorted((PACKAGE / folder).rglob("*.py"))]
+    files.append(PACKAGE / "decoder" / "loop.py")
+    names = [".".join((PACKAGE.name, *f.relative_to(PACKAGE).with_suffix("").parts)) for f in files]
+    return [name for name in names if not name.endswith("__init__")]
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a mutant: its outcome, and the check that decided it."""
+
+    mutant: Mutant
+    outcome: str
+    by: str
+    detail: str = ""
+
+
+def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
+    """The first false claim decides; failing that, the first crash or hang."""
+    for outcome, word in (("violated", "killed"), ("hung", "hung"), ("crashed", "crashed")):
+        for answer in answers:
+            if answer.outcome == outcome:
+                return Fate(mutant, word, answer.check, answer.detail)
+    return Fate(mutant, "survived", "")
+
+
+def run(chosen: Sequence[Mutant], progress: Callable[[], None] = lambda: None, tests: bool = True) -> list[Fate]:
+    """The general checks on every mutant, then the property tests on those that still stand."""
+    with Servers() as servers:
+        answers = servers.run([job(m, concerned(m.module)) for m in chosen], lambda _: progress())
+        fates = [fate(m, a) for m, a in zip(chosen, answers, strict=True)]
+        standing = [i for i, f in enumerate(fates) if f.outcome in ("survived", "crashed") and tests]
+        jobs = [job(fates[i].mutant, property_tests(fates[i].mutant.module)) for i in standing]
+        for i, later in zip(standing, servers.run(jobs), strict=True):
+            again = fate(fates[i].mutant, later)
+            if fates[i].outcome == "survived" or again.outcome == "killed":
+                fates[i] = again
+    return fates
+
+
+def job(mutant: Mutant, checks: tuple[str, ...]) -> Job:
+    return Job(f"{mutant.module}:{mutant.number}", {mutant.module: mutant.source}, checks, first=True, seconds=SECONDS)
+
+
+@cache
+def concerned(module: str) -> tuple[str, ...]:
+    """The checks that load the module, cheap ones first; one fixed order, so that the result is reproducible."""
+    return tuple(sorted(checks_that_load((module,)), key=lambda c: (rank(c), c)))
+
+
+def rank(check: str) -> int:
+    family = check.split(":")[0]
+    return CHEAP.index(family) if family in CHEAP else len(CHEAP)
+
+
+@cache
+def property_tests(module: str) -> tuple[str, ...]:
+    """The test files that import the module themselves or through a helper beside them; not the tests of this run."""
+    folder = PACKAGE.parent / "properties"
+    tests = [f for f in sorted(folder.glob("test_*.py")) if not f.name.startswith(("test_bugs", "test_audit"))]
+    return tuple(f"pytest:properties/{f.name}" for f in tests if module in names_of(f))
+
+
+# --- the committed result ----------------------------------------------------------------------------------------------
+
+
+def summary(fates: Iterable[Fate]) -> dict[str, Any]:
+    """The result as it is committed: per file the counts and the digest of its text, then every survivor."""
+    by_file: dict[str, Counter[str]] = {}
+    kills: Counter[str] = Counter()
+    standing = []
+    for f in fates:
+        by_file.setdefault(f.mutant.module, Counter())[f.outcome] += 1
+        kills[f.by] += f.outcome == "killed"
+        if f.outcome == "survived":
+            standing.append(dict(zip(("module", "line", "change", "nth"), f.mutant.key(), strict=True)))
+    files = {m: {"digest": digest(m), **dict(sorted(c.items()))} for m, c in by_file.items()}
+    return {"files": files, "kills": dict(sorted(kills.items())), "survivors": standing}
+
+
+def digest(module: str) -> str:
+    return hashlib.sha256(source_path(module).read_bytes()).hexdigest()[:16]
+
+
+def explanations() -> dict[tuple[str, str, str, int], str]:
+    """The committed reasons why a mutant may survive, by its key."""
+    entries = tomllib.loads(SURVIVORS.read_text()).get("survivor", [])
+    return {(e["module"], e["line"], e["change"], e.get("nth", 1)): e["why"] for e in entries}
+
+
+def doubts(result: dict[str, Any]) -> list[str]:
+    """Survivors without an explanation, and explanations of the files in the result without a survivor."""
+    known = explanations()
+    standing = {(s["module"], s["line"], s["change"], s["nth"]) for s in result["survivors"]}
+    stale = [key for key in known if key not in standing and key[0] in result["files"]]
+    return [f"survived: {k[0]}: {k[2]} ({k[3]}) in: {k[1]}" for k in sorted(standing - known.keys())] + [
+        f"stale explanation: {k[0]}: {k[2]} ({k[3]}) in: {k[1]}" for k in stale
+    ]
+
+
+def sample(count: int, seed: int) -> list[Mutant]:
+    """A seeded choice of mutants that have no explanation: each of them must fall."""
+    known = explanations()
+    everything = [m for module in subjects() for m in mutants(module) if m.key() not in known]
+    return random.Random(seed).sample(everything, count)
+
+
+def main() -> int:
+    """Run, merge into the committed result, print what is in doubt; exit code 1 where anything is."""
+    parser = argparse.ArgumentParser(description="Mutate the core and list what survives.")
+    parser.add_argument("modules", nargs="*", help="only these, for example refengine.exact.row (default: all)")
+    chosen = parser.parse_args().modules or subjects()
+    unknown = [m for m in chosen if m not in subjects()]
+    if unknown:
+        print(f"{unknown[0]} is not mutated: one of {', '.join(subjects())}", file=sys.stderr)
+        return 2
+    result: dict[str, Any] = {"files": {}, "kills": {}, "survivors": []}
+    for number, module in enumerate(chosen, 1):
+        part = summary(run(mutants(module)))
+        print(f"[{number}/{len(chosen)}] {module} {part['files'].get(module, {})}", file=sys.stderr, flush=True)
+        result = merged(result, part)
+        if len(chosen) == len(subjects()):
+            RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    lines = doubts(result)
+    print("\n".join(lines) or "no survivor is unexplained, no explanation is stale")
+    return int(bool(lines))
+
+
+def merged(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    kills = Counter(a["kills"])
+    kills.update(b["kills"])
+    return {
+        "files": {**a["files"], **b["files"]},
+        "kills": dict(sorted(kills.items())),
+        "survivors": [*a["survivors"], *b["survivors"]],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
