@@ -1,5 +1,6 @@
 """Seed 004 (notes on EAGLE and MTP): indices, orders and speeds that its other files do not cover."""
 
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
@@ -56,10 +57,10 @@ def test_mtp_speed_is_less_than_its_tokens_per_pass() -> None:
 
     Kills "speed = 1.85 to 1.90": it is that only for a draft that costs nothing.
     """
-    for acceptance, cost in ((0.85, 0.0278), (0.90, 0.0556)):
+    for acceptance, cost in ((Fraction(85, 100), Fraction(1, 36)), (Fraction(90, 100), Fraction(1, 18))):
         tau = emitted([acceptance])
-        assert speedup(0, 1, tau) == tau > 1.8
-        assert abs(speedup(cost, 1, tau) - 1.8) < 1e-3
+        assert speedup(0, 1, tau) == tau == 1 + acceptance
+        assert speedup(cost, 1, tau) == Fraction(18, 10)
 
 
 def test_two_is_the_ceiling_of_one_peek() -> None:
