@@ -1,11 +1,11 @@
 """The mutation run: every small mistake in the core, each loaded in a process of its own and held to the checks.
 
-`python -m refengine.bugs.mutate` mutates every file of `exact` and `engine` and the decode loop, runs the general checks
-that load the file, then the property tests that import it, and writes the outcome to `mutation.json`. What survives is
-explained in `survivors.toml`, mutant by mutant; an explanation without a survivor is stale. Both are failures.
+`python -m refengine.bugs.mutate` mutates every file of `exact` and `engine` and the decode loop, runs the general
+checks that load the file, then the property tests that import it, and writes the outcome to `mutation.json`. What
+survives is explained in `survivors.toml`, mutant by mutant; an explanation without a survivor is stale. Both fail.
 
 Outcomes of a mutant: `killed` by a claim that is false; `crashed` or `hung` where no claim was false but some check
-could not run to its end (told apart, because a crash is no detection by name); `survived`.
+could not run to its end (told apart: a crash is no detection by name); `survived`.
 """
 
 import argparse
@@ -58,17 +58,14 @@ def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
     return Fate(mutant, "survived", "")
 
 
-def run(chosen: Sequence[Mutant], progress: Callable[[], None] = lambda: None, tests: bool = True) -> list[Fate]:
+def run(servers: Servers, chosen: Sequence[Mutant], done: Callable[[], None] = lambda: None) -> list[Fate]:
     """The general checks on every mutant, then the property tests on those that still stand."""
-    with Servers() as servers:
-        answers = servers.run([job(m, concerned(m.module)) for m in chosen], lambda _: progress())
-        fates = [fate(m, a) for m, a in zip(chosen, answers, strict=True)]
-        standing = [i for i, f in enumerate(fates) if f.outcome in ("survived", "crashed") and tests]
-        jobs = [job(fates[i].mutant, property_tests(fates[i].mutant.module)) for i in standing]
-        for i, later in zip(standing, servers.run(jobs), strict=True):
-            again = fate(fates[i].mutant, later)
-            if fates[i].outcome == "survived" or again.outcome == "killed":
-                fates[i] = again
+    answers = servers.run([job(m, concerned(m.module)) for m in chosen], lambda _: done())
+    fates = [fate(m, a) for m, a in zip(chosen, answers, strict=True)]
+    standing = [i for i, f in enumerate(fates) if f.outcome == "survived"]
+    tests = servers.run([job(fates[i].mutant, property_tests(fates[i].mutant.module)) for i in standing])
+    for i, later in zip(standing, tests, strict=True):
+        fates[i] = fate(fates[i].mutant, later)
     return fates
 
 
@@ -95,7 +92,7 @@ def property_tests(module: str) -> tuple[str, ...]:
     return tuple(f"pytest:properties/{f.name}" for f in tests if module in names_of(f))
 
 
-# --- the committed result ----------------------------------------------------------------------------------------------
+# --- the committed result --------------------------------------------------------------------------------------------
 
 
 def summary(fates: Iterable[Fate]) -> dict[str, Any]:
@@ -149,12 +146,13 @@ def main() -> int:
         print(f"{unknown[0]} is not mutated: one of {', '.join(subjects())}", file=sys.stderr)
         return 2
     result: dict[str, Any] = {"files": {}, "kills": {}, "survivors": []}
-    for number, module in enumerate(chosen, 1):
-        part = summary(run(mutants(module)))
-        print(f"[{number}/{len(chosen)}] {module} {part['files'].get(module, {})}", file=sys.stderr, flush=True)
-        result = merged(result, part)
-        if len(chosen) == len(subjects()):
-            RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    with Servers() as servers:
+        for number, module in enumerate(chosen, 1):
+            part = summary(run(servers, mutants(module)))
+            print(f"[{number}/{len(chosen)}] {module} {part['files'].get(module, {})}", file=sys.stderr, flush=True)
+            result = merged(result, part)
+    if len(chosen) == len(subjects()):
+        RESULT.write_text(json.dumps(result, indent=1) + "\n")
     lines = doubts(result)
     print("\n".join(lines) or "no survivor is unexplained, no explanation is stale")
     return int(bool(lines))

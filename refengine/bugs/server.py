@@ -6,8 +6,8 @@ seconds of one check; the answer is a list of `{"check", "outcome", "detail", "w
 the checks ran.
 
 Outcomes: `holds`, `violated` (the claim is false: only this kills), `crashed` (an exception, which is no detection)
-and `hung` (the time ran out in this check; later ones did not run). With `first` the job ends at the first `violated`.
-The server itself imports nothing of the package but the loader, so every fork imports edited source afresh.
+and `hung` (its time ran out; later ones did not run). With `first` the job ends at the first `violated`, and after the
+third `crashed`. The server itself imports nothing of the package but the loader: every fork imports the rest afresh.
 """
 
 import json
@@ -84,11 +84,13 @@ def _child(job: dict[str, Any], write: int) -> None:
         try:
             _prepare()
             install_sources(job["sources"])
+            crashes = 0
             for check in job["checks"]:
                 say(check=check, outcome="begun")
                 answer = run_check(check, float(job["seconds"]))
                 say(check=check, **answer)
-                if answer["outcome"] == "hung" or (job["first"] and answer["outcome"] == "violated"):
+                crashes += answer["outcome"] == "crashed"
+                if answer["outcome"] == "hung" or (job["first"] and (answer["outcome"] == "violated" or crashes == 3)):
                     break
         finally:
             out.flush()

@@ -1,5 +1,7 @@
 """Checks of rows, blocks and laws: what everything else is measured with."""
 
+import hashlib
+import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -11,6 +13,7 @@ from refengine.bugs.checks.violation import Violation
 from refengine.exact import block as blocks
 from refengine.exact import drafters, law, row
 from refengine.exact.rules.leviathan import leviathan
+from refengine.exact.tables import FAMILIES, tables
 
 F = Fraction
 A, B = (F(1, 2), F(1, 2), F(0)), (F(1, 4), F(0), F(3, 4))
@@ -90,6 +93,23 @@ def _laws() -> Iterator[Case]:
     yield "law", law.law(program), {0: F(1, 2), 1: F(1, 4), 2: F(1, 4)}
     yield "witness", [(d.site, d.outcome) for d in law.witness(program, 2)], [(("a", 0), 1), (("b", 0), 2)]
     yield refused(lambda: law.witness(program, 3), "no run returns 3")
+
+
+PINNED = "2ffa84d1f03ccb46"
+
+
+def inputs() -> Violation | None:
+    """The hostile tables of the exact audit are the same rows in every version: findings on them can be compared."""
+    return first(_inputs())
+
+
+def _inputs() -> Iterator[Case]:
+    lines = []
+    for family, vocabulary, seed in itertools.product(FAMILIES, (2, 3), (0, 1)):
+        for table in tables(family, vocabulary, seed):
+            lines += [f"{family} {table(prefix)}" for prefix in ((), (0,), (1, 0), (0, 1, 1))]
+    yield "digest of the rows", hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16], PINNED
+    yield refused(lambda: tables("other", 2, 0), "unknown family 'other'")
 
 
 def _rounds(table: Table) -> Iterator[Case]:

@@ -8,6 +8,7 @@ CHECKS = {
     "measures:rows": "what is done to rows is right by hand",
     "measures:trees": "blocks are what they say, and malformed ones are refused",
     "measures:laws": "laws and distances agree with plain recursions",
+    "measures:inputs": "the hostile tables of the exact audit are the same rows in every version",
     "policies:weights": "policies give the weights that a person computes",
     "policies:refusals": "parameters outside their range are refused",
     "modes:drafted": "drafters draft what they are asked for",
