@@ -10,16 +10,18 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from refengine.decoder import Stop, generate, load_drafter, load_target
+from refengine.decoder.drafters.ar import AR
 from refengine.decoder.law import difference
 from refengine.decoder.loop import Session, begin, nodes
-from refengine.decoder.protocols import Drafter, Target, Tokens
+from refengine.decoder.protocols import Drafter, Target, Tokens, Turn
 from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.decoder.target import TransformersTarget
 from refengine.decoder.toys import ToyDrafter, ToyTarget
 from refengine.engine.block import Block, Round
-from refengine.engine.coins import Coins, Philox
-from refengine.engine.policy import greedy, pipeline, temperature
+from refengine.engine.coins import Branching, Coins, Philox
+from refengine.engine.policy import greedy, pipeline, temperature, top_k
 from refengine.engine.rules.leviathan import leviathan
+from refengine.exact.chance import Chance, runs
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny"
 SAMPLED = pipeline(temperature(0.8))
@@ -82,6 +84,10 @@ def test_bad_requests_are_named() -> None:
         generate(*toy(), leviathan, SAMPLED, (0, 9), 4, COINS)
     with pytest.raises(ValueError, match="stop strings need"):
         Stop(strings=("x",))
+    target, drafter = toy()
+    target.head = target.head * float("nan")
+    with pytest.raises(ValueError, match="NaN"):
+        generate(target, drafter, leviathan, SAMPLED, (0, 1), 4, COINS)
     session = Session(*toy(), leviathan, SAMPLED, 1)
     session.begin((0, 1), COINS)
     with pytest.raises(ValueError, match="has ended"):
@@ -118,6 +124,34 @@ def parts(name: str) -> tuple[Target, Drafter]:
 
 
 PARTS = {name: parts(name) for name in ("toy", "ar", "dspark")}
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+def test_drafts_have_the_law_that_q_says(name: str) -> None:
+    """Kills the q-contract's enemies: a token drawn from another row, temperature or conditioning than is reported."""
+    session = Session(*PARTS[name], leviathan, pipeline(temperature(0.7), top_k(2)), 10**6)
+    session.begin((1, 2, 3), COINS)
+    prefix, state, total = session.prompt + session.out, session.drafter.state(), 0.0
+
+    def propose(chance: Chance) -> tuple[Block, float]:
+        session.drafter.restore(state)
+        block = session.drafter.propose(Turn(session.prompt, prefix, session.policy, Branching(chance)))
+        assert block.q is not None
+        return block, float(block.q[0].gather(1, block.tokens[0][:, None]).prod())
+
+    for (block, reported), probability, _ in runs(propose):
+        assert abs(reported - probability) < 1e-14, nodes(block)
+        total += float(probability)
+    assert abs(total - 1) < 1e-14
+
+
+def test_a_target_that_drafts_for_itself_is_always_right() -> None:
+    """Kills a p or q row of the wrong place, and a policy that serves draft and target differently."""
+    target = load_target(TINY / "target", torch.float64)
+    drafter = AR(load_target(TINY / "target", torch.float64), 3)
+    for seed in range(3):
+        result = generate(target, drafter, leviathan, SAMPLED, (4, 3), 24, Philox(seed, torch.tensor([0])))
+        assert all(len(played.verdict.path) == 3 for played in result.rounds)
 
 
 @pytest.mark.parametrize("name", sorted(PARTS))

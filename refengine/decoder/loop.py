@@ -11,11 +11,12 @@ from typing import TypeAlias
 from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, State, Target, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_rows, tree_rows
+from refengine.decoder.rows import chain_block, chain_rows, tree_rows
 from refengine.engine.block import Block, Round
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import Policy
 from refengine.engine.policy import rows as policy_rows
+from refengine.engine.row import check_rows
 
 Rule: TypeAlias = Callable[[Tensor, Block, Coins], Round]  # p [1, n + 1, V] root first, the block, the coins
 
@@ -67,7 +68,7 @@ def generate(
     coins: Coins,
     stop: Stop = Stop(),
 ) -> Result:
-    """Decode speculatively. Raises ValueError on an empty prompt or tokens outside the vocabulary."""
+    """Decode speculatively. Raises ValueError on a bad prompt, and on rows that no rule can judge (NaN, wrong sums)."""
     session = Session(target, drafter, rule, policy, max_new_tokens, stop)
     session.begin(tuple(prompt), coins)
     while not session.done:
@@ -83,8 +84,7 @@ def plain(
     out: Tokens = ()
     while len(out) < max_new_tokens:
         row = policy(passed.logits[-1], tuple(prompt), out)
-        token = int(coins.choose(row[None], ("emit", len(prompt) + len(out))))
-        out = (*out, token)
+        out = (*out, target_token(row, coins, len(prompt) + len(out)))
         if stop.reached(out):
             break
         passed = target.run(chain_rows(out[-1:], len(prompt) + len(out) - 1, target.device))
@@ -113,8 +113,7 @@ class Session:
         passed = begin(self.target, prompt, self.drafter.taps)
         self.drafter.start(prompt, passed)
         if not self.done:
-            row = self.policy(passed.logits[-1], prompt, ())
-            self._emit((int(coins.choose(row[None], ("emit", len(prompt)))),))
+            self._emit((target_token(self.policy(passed.logits[-1], prompt, ()), coins, len(prompt)),))
 
     def play(self, coins: Coins) -> None:
         """One round. Raises ValueError after the end: the caches no longer hold prefix[:-1] then."""
@@ -127,6 +126,7 @@ class Session:
         rows = tree_rows(prefix[-1], tokens, parents, len(prefix) - 1, self.target.device)
         passed = self.target.run(rows, self.drafter.taps)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
+        check_rows(p[None], block)
         verdict = one_lane(self.rule(p[None], block, turn.coins))
         emitted = self._emit(verdict.tokens)
         self.rounds.append(Played(block, p, verdict, emitted))
@@ -172,6 +172,12 @@ def begin(target: Target, tokens: Tokens, taps: Sequence[int]) -> Pass:
     passed = target.run(chain_rows(tokens, 0, target.device), taps)
     target.keep(range(len(tokens)))
     return passed
+
+
+def target_token(row: Tensor, coins: Coins, position: int) -> int:
+    """A token from the target's own row [V], with the coin of its absolute position."""
+    check_rows(row[None, None], chain_block((), (), (), row))
+    return int(coins.choose(row[None], ("emit", position)))
 
 
 def nodes(block: Block) -> tuple[Tokens, Tokens]:
