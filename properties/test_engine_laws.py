@@ -1,5 +1,6 @@
 """The engine is held to exact in three ways: enumerated laws, decision boundaries, and full midpoint grids."""
 
+import inspect
 import math
 import random
 from fractions import Fraction
@@ -147,3 +148,11 @@ def test_the_engine_asks_for_exactly_the_sites_of_the_definition() -> None:
                     c.p, c.block, Uniforms({d.site: middle_of(d) for d in trace})
                 )
                 coins.finish()
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_both_texts_have_the_same_defaults(name: str) -> None:
+    """Kills a setting whose default differs between the texts: a caller who names none would compare two rules."""
+    exact, engine = (inspect.signature(f).parameters.values() for f in (TWINS[name].exact, TWINS[name].engine))
+    defaults = [[float(p.default) for p in text if p.default is not p.empty] for text in (exact, engine)]
+    assert defaults[0] == defaults[1]
