@@ -1,0 +1,81 @@
+"""The claims are data: they load, their evidence exists, and CLAIMS.md says what they say."""
+
+from pathlib import Path
+
+import pytest
+
+from refengine.claims import ROOT, coq_theorems, load, markdown, sources
+from refengine.errors import BadInput
+
+GOOD = {
+    "id": '"a.one"',
+    "source": '"a page"',
+    "statement": '"1 < 2"',
+    "verdict": '"consistent"',
+    "smt": '["proofs/test_claims.py::test_claims_load"]',
+}
+
+
+def test_claims_load() -> None:
+    """Kills a claim whose theorem or test was renamed or removed, a verdict without evidence, an id used twice."""
+    claims = load()
+    assert {claim.verdict for claim in claims} == {"consistent", "violated", "not tested"}
+    assert set(sources()) >= {f"seed_00{n}" for n in range(5)}
+
+
+def test_page_is_fresh() -> None:
+    """Kills a CLAIMS.md that was edited by hand or not rewritten: `python -m refengine.claims --write`."""
+    assert (ROOT / "proofs" / "CLAIMS.md").read_text("utf-8") == markdown(sources())
+
+
+def write(root: Path, *claims: dict[str, str]) -> Path:
+    """A source tree with one file of claims, one theorem and this test."""
+    (root / "proofs" / "claims").mkdir(parents=True)
+    (root / "proofs" / "rocq").mkdir()
+    (root / "proofs" / "rocq" / "Single.v").write_text("Theorem step : True.\nProof. by []. Qed.\n")
+    (root / "proofs" / "test_claims.py").write_text("def test_claims_load() -> None: ...\n")
+    blocks = ["[[claim]]\n" + "\n".join(f"{key} = {value}" for key, value in claim.items()) for claim in claims]
+    (root / "proofs" / "claims" / "a.toml").write_text('title = "A"\n' + "\n".join(blocks) + "\n")
+    return root
+
+
+def test_good_claims_load(tmp_path: Path) -> None:
+    """Kills a checker that refuses everything."""
+    root = write(tmp_path, GOOD | {"coq": '["Single.step"]'})
+    assert [claim.coq for claim in load(root)] == [("Single.step",)]
+    assert coq_theorems(root) == {"Single.step"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"coq": '["Single.gone"]'}, "there is no theorem Single.gone"),
+        ({"exact": '["proofs/test_claims.py::test_gone"]'}, "there is no test proofs/test_claims.py::test_gone"),
+        ({"exact": '["proofs/test_gone.py::test_a"]'}, "there is no test proofs/test_gone.py::test_a"),
+        ({"smt": "[]"}, "consistent without evidence"),
+        ({"verdict": '"violated"'}, "the correct statement is given exactly for violated claims"),
+        ({"correct": '"2 < 3"'}, "the correct statement is given exactly for violated claims"),
+        ({"verdict": '"not tested"'}, "a reason is given exactly for claims that are not tested"),
+        ({"reason": '"no GPU"'}, "a reason is given exactly for claims that are not tested"),
+        ({"verdict": '"maybe"'}, "Invalid enum value 'maybe'"),
+        ({"evidence": '"word of mouth"'}, "unknown field `evidence`"),
+        ({"id": '"b.one"'}, "does not begin with its file's name"),
+    ],
+)
+def test_bad_claims_are_named(tmp_path: Path, change: dict[str, str], message: str) -> None:
+    """Kills a check that is missing or that does not say which claim it is about."""
+    with pytest.raises(BadInput, match=r"a\.") as error:
+        load(write(tmp_path, GOOD | change))
+    assert message in str(error.value)
+
+
+def test_an_id_is_used_once(tmp_path: Path) -> None:
+    """Kills two claims that a report could not tell apart."""
+    with pytest.raises(BadInput, match=r"a\.one is the id of 2 claims"):
+        load(write(tmp_path, GOOD, GOOD))
+
+
+def test_outside_the_source_tree(tmp_path: Path) -> None:
+    """Kills an installed wheel that lists no claims and says nothing."""
+    with pytest.raises(BadInput, match=r"part of the source tree"):
+        load(tmp_path)
