@@ -143,8 +143,9 @@ class Drive:
             if spent >= total or len(self.skipped) == len(self.cases):
                 return
             name = choose()
-            spent += block_size(self.cases[name].case)
-            yield name, block_size(self.cases[name].case)
+            count = block_size(self.cases[name].case, spent)
+            spent += count
+            yield name, count
 
     def _open(self) -> list[str]:
         return [name for name in self.cases if name not in self.skipped]

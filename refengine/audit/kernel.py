@@ -15,7 +15,7 @@ import numpy as np
 from refengine.audit import witness
 from refengine.audit.child import Child
 from refengine.audit.drive import Drive, End, seeds
-from refengine.audit.laws import deviations
+from refengine.audit.laws import ExactLaw, exact_law, explain
 from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
 from refengine.evidence.sequential import BALL
@@ -23,8 +23,10 @@ from refengine.report.finding import Finding, Recipe
 
 Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
 
-CALLS = {"verify": 250_000, "verify_batch": 60_000, "round": 150_000}
+CALLS = {"verify": 200_000, "verify_batch": 50_000, "round": 100_000}
 EXACT_SECONDS = 4.0  # per case
+AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
+STATEFUL = "the same calls in another order were answered differently"
 SHARE_FOR_WITNESS = 0.3  # of the time, kept back for shrinking and replaying
 CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
 SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
@@ -74,7 +76,8 @@ def audit_kernel(
     until = monotonic() + seconds
     with opened(request) as child:
         drive = Drive(child, signature, seed, alpha, until - SHARE_FOR_WITNESS * seconds)
-        found, notes = _exact(request, drive, progress)
+        laws, notes = _exact(request, drive, progress)
+        found = _judged(laws)
         if found is None:
             found = _sampled(request, drive, progress)
         if found is None or found.kind == "clock":
@@ -82,6 +85,8 @@ def audit_kernel(
         if found.kind in ("raised", "hang", "killed", "adapter"):
             return [not_tested(request, found.message, notes)]
         progress("looking for the smallest witness", 0.0)
+        if found.kind == "exact":
+            return [witness.of_law(request, found.case, explain(laws), notes)]
         return [witness.smallest(request, drive, found, until, notes)]
 
 
@@ -98,9 +103,10 @@ def opened(request: Request) -> Child:
     return child
 
 
-def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[End | None, list[str]]:
-    """The exact law on the small inputs: the end that it makes, and what there is to say about it."""
+def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[list[ExactLaw], list[str]]:
+    """The exact laws on the small inputs, and what there is to say about those that are missing."""
     notes: list[str] = []
+    laws: list[ExactLaw] = []
     told = exact_cases(request.signature == "verify_batch")
     for i, item in enumerate(told):
         progress(f"exact law: {item.name}", i / len(told))
@@ -108,17 +114,35 @@ def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[End | No
         few = seeds(request.seed, item.name, 0, 16)
         same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, 60.0)
         if not same.ok or not same.value:
-            return None, ["The exact depth was left out: " + (str(same) if not same.ok else witness.STATEFUL)]
+            return [], ["The exact depth was left out: " + (str(same) if not same.ok else STATEFUL)]
         reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": EXACT_SECONDS}, 3 * EXACT_SECONDS)
         if not reply.ok or "unmodelled" in reply.value:
             notes.append(f"{item.name}: sampled only ({reply.value['unmodelled'] if reply.ok else reply})")
+            if not reply.ok:
+                return [], notes
             continue
-        found = deviations(item, reply.value["outcomes"])
-        worst = max(found, key=lambda d: d.tv)
-        if worst.tv > BALL or any(d.impossible > 0 for d in found):
-            return End("exact", case=item.name), notes
-        notes.append(f"{item.name}: exact law over {reply.value['runs']} runs, TV {worst.tv:.1e}")
-    return None, notes
+        law = exact_law(item, reply.value)
+        sample = drive.child.ask({"op": "run", **_block(request, item.name, AGREEING_CALLS)}, 60.0)
+        if not sample.ok or not law.agrees(sample.value["tokens"]):
+            return [], [
+                f"The exact depth was left out: on {item.name!r} sampled calls do not follow the enumerated law"
+            ]
+        laws.append(law)
+        notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
+    return laws, notes
+
+
+def _block(request: Request, name: str, calls: int) -> dict[str, Any]:
+    return {"name": name, "seeds": seeds(request.seed, name, 0, calls), "start": 0, "seconds": 5.0}
+
+
+def _judged(laws: list[ExactLaw]) -> End | None:
+    """The clearest violation among the exact laws."""
+    violated = [law for law in laws if law.violates()]
+    if not violated:
+        return None
+    clearest = max(violated, key=lambda law: (law.worst.tv > BALL, -law.case.gamma, law.worst.tv))
+    return End("exact", case=clearest.case.name)
 
 
 def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:

@@ -1,13 +1,21 @@
 """An enumerated law of one call, held to the conditional null."""
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from refengine.audit.schedule import Case, step
+from refengine.evidence.alternatives import alternatives
+from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.rows import Rows
+from refengine.evidence.sequential import BALL
+
+SELDOM = 3e-6
+AGREEMENT = 1e-9  # the p-value below which we distrust our interception rather than the subject
 
 History = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]  # the rows of the batch before, the tokens emitted so far
 
@@ -29,6 +37,85 @@ class Deviation:
     emitted: tuple[int, ...]
     law: tuple[float, ...]
     null: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ExactLaw:
+    """The enumerated law of one call on a case, with how far each place is from the null."""
+
+    case: Case
+    outcomes: list[Any]  # [(tokens per lane, probability)]
+    runs: int
+    places: list[Deviation]
+
+    @property
+    def worst(self) -> Deviation:
+        return max(self.places, key=lambda place: place.tv)
+
+    @property
+    def impossible(self) -> Deviation:
+        return max(self.places, key=lambda place: place.impossible)
+
+    def violates(self) -> bool:
+        return self.worst.tv > BALL or self.impossible.impossible > 0
+
+    def agrees(self, tokens: NDArray[np.int32]) -> bool:
+        """Whether sampled calls [n, lanes, gamma + 1] follow this law: a check on our interception, not on the subject.
+        Outcomes rarer than a few in 10^6 are left out of it: boundaries, which a sample does not meet."""
+        usual = [(lanes, mass) for lanes, mass in self.outcomes if mass > SELDOM]
+        rank = {self._key(lanes): i for i, (lanes, _) in enumerate(usual)}
+        counts = np.zeros(len(rank) + 1)
+        for call in tokens:
+            counts[rank.get(self._key([[t for t in lane if t >= 0] for lane in call.tolist()]), -1)] += 1
+        mass = np.array([mass for _, mass in usual])
+        if counts[-1] > 0:
+            return False
+        cell = pool(mass, np.ones_like(mass), len(tokens))
+        return g_test(pooled(counts[:-1], cell), pooled(mass, cell)).p_value > AGREEMENT
+
+    @staticmethod
+    def _key(lanes: Any) -> tuple[tuple[int, ...], ...]:
+        return tuple(map(tuple, lanes))
+
+
+def exact_law(case: Case, reply: dict[str, Any]) -> ExactLaw:
+    """From the worker's reply to "exact"."""
+    return ExactLaw(case, reply["outcomes"], reply["runs"], deviations(case, reply["outcomes"]))
+
+
+def explain(laws: list[ExactLaw]) -> str:
+    """The listed defects whose laws are nearest to what was enumerated, by Kullback-Leibler divergence summed over all
+    places; named where they leave less than a tenth of what the null leaves."""
+    if all(law.worst.tv <= BALL for law in laws):
+        return "a boundary: a coin at the end of its range emits a token of probability zero"
+    left: dict[str, float] = defaultdict(float)
+    simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the place
+    for law in simple if any(law.violates() for law in simple) else laws:
+        with np.errstate(all="ignore"):
+            rows = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
+        for lane, position, context, mass in _conditionals(law):
+            seen = mass > 0
+            for name, table in rows.items():
+                told = np.maximum(table[lane, position, context], 1e-12)[seen]
+                left[name] += float((mass[seen] * np.log(mass[seen] / mass.sum() / told)).sum())
+    null = left.pop("")
+    least = min(left.values())
+    if least > 0.1 * null:
+        worst = max((law.worst for law in laws), key=lambda place: place.tv)
+        return f"unlisted, at position {worst.position} of a block"
+    return " or ".join(name for name, value in left.items() if value <= least + 0.02 * null)
+
+
+def _conditionals(law: ExactLaw) -> Iterator[tuple[int, int, int, Rows]]:
+    """(lane, position, context, mass of every next token)."""
+    for lane in range(len(law.outcomes[0][0])):
+        for position in range(law.case.gamma + 1):
+            masses: dict[int, Rows] = defaultdict(lambda: np.zeros(law.case.vocabulary))
+            for tokens, mass in law.outcomes:
+                if len(tokens[lane]) > position:
+                    masses[context_after(law.case, tokens[lane][:position])][tokens[lane][position]] += mass
+            for context, mass in masses.items():
+                yield lane, position, context, mass
 
 
 def deviations(case: Case, outcomes: list[Any]) -> list[Deviation]:
@@ -60,7 +147,11 @@ def _deviation(case: Case, lane: int, position: int, masses: dict[History, Rows]
 
 def target_row(case: Case, lane: int, emitted: tuple[int, ...]) -> Rows:
     """The target's row after what a lane has emitted."""
+    return np.asarray(case.p[lane, len(emitted), context_after(case, emitted)])
+
+
+def context_after(case: Case, emitted: Sequence[int]) -> int:
     context = 0
     for token in emitted:
         context = int(step(context, token, case.contexts))
-    return np.asarray(case.p[lane, len(emitted), context])
+    return context

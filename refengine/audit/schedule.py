@@ -181,10 +181,11 @@ def exact_cases(batch: bool) -> list[Case]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-FIRST_PASSES = (4, 12, 48, 192)  # calls of each case before effort moves to where it pays
-BLOCK = 1024
-WIDE_BLOCK = 256  # the same for large vocabularies, where a call costs more
+FIRST_PASSES = (4, 12, 24)  # calls of each case before effort moves to where it pays
 
 
-def block_size(item: Case) -> int:
-    return BLOCK if item.vocabulary <= 64 else WIDE_BLOCK
+def block_size(item: Case, spent: int) -> int:
+    """Calls at a time once effort moves: a sixteenth of what was spent, so that mistakes are cheap while little is known;
+    fewer where the vocabulary is large and a call costs more."""
+    most = 1024 if item.vocabulary <= 64 else 256
+    return min(most, max(32, spent // 16))

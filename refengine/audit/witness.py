@@ -16,7 +16,7 @@ from scipy.stats import beta
 
 from refengine.audit.child import Child
 from refengine.audit.drive import Drive, End
-from refengine.audit.laws import Deviation, deviations
+from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.past import features
 from refengine.audit.schedule import Case, cases, exact_cases
 from refengine.evidence.sequential import BALL, LISTED, CaseEvidence, Evidence
@@ -25,7 +25,6 @@ from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 if TYPE_CHECKING:
     from refengine.audit.kernel import Request
 
-STATEFUL = "the same calls in another order were answered differently"
 DIAGNOSIS_CALLS = 1500
 MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
 CONFIDENCE = 0.999
@@ -53,8 +52,6 @@ def smallest(request: "Request", drive: Drive, end: End, until: float, notes: li
     found: dict[str, Any] = {"found_after": drive.calls, "diagnosis": diagnosis, "notes": notes}
     item = drive.cases[end.case].case
     whole = Small(end.case, item.gamma, item.lanes)
-    if end.kind == "exact":
-        return replay(**request.arguments(), **found, kind="exact", case=whole.__dict__, start=0, calls=0)[0]
     if end.kind in ("impossible", "broken"):
         again = {**request.arguments(), **found, "kind": "call", "case": whole.__dict__, "start": end.call, "calls": 1}
         finding = replay(**again)[0]
@@ -67,6 +64,14 @@ def smallest(request: "Request", drive: Drive, end: End, until: float, notes: li
         if finding.verdict == "violated" or monotonic() > until:
             break
     return finding
+
+
+def of_law(request: "Request", name: str, diagnosis: str, notes: list[str]) -> Finding:
+    """The finding about an exact law that is not the target's."""
+    item = next(item for item in exact_cases(request.signature == "verify_batch") if item.name == name)
+    found: dict[str, Any] = {"found_after": 0, "diagnosis": diagnosis, "notes": notes}
+    case = Small(name, item.gamma, item.lanes).__dict__
+    return replay(**request.arguments(), **found, kind="exact", case=case, start=0, calls=0)[0]
 
 
 def diagnose(drive: Drive, end: End) -> str:
@@ -173,7 +178,7 @@ def _again(child: Child, request: "Request", item: Case, kind: str, start: int, 
     drive.add(item)
     if kind == "exact":
         reply = child.ask({"op": "exact", "name": item.name, "seconds": request.seconds}, 2 * request.seconds)
-        return _exact_seen(item, reply.value) if reply.ok and "outcomes" in reply.value else None
+        return _exact_seen(exact_law(item, reply.value)) if reply.ok and "outcomes" in reply.value else None
     drive.cases[item.name].calls = start
     end = drive.run(item.name, calls)
     if end is None or end.kind in ("clock", "raised", "hang", "killed", "adapter"):
@@ -186,14 +191,12 @@ def _again(child: Child, request: "Request", item: Case, kind: str, start: int, 
     return Seen({"call": end.call}, Magnitude(tv=tv, exact=False, breaks_mask=breaks), shown)
 
 
-def _exact_seen(item: Case, value: dict[str, Any]) -> Seen | None:
-    found = deviations(item, value["outcomes"])
-    impossible = max(found, key=lambda d: d.impossible)
-    worst: Deviation = max(found, key=lambda d: d.tv)
-    if worst.tv <= BALL:
-        worst = impossible
-    if worst.tv <= BALL and worst.impossible <= 0:
+def _exact_seen(law: ExactLaw) -> Seen | None:
+    if not law.violates():
         return None
+    worst, impossible = law.worst, law.impossible.impossible
+    if worst.tv <= BALL:
+        worst = law.impossible
     tv = Quantity(value=worst.tv, tolerance=1e-7)  # the subject's own float32 rounding, another machine's kernels
     shown = {
         "lane": worst.lane,
@@ -202,8 +205,8 @@ def _exact_seen(item: Case, value: dict[str, Any]) -> Seen | None:
         "law": [round(x, 6) for x in worst.law],
         "null": [round(x, 6) for x in worst.null],
     }
-    numbers = {"runs": value["runs"], "impossible_mass": Quantity(value=impossible.impossible, tolerance=1e-7)}
-    return Seen(numbers, Magnitude(tv=tv, exact=True, breaks_mask=impossible.impossible > 0), shown)
+    numbers = {"runs": law.runs, "impossible_mass": Quantity(value=impossible, tolerance=1e-7)}
+    return Seen(numbers, Magnitude(tv=tv, exact=True, breaks_mask=impossible > 0), shown)
 
 
 def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:

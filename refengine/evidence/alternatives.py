@@ -60,8 +60,13 @@ def _with(p: Rows, q: Rows, correction: Correction) -> Rows:
 
 
 def _neighbours(rows: Rows, axis: int, step: int) -> Rows:
-    """The rows one place on along lanes (0) or positions (1); themselves where the neighbour's context is unknown."""
-    return rows if rows.shape[2] > 1 else np.roll(rows, -step, axis=axis)
+    """The rows one place on along lanes (0, in a ring) or positions (1, the last one staying); themselves where the
+    context of the neighbour is unknown."""
+    if rows.shape[2] > 1:
+        return rows
+    if axis == 0:
+        return np.roll(rows, -step, axis=0)
+    return rows[:, np.clip(np.arange(rows.shape[1]) + step, 0, rows.shape[1] - 1)]
 
 
 def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
@@ -110,12 +115,6 @@ def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
     def shifted(step: int) -> Rows:
         return np.roll(r, step, axis=-1)
 
-    def last_twice() -> Rows:
-        row = shifted(1)
-        row[..., -1] += row[..., 0]
-        row[..., 0] = 0.0
-        return row
-
     return {
         "corrected from p instead of the residual": p,
         "corrected from q": q,
@@ -134,17 +133,34 @@ def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
         "corrected from the residual of another lane": _neighbours(r, 0, 1),
         "corrected one id too high": shifted(1),
         "corrected one id too low": shifted(-1),
-        "corrected one id too high, the last one kept": last_twice(),
+        "corrected one id too high, the last one kept": _high(r),
         "the last id is never a correction": normalised(r * (ids < p.shape[-1] - 1), p),
         "the first id is never a correction": normalised(r * (ids > 0), p),
-        "the residual is taken of bfloat16 rows": residual(bfloat16(p), bfloat16(q)),
-        "the residual is taken of float16 rows": residual(float16(p), float16(q)),
+        "the residual is taken of bfloat16 rows": _low_residual(p, q, bfloat16),
+        "the residual is taken of float16 rows": _low_residual(p, q, float16),
         "the residual is rounded to bfloat16": normalised(bfloat16(positive(p - q)), p),
         "the residual is rounded to float16": normalised(float16(positive(p - q)), p),
         "the normalised residual is rounded to bfloat16": normalised(bfloat16(r), p),
         "the residual has 1e-5 added": normalised(positive(p - q) + 1e-5, p),
         "the accepting coin picks the correction": _same_coin(p, q),
     }
+
+
+def _high(rows: Rows) -> Rows:
+    """Every id one higher, the last one kept in place."""
+    row = np.roll(rows, 1, axis=-1)
+    row[..., -1] += row[..., 0]
+    row[..., 0] = 0.0
+    return row
+
+
+def _low(rows: Rows) -> Rows:
+    """Every id one lower, the first one kept in place."""
+    return _high(rows[..., ::-1])[..., ::-1]
+
+
+def _low_residual(p: Rows, q: Rows, rounded: Callable[[Rows], Rows]) -> Rows:
+    return normalised(positive(rounded(rounded(p) - rounded(q))), p)
 
 
 def _same_coin(p: Rows, q: Rows) -> Callable[[int], Rows]:
@@ -184,10 +200,21 @@ def _whole(p: Rows, q: Rows) -> dict[str, Rows]:
     judged, bonus = p[:, :-1], p[:, -1:]
     laws = {f"the target has temperature {t:g}": tempered(p, t) for t in (0.5, 0.8, 1.25, 2.0)}
     for name, rounded in (("bfloat16", bfloat16), ("float16", float16)):
-        low, draft = normalised(rounded(p), p), rounded(q)
-        judged_law = ratio_rule(q, ratio(rounded(judged), draft), residual(rounded(judged), draft))
-        laws[f"everything is in {name}"] = np.concatenate([judged_law, low[:, -1:]], axis=1)
+        accept = rounded(ratio(rounded(judged), rounded(q)))
+        judged_law = ratio_rule(q, accept, _low_residual(judged, q, rounded))
+        laws[f"everything is in {name}"] = np.concatenate([judged_law, normalised(rounded(bonus), bonus)], axis=1)
     laws |= {f"the target is cut to its top {k}": top(p, k) for k in (1, 2, 50)}
+    accept, r = ratio(judged, q), residual(judged, q)
+    ids = np.arange(p.shape[-1])
+    for name, wrong in (
+        ("one id too high", _high),
+        ("one id too low", _low),
+        ("never the last id", lambda rows: normalised(rows * (ids < ids[-1]), point(rows))),
+        ("never the first id", lambda rows: normalised(rows * (ids > 0), point(rows))),
+        ("the argmax", point),
+        ("at temperature 1/2", lambda rows: tempered(rows, 0.5)),
+    ):
+        laws[f"every pick is {name}"] = np.concatenate([ratio_rule(q, accept, wrong(r)), wrong(bonus)], axis=1)
     laws["rows of another lane"] = _neighbours(p, 0, 1)
     laws["rows of the next position"] = _neighbours(p, 1, 1)
     laws["rows of the position before"] = _neighbours(p, 1, -1)

@@ -56,7 +56,8 @@ def bfloat16(values: Rows) -> Rows:
 
 def float16(values: Rows) -> Rows:
     """Rounded to IEEE half precision, ties to even."""
-    return np.asarray(values.astype(np.float16), dtype=np.float64)
+    half: Rows = values.astype(np.float16).astype(np.float64)
+    return half
 
 
 def ratio_rule(q: Rows, accept: Rows, correction: Rows) -> Rows:

@@ -1,0 +1,108 @@
+"""`audit kernel` on subjects that are not ours: each defect is found and replays, no correct one is accused."""
+
+from pathlib import Path
+
+import pytest
+
+from refengine.audit import drive, kernel
+from refengine.audit.kernel import audit_kernel, replay
+from refengine.report.finding import Finding
+
+SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
+FEW = 6000  # calls; what is consistent needs no more for a test, what is defective is found sooner
+
+
+@pytest.fixture(autouse=True)
+def few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "CALLS", dict.fromkeys(kernel.CALLS, FEW))
+
+
+def audit(subject: str, signature: str = "verify") -> Finding:
+    (finding,) = audit_kernel(subject, signature, path=SUBJECTS, seconds=300)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("name", "signature", "diagnosis"),
+    [
+        ("residual_is_p", "verify", "corrected from p instead of the residual"),
+        ("half_precision", "verify", "the residual is rounded to float16"),
+        ("inclusive", "verify", "a boundary"),
+        ("one_coin", "verify", ""),
+        ("slips_late", "verify", ""),
+        ("numpy_off_by_one", "verify", "corrected one id too high"),
+        ("rewinds", "verify", ""),
+        ("shared_noise", "verify_batch", ""),
+        ("swaps_rows", "verify_batch", ""),
+        ("greedy_proposer", "round", "drafted by argmax"),
+    ],
+)
+def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosis: str) -> None:
+    """Bug: an instrument that misses its defect, names another, or reports what cannot be made again."""
+    finding = audit(f"defective:{name}", signature)
+    assert finding.verdict == "violated"
+    assert diagnosis in finding.diagnosis
+    assert replay(**finding.recipe.arguments) == [finding]
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("leviathan", "verify"),
+        ("block", "verify"),
+        ("agreement", "verify"),
+        ("point_mass", "verify"),
+        ("python_random", "verify"),
+        ("buffered", "verify"),
+        ("alias", "verify"),
+        ("batch", "verify_batch"),
+        ("shared_noise_agreement", "round"),
+    ],
+)
+def test_a_correct_subject_is_not_accused(name: str, signature: str) -> None:
+    """Bug: a test that conditions on the draft, the coming length or one way of drawing."""
+    assert audit(f"correct:{name}", signature).verdict == "consistent"
+
+
+def test_a_boundary_does_not_read_like_a_gross_error() -> None:
+    """Bug: 2^-24 of a forbidden token reported without its size, or not at all."""
+    magnitude = audit("defective:inclusive").magnitude
+    assert magnitude is not None
+    assert magnitude.exact
+    assert magnitude.breaks_mask
+    assert 0 < magnitude.tv.value < 1e-6
+
+
+@pytest.mark.parametrize(("name", "says"), [("raises", "no kernel for this shape"), ("hangs", "no answer within")])
+def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a subject that raises or hangs counted as violating the law."""
+    monkeypatch.setattr(drive, "HANG_SECONDS", 0.5)
+    monkeypatch.setattr(drive, "SLICE_SECONDS", 0.5)
+    finding = audit(f"defective:{name}")
+    assert finding.verdict == "not tested"
+    assert says in finding.reason
+
+
+@pytest.mark.parametrize(("name", "says"), [("outside", "outside the vocabulary"), ("nan", "NaN")])
+def test_an_answer_that_is_no_tokens_is_a_broken_contract(name: str, says: str) -> None:
+    """Bug: garbage in the answer crashes the auditor, or is taken for evidence about the law."""
+    finding = audit(f"defective:{name}")
+    assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
+    assert finding.witness is not None
+    assert says in finding.witness["what"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "signature", "says"),
+    [
+        ("defective", "verify", "MODULE:FUNCTION"),
+        ("defective:missing", "verify", "missing"),
+        ("no_such_module:f", "verify", "no_such_module"),
+        ("defective:one_coin", "verified", "unknown signature"),
+    ],
+)
+def test_a_wrong_name_is_one_clear_line(subject: str, signature: str, says: str) -> None:
+    """Bug: a traceback, or an audit of nothing, where a name is mistyped."""
+    with pytest.raises(ValueError, match=says) as error:
+        audit_kernel(subject, signature, path=SUBJECTS)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,32 @@
+"""What a test would have seen: power of the chi-square test, and the TV that it detects."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.stats import chi2, ncx2
+
+
+def noncentrality(p: ArrayLike, law: ArrayLike, n: int) -> float:
+    """n sum (law - p)^2 / p: how far the alternative moves the chi-square statistic."""
+    p, law = np.asarray(p, dtype=float), np.asarray(law, dtype=float)
+    return float(n * ((law - p) ** 2 / p).sum())
+
+
+def chi_square_power(p: ArrayLike, law: ArrayLike, n: int, alpha: float) -> float:
+    """P(reject at level alpha | draws from `law`), from the non-central chi-square; p > 0 everywhere."""
+    freedom = len(np.asarray(p)) - 1
+    return float(ncx2.sf(chi2.isf(alpha, freedom), freedom, noncentrality(p, law, n)))
+
+
+def detectable_tv(n: int, cells: int, alpha: float, power: float = 0.99) -> float:
+    """The least TV that a chi-square test over `cells` equal cells rejects with this power, whatever its shape.
+
+    At total variation d the non-centrality is smallest when the deviation is spread evenly, +-2d/cells per cell (for an
+    odd number of cells, a little more), where it is 4 n d^2. A TV above 1 means that nothing would be seen.
+    """
+    if cells < 2:
+        raise ValueError(f"a test has at least two cells, got {cells}")
+    freedom = cells - 1
+    threshold = chi2.isf(alpha, freedom)
+    root = brentq(lambda shift: ncx2.sf(threshold, freedom, shift) - power, 1e-9, 1e6)
+    return float(np.sqrt(root / (4.0 * n)))
