@@ -232,6 +232,8 @@ def test_nucleus_by_hand() -> None:
     sure = [point(0, 3), point(1, 3), point(1, 3), point(2, 3), point(2, 3)]
     twins = Block((0, 0, 1, 1), (-1, -1, 0, 1), (None,) * 4, (None,) * 4)
     assert law(lambda chance: nucleus(sure, twins, chance)) == {Round((0, 1, 2), (1, 3)): 1}
+    refused = chain((1,), (None,), (None,))
+    assert law(lambda chance: nucleus(sure[:2], refused, chance)) == {Round((0,), ()): 1}
     none = Block((), (), (), ())
     flat = row([5, 3, 2])
     assert first_token(law(lambda c: nucleus([flat], none, c, top_p=F(4, 5))), 3) == [F(5, 8), F(3, 8), 0]

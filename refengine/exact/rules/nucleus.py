@@ -8,7 +8,7 @@ is thrown away: the next token is drawn afresh (or is the argmax, with the relea
 from collections.abc import Sequence
 from fractions import Fraction
 
-from refengine.exact.block import Block, Round, row_after
+from refengine.exact.block import ROOT, Block, Round, row_after
 from refengine.exact.chance import Chance
 from refengine.exact.policy import top_p as keep_top_p
 from refengine.exact.row import Row, argmax, normalised
@@ -31,11 +31,11 @@ def nucleus(
             kept += 1
         if kept > len(best):
             best = nodes[:kept]
-    last = row_after(filtered, best[-1] if best else -1)
+    last = row_after(filtered, best[-1] if best else ROOT)
     token = argmax(last) if fast else chance.choose(last, ("emit", len(best)))
     return Round((*(block.tokens[j] for j in best), token), best)
 
 
 def ancestry(block: Block, node: int) -> tuple[int, ...]:
     """The nodes from the first candidate down to `node`."""
-    return () if node < 0 else (*ancestry(block, block.parents[node]), node)
+    return () if node == ROOT else (*ancestry(block, block.parents[node]), node)
