@@ -59,16 +59,14 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.smt + self.exact + self.statistical
 
     def summary(self) -> dict[str, Any]:
-        """One flat record of a list: what is claimed, the verdict, what is true instead or missing, the evidence."""
-        return {
-            "id": self.id,
-            "verdict": self.verdict,
-            "statement": self.statement,
-            "note": self.correct or self.reason,
-            "evidence": ", ".join(self.coq + self.tests()),
-            "source": self.source,
-            "trusted": ", ".join(self.trusted),
-        }
+        """The row of a table: the claim, what is true instead or why it was not tested, and its evidence by line."""
+        note = f"\nCorrect: {self.correct}" if self.correct else f"\nNot tested: {self.reason}" if self.reason else ""
+        evidence = "\n".join(self.coq + self.tests())
+        return {"id": self.id, "verdict": self.verdict, "claim": self.statement + note, "evidence": evidence}
+
+    def record(self) -> dict[str, Any]:
+        """All fields, as plain JSON."""
+        return dict(msgspec.to_builtins(self))
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

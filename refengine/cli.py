@@ -250,7 +250,7 @@ def claims(as_json: AsJson = False) -> None:
     """Every claim with its source, verdict and evidence."""
     from refengine.claims import load
 
-    print_rows([claim.summary() for claim in load()], as_json)
+    print_rows([claim.record() if as_json else claim.summary() for claim in load()], as_json)
 
 
 def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:

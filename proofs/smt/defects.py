@@ -88,6 +88,11 @@ def next_row(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     return leviathan((*p[1:], p[-1]), block, chance)
 
 
+def stale_bonus(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Draws the bonus from the row before the last draft."""
+    return leviathan((*p[:-1], p[-2]), block, chance)
+
+
 def first_unverified(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     """Commits the first draft unseen and judges the others."""
     rest = replace(block, tokens=block.tokens[1:], parents=block.parents[:-1], q=block.q[1:], sites=block.sites[1:])
@@ -161,6 +166,7 @@ DEFECTS = (
     Defect("drawn from another row than reported", "transformers 47932; DeepSpec 31", drawn_elsewhere, right_rule),
     Defect("draft dropped because of its value", "confidence truncation", dropped_when_unlikely, leviathan),
     Defect("judged with the next position's row", "TensorRT-LLM PR 15098", one_draft, next_row),
+    Defect("bonus from the row before", "vllm 44006; min_p on the bonus only, 42744", one_draft, stale_bonus),
     Defect("first draft unverified", "lattice 243", one_draft, first_unverified),
     Defect("agreement draws again after a mismatch", "Medusa, nucleus mode", one_draft, redrawn),
     Defect(

@@ -26,6 +26,7 @@ SMALLEST = {
     "drawn from another row than reported": (2, 2, "1/2"),
     "draft dropped because of its value": (2, 3, "2/9"),
     "judged with the next position's row": (2, 1, "1"),
+    "bonus from the row before": (2, 1, "1"),
     "first draft unverified": (2, 1, "1"),
     "agreement draws again after a mismatch": (2, 2, "1/4"),
     "candidates without renormalisation": (2, 2, "1/8"),
