@@ -30,7 +30,8 @@ class Cell:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        return PROMPTS[self.vocabulary]
+        """Sampling starts here. Where repetition counts, some token must not have been said yet."""
+        return (0, 0, 0) if "repetition_penalty" in self.policy else PROMPTS[self.vocabulary]
 
 
 WAYS = (
@@ -57,7 +58,7 @@ POLICIES: dict[str, tuple[int, dict[str, Any]]] = {
     "sequence-bias": (2, {"sequence_bias": [[[1], 1.5]]}),
     "eos": (2, {"eos_token_id": 1}),
     "min-new-tokens": (3, {"eos_token_id": 1, "min_new_tokens": 2}),
-    "length-penalty": (2, {"eos_token_id": 1, "exponential_decay_length_penalty": (1, 1.5)}),
+    "length-penalty": (2, {"eos_token_id": 1, "exponential_decay_length_penalty": (0, 2.0)}),
     "forced-eos": (2, {"forced_eos_token_id": 0}),
     "stop-strings": (2, {"stop_strings": ["w1"]}),
     "guidance-scale": (2, {"guidance_scale": 1.5}),

@@ -66,9 +66,11 @@ def _findings(cell: Cell, subject: str, outcome: Outcome) -> list[Finding]:
     measured = outcome.value
     if measured["unmodelled"]:
         return [_untested(cell, subject, f"the law cannot be enumerated: {measured['unmodelled']}")]
-    if measured["raised"] > TOLERANCE:
+    if measured["raised"] > TOLERANCE and measured["law"] is None:
         reason = f"the subject raised on runs of probability {measured['raised']:.3g}: {measured['raised_by']}"
         return [_untested(cell, subject, reason)]
+    if measured["effect"] == 0:
+        return [_untested(cell, subject, "the policy does not change the law of this cell, so nothing was exercised")]
     if max(map(int, measured["blocks"])) < 2:
         return [_untested(cell, subject, "no draft token was ever kept, so nothing speculative was exercised")]
     found = [_finding(cell, subject, measured)]
@@ -81,7 +83,9 @@ def _finding(cell: Cell, subject: str, measured: dict[str, Any]) -> Finding:
     """The law (sampling) or the tokens (greedy) with speculation on, against those with speculation off."""
     violated = measured["law"] is not None
     size = Magnitude(
-        tv=Quantity(value=measured["distance"], tolerance=TOLERANCE), exact=True, breaks_mask=measured["outside"] > 0
+        tv=Quantity(value=measured["distance"], tolerance=TOLERANCE),
+        exact=cell.sampling and measured["raised"] <= TOLERANCE,
+        breaks_mask=measured["outside"] > 0,
     )
     return Finding(
         id=f"audit.generate.hf/{cell.name}",
@@ -175,6 +179,8 @@ def _numbers(cell: Cell, measured: dict[str, Any]) -> dict[str, Any]:
     elif cell.sampling:
         numbers["TV"] = quantity(measured["distance"])
         numbers["TV allowed"] = str(TOLERANCE)
+        if measured["effect"] is not None:
+            numbers["TV between the laws with and without the policy"] = quantity(measured["effect"])
     else:
         numbers["prompts with another output"] = round(measured["distance"] * measured["runs_on"])
         numbers["smallest gap of the two best logits"] = quantity(measured["margin"])

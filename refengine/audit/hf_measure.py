@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -10,6 +11,7 @@ import torch
 import transformers
 
 from refengine.audit.child import SubjectRaised, subject_code
+from refengine.audit.excess import excess
 from refengine.audit.hf_cells import CELLS, Cell
 from refengine.audit.hf_models import WAYS, Subject, Words
 from refengine.audit.intercept import Raised, Unmodelled, intercepted
@@ -45,12 +47,13 @@ class Measured(msgspec.Struct, kw_only=True):
 
     runs_off: int = 0
     runs_on: int = 0
-    distance: float = 0.0  # from what is promised; greedy: the share of prompts whose outputs differ
+    distance: float = 0.0  # TV from what is promised, see `excess`; greedy: the share of prompts whose outputs differ
     bias: float = 0.0  # from the target's law, where something else is promised
     outside: float = 0.0  # mass on outputs that are impossible with speculation off
     raised: float = 0.0
     raised_by: str = ""
     unmodelled: str = ""  # why the random calls could not be followed
+    effect: float | None = None  # how far the policy moves the law; a policy that does nothing shows nothing
     blocks: dict[int, float] = {}  # probability that a run's longest block has this many tokens (greedy: share)
     margin: float | None = None  # greedy: smallest gap between the two best logits
     law: Witness | None = None
@@ -99,6 +102,9 @@ def _measure_sampling(cell: Cell, subject: Subject) -> Measured:
     if cell.mixture is not None:
         return _measure_mixture(cell, subject, cell.mixture)
     found = _measure_law(cell, subject, cell.new_tokens)
+    if cell.policy:
+        bare = _enumerate(replace(cell, policy={}), subject, cell.new_tokens, on=False)[0]
+        found.effect = float(tv(bare, _enumerate(cell, subject, cell.new_tokens, on=False)[0]))
     for fewer in range(1, cell.new_tokens):
         if found.law is None and found.mask is None:
             break
@@ -138,14 +144,14 @@ def _measure_law(cell: Cell, subject: Subject, new_tokens: int) -> Measured:
     found = Measured(
         runs_off=runs_off,
         runs_on=runs_on,
-        distance=float(tv(off, on)),
+        distance=float(excess(on, off)),
         outside=float(sum(outside.values())),
         raised=float(1 - sum(on.values())),
         raised_by=raised_by,
         blocks={size: float(mass) for size, mass in sorted(blocks.items())},
         plot=_plot(off, on),
     )
-    if found.distance > TOLERANCE and found.raised <= TOLERANCE:
+    if found.distance > TOLERANCE:
         tokens = max(on, key=lambda t: (on[t] - off.get(t, 0), t))
         found.law = _witness(cell.prompt, tokens, traces[tokens], new_tokens, off, on)
     if outside:
@@ -164,7 +170,7 @@ def _measure_mixture(cell: Cell, subject: Subject, w: float) -> Measured:
     first: Law[Tokens] = {}
     for tokens, weight in on.items():
         first[tokens[:1]] = first.get(tokens[:1], Fraction(0)) + weight
-    found.bias, found.distance, found.law, found.mask = found.distance, float(tv(first, expected)), None, None
+    found.bias, found.distance, found.law, found.mask = found.distance, float(excess(first, expected)), None, None
     if found.distance > TOLERANCE:
         token = max(first, key=lambda t: (first[t] - expected.get(t, 0), t))
         trace = next(trace for tokens, trace in traces.items() if tokens[:1] == token)
