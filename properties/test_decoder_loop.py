@@ -7,13 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM
 
 from refengine.decoder import Stop, generate, load_drafter, load_target
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.law import difference
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.protocols import Drafter, Target, Tokens, Turn
+from refengine.decoder.recurrent import RecurrentTarget
 from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.decoder.target import TransformersTarget
 from refengine.decoder.toys import ToyDrafter, ToyTarget
@@ -210,6 +211,55 @@ def test_a_tree_may_be_grown_in_several_passes() -> None:
     target.keep((0, 2))
     whole = begin(target, (1, 2, 3, 4, 6), ())
     assert float((passed.logits[1] - whole.logits[-1]).abs().max()) < 1e-10
+
+
+def recurrent() -> RecurrentTarget:
+    """A tiny network with two recurrent layers and one attention layer."""
+    torch.manual_seed(0)
+    config = Qwen3NextConfig(
+        vocab_size=8, hidden_size=16, intermediate_size=16, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=8,
+        linear_value_head_dim=8, layer_types=["linear_attention", "full_attention", "linear_attention"],
+        mlp_only_layers=[0, 1, 2], initializer_range=0.3, attn_implementation="eager",
+    )  # fmt: skip
+    return RecurrentTarget(Qwen3NextForCausalLM(config).double().eval())
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(
+    prompt=st.lists(st.integers(0, 7), min_size=1, max_size=5),
+    pattern=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 7)), min_size=1, max_size=4),
+)
+def test_recurrent_state_is_rolled_back_too(prompt: list[int], pattern: list[tuple[int, int]]) -> None:
+    """Kills a recurrent or convolution state that has seen a rejected token, or changes under a snapshot."""
+    session = Session(RECURRENT, AR(DRAFT, 2), leviathan, SAMPLED, 10**6)
+    session.begin(tuple(prompt), COINS)
+    for kept, token in pattern:
+        session.rule = forced(kept, token)  # type: ignore[assignment]
+        session.play(COINS)
+        state, out = session.state(), session.out
+        session.rebuild(tuple(prompt), out)
+        assert difference(state, session.state()) == ""
+        session.restore(tuple(prompt), out, state)
+
+
+def test_a_recurrent_target_refuses_a_tree() -> None:
+    """Kills a tree whose second branch continues from the state of the first."""
+    begin(RECURRENT, (1, 2), ())
+    with pytest.raises(ValueError, match="runs chains only"):
+        RECURRENT.run(tree_rows(3, (4, 5), (-1, -1), 2, RECURRENT.device))
+
+
+def test_the_layers_decide_how_rows_are_rolled_back(tmp_path: Path) -> None:
+    """Kills a loader that indexes into recurrent states, or runs attention layers row by row."""
+    RECURRENT.model.save_pretrained(tmp_path)
+    assert isinstance(load_target(tmp_path), RecurrentTarget)
+    assert isinstance(load_target(TINY / "target"), TransformersTarget)
+    with pytest.raises(ValueError, match="linear_attention cannot be rolled back"):
+        TransformersTarget(RECURRENT.model)
+
+
+RECURRENT, DRAFT = recurrent(), recurrent()
 
 
 def test_greedy_equals_plain_on_every_prompt() -> None:

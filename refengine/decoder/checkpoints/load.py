@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 from refengine.decoder.checkpoints.config import read_config
@@ -13,14 +13,17 @@ from refengine.decoder.checkpoints.tensors import weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.protocols import Drafter, Target
-from refengine.decoder.target import TransformersTarget
+from refengine.decoder.recurrent import RecurrentTarget
+from refengine.decoder.target import ATTENTION, TransformersTarget
 from refengine.errors import BadInput
 
 
-def load_target(path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> TransformersTarget:
+def load_target(
+    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu"
+) -> TransformersTarget | RecurrentTarget:
     """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
     model, _ = _model(Path(path), dtype)
-    return TransformersTarget(model.to(device))
+    return behind_the_protocol(model.to(device))
 
 
 def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: float = 0.0) -> Drafter:
@@ -40,12 +43,18 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     raise BadInput(f"{folder}/config.json: architectures is {kind}, which is no drafter known here")
 
 
+def behind_the_protocol(model: PreTrainedModel) -> TransformersTarget | RecurrentTarget:
+    """Rows are rolled back by indexing where every layer is an attention layer, otherwise by remembering."""
+    types = getattr(model.config.get_text_config(), "layer_types", None) or ()
+    return TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model)
+
+
 def ar(folder: Path, target: Target, gamma: int) -> AR:
     """A separate draft model: any causal LM with the target's vocabulary."""
     loaded, left_over = _model(folder, target.dtype)
     if left_over:
         raise BadInput(f"{folder}: tensor {left_over[0]} has no place in the model that the config describes")
-    model = TransformersTarget(loaded.to(target.device))
+    model = behind_the_protocol(loaded.to(target.device))
     if model.vocabulary != target.vocabulary:
         raise BadInput(f"{folder}: a vocabulary of {model.vocabulary} tokens, and the target has {target.vocabulary}")
     return AR(model, gamma)
