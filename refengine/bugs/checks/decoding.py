@@ -1,67 +1,23 @@
-"""Checks of the decode loop on toy networks in float64: its law with shared coins, its state, its q, its stops."""
+"""Checks of the decode loop on toy networks in float64: its law with shared coins, its state, its q."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
 import torch
 
-from refengine.bugs.checks.chances import Case, first, refused
+from refengine.bugs.checks.settings import SETTINGS, Setting
 from refengine.bugs.checks.violation import Violation, text
 from refengine.bugs.coupled import coupled_law
-from refengine.decoder.drafters.ar import AR
-from refengine.decoder.loop import Played, Rule, Session, Stop, generate, plain
+from refengine.decoder.loop import Played, Session
 from refengine.decoder.rows import chain_rows
-from refengine.decoder.toys import ToyDrafter, ToyTarget
+from refengine.decoder.toys import ToyTarget
 from refengine.engine import policy
 from refengine.engine.coins import Branching
-from refengine.engine.rules.block import block
-from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Decision, runs
 
 CLOSE = 1e-9  # rounding leaves some 1e-15; the smallest planted defect of state moves a law by 1e-4
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One decode. Two tokens; histories of at most `limit` tokens."""
-
-    name: str
-    drafter: Callable[[ToyTarget], Any]
-    rule: Rule
-    steps: tuple[policy.Step, ...]
-    prompt: tuple[int, ...]
-    limit: int
-    stop: tuple[int, ...] = ()
-
-    def play(self, chance: Any) -> Session:
-        """A whole decode, its coins decided by `chance`."""
-        coins = Branching(chance)
-        session = self.session()
-        session.begin(self.prompt, coins)
-        while not session.done:
-            session.play(coins)
-        return session
-
-    def session(self) -> Session:
-        target = ToyTarget(2, seed=3)
-        stop = Stop(frozenset(self.stop))
-        return Session(target, self.drafter(target), self.rule, policy.pipeline(*self.steps), self.limit, stop)
-
-
-def ar(gamma: int) -> Callable[[ToyTarget], Any]:
-    return lambda target: AR(ToyTarget(2, seed=5, decay=0.7), gamma)
-
-
-PRESENCE, REPETITION = policy.presence_penalty(0.7), policy.repetition_penalty(1.5)
-SETTINGS = (
-    Setting("feature drafter", lambda target: ToyDrafter(target, 2), leviathan, (), (0, 1), 3),
-    Setting("draft model", ar(2), leviathan, (policy.temperature(0.5), PRESENCE), (1,), 3),
-    Setting("draft model with a stop token", ar(2), leviathan, (REPETITION,), (0,), 4, (1,)),
-    Setting("draft model, block verification", ar(2), block, (PRESENCE,), (1, 0), 3),
-)
 
 
 def scratch(setting: Setting, out: tuple[int, ...]) -> list[float]:
@@ -113,7 +69,7 @@ def differ(setting: Setting, have: dict[tuple[int, ...], float]) -> Violation | 
 
 def coins() -> Violation | None:
     """The same law when equal sites share one uniform, as they do under Philox."""
-    for setting in (SETTINGS[1], SETTINGS[3]):
+    for setting in (SETTINGS[1], SETTINGS[3], SETTINGS[4]):
         exact = coupled_law(partial(_played, setting))
         found = differ(setting, {tokens: float(mass) for tokens, mass in exact.items()})
         if found:
@@ -196,79 +152,32 @@ def _faults(setting: Setting, session: Session, trace: Sequence[Decision]) -> It
     drawn = [decision for decision in trace if decision.site[0] == "draft"]
     out: tuple[int, ...] = session.out[:1]
     for played in session.rounds:
-        tokens, q = played.block.tokens[0].tolist(), played.block.q
-        for node, token in enumerate(tokens):
+        tokens = played.block.tokens[0].tolist()
+        q = [] if played.block.q is None else played.block.q[0].tolist()
+        for node, token in enumerate(tokens if q else ()):
             decision, start = drawn.pop(0), len(setting.prompt) + len(out)
-            if q is None or list(decision.odds) != q[0, node].tolist() or decision.outcome != token:
+            if list(decision.odds) != q[node] or decision.outcome != token:
                 yield f"after {out}, node {node} is not drawn from its q"
             if decision.site != ("draft", start * 1024 + node):
                 yield f"after {out}, node {node} is drawn at {decision.site}"
-        yield from _judged(setting, played, out, tokens)
+        yield from _judged(setting, played, out)
         out += played.emitted
     if drawn or out != session.out:
         yield f"the rounds emitted {out}, the request {session.out}"
 
 
-def _judged(setting: Setting, played: Played, out: tuple[int, ...], tokens: list[int]) -> Iterator[str]:
-    for node in range(len(tokens) + 1):
-        row = torch.tensor(scratch(setting, (*out, *tokens[:node])), dtype=torch.float64)
-        if not same(played.p[node], row):
-            yield f"after {out}, row {node} is not the target's"
-    kept = len(played.verdict.path)
-    if played.verdict.tokens[:kept] != tuple(tokens[:kept]) or len(played.verdict.tokens) != kept + 1:
-        yield f"after {out}, verdict {played.verdict} is no path and one token more"
-
-
-def ends() -> Violation | None:
-    """Where a request ends: limits, stop tokens, stop strings; a draft equal to the target is kept whole; refusals."""
-    return first(_ends())
-
-
-def _ends() -> Iterator[Case]:
-    def decode(limit: int, stop: Stop, drafter: Any = None, prompt: Sequence[int] = (0,)) -> tuple[Any, Any]:
-        target, greedy = ToyTarget(2, seed=3), policy.pipeline(policy.greedy())
-        model = drafter or AR(ToyTarget(2, seed=3), 2)
-        result = generate(target, model, leviathan, greedy, prompt, limit, Branching(_First()), stop)
-        return result, plain(target, greedy, prompt, limit, Branching(_First()), stop)
-
-    whole, alone = decode(8, Stop())
-    yield "greedy decode", whole.tokens, alone
-    yield "length", len(whole.tokens), 8
-    yield "a draft equal to the target is kept", [len(r.verdict.path) for r in whole.rounds], [2, 2, 2]
-    yield "emitted to the limit", [len(r.emitted) for r in whole.rounds], [3, 3, 1]
-    for limit in range(4):
-        yield (
-            f"limit {limit}",
-            tuple(map(len, (decode(limit, Stop())[0].tokens, decode(limit, Stop())[1]))),
-            (limit, limit),
-        )
-
-    def letters(tokens: Sequence[int]) -> str:
-        return "".join("ab"[token] for token in tokens)
-
-    for end in range(1, 6):
-        wanted_text = letters(whole.tokens[:end])
-        fresh = letters(whole.tokens).find(wanted_text) + end
-        for got in decode(8, Stop(strings=(wanted_text,), decode=letters)):
-            yield f"stop string {wanted_text}", (got if isinstance(got, tuple) else got.tokens), whole.tokens[:fresh]
-    for token in (0, 1):
-        cut = whole.tokens.index(token) + 1 if token in whole.tokens else 8
-        for got in decode(8, Stop(frozenset({token}))):
-            yield f"stop token {token}", (got if isinstance(got, tuple) else got.tokens), whole.tokens[:cut]
-    yield refused(lambda: Stop(strings=("a",)), "stop strings need `decode`")
-    yield refused(lambda: decode(3, Stop(), prompt=()), "the prompt is empty")
-    for token in (-1, 2):
-        yield refused(lambda t=token: decode(3, Stop(), prompt=(0, t)), f"prompt token {token} is outside")  # type: ignore[misc]
-    ended = SETTINGS[0].play(_First())
-    yield refused(lambda: ended.play(Branching(_First())), "this request has ended")
-    yield refused(lambda: AR(ToyTarget(2), 0), "at least 1, got 0")
-
-
-class _First:
-    """Accepts whatever can be accepted and takes the first possible token: enough where rows are one-hot."""
-
-    def accept(self, num: float, den: float, site: Any) -> bool:
-        return num > 0
-
-    def choose(self, weights: Sequence[float], site: Any) -> int:
-        return next(i for i, w in enumerate(weights) if w > 0)
+def _judged(setting: Setting, played: Played, out: tuple[int, ...]) -> Iterator[str]:
+    tokens, parents = played.block.tokens[0].tolist(), played.block.parents[0].tolist()
+    paths: list[tuple[int, ...]] = [()]
+    for token, parent in zip(tokens, parents, strict=True):
+        paths.append((*paths[parent + 1], token))
+    for node, path in enumerate(paths, -1):
+        row = torch.tensor(scratch(setting, (*out, *path)), dtype=torch.float64)
+        if not same(played.p[node + 1], row):
+            yield f"after {out}, the row after node {node} is not the target's"
+    verdict = played.verdict
+    above = (-1, *verdict.path)[: len(verdict.path)]
+    if tuple(parents[node] for node in verdict.path) != above:
+        yield f"after {out}, {verdict.path} is no path"
+    if verdict.tokens[:-1] != tuple(tokens[node] for node in verdict.path):
+        yield f"after {out}, verdict {verdict} is no path and one token more"

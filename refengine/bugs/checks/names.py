@@ -39,7 +39,7 @@ CHECKS = {
     "decoding:coins": "the real loop emits the target's law when equal sites share one coin",
     "decoding:state": "after every round all live state equals a recompute from scratch",
     "decoding:contract": "every draft of the real loop is drawn from its reported q and judged by the target's rows",
-    "decoding:ends": "a request ends at its limit, stop token or stop string, and an equal draft is kept whole",
+    "endings:stops": "a request ends at its limit, stop token or stop string, and an equal draft is kept whole",
     "network:passes": "cached, rolled-back and tree passes give the logits of one pass without a cache",
     "network:refusals": "models that cannot be rolled back are refused",
 }
