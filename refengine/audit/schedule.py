@@ -185,7 +185,7 @@ FIRST_PASSES = (4, 12, 24)  # calls of each case before effort moves to where it
 
 
 def block_size(item: Case, spent: int) -> int:
-    """Calls at a time once effort moves: a sixteenth of what was spent, so that mistakes are cheap while little is known;
-    fewer where the vocabulary is large and a call costs more."""
+    """Calls at a time once effort moves: a sixteenth of what was spent, so that mistakes are cheap while little is
+    known; fewer where the vocabulary is large and a call costs more."""
     most = 1024 if item.vocabulary <= 64 else 256
     return min(most, max(32, spent // 16))

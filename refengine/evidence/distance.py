@@ -25,8 +25,8 @@ def tv_interval(counts: ArrayLike, p: ArrayLike, confidence: float = 0.99) -> In
     """Covers TV(law, p) with at least this confidence; counts [V] are draws from the law.
 
     By Weissman et al. 2003 the empirical law is within e in L1 of the law except with probability
-    (2^V - 2) exp(-n e^2 / 2), so its TV to p is within e / 2 of the truth. It holds at every n and V, and is wide where V
-    is large.
+    (2^V - 2) exp(-n e^2 / 2), so its TV to p is within e / 2 of the truth. It holds at every n and V, and is wide where
+    V is large.
     """
     counts, p = np.asarray(counts, dtype=float), np.asarray(p, dtype=float)
     n, cells = counts.sum(), len(counts)

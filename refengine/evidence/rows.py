@@ -63,8 +63,9 @@ def float16(values: Rows) -> Rows:
 def ratio_rule(q: Rows, accept: Rows, correction: Rows) -> Rows:
     """The law of the next token when x ~ q is kept with probability accept(x) and otherwise replaced by a draw from
     `correction`: q a + (1 - sum q a) r."""
-    kept = q * accept
-    return kept + (1.0 - kept.sum(-1, keepdims=True)) * correction
+    kept: Rows = q * accept
+    law: Rows = kept + (1.0 - kept.sum(-1, keepdims=True)) * correction
+    return law
 
 
 def drafted_correction(q: Rows, accept: Rows, correction: Any) -> Rows:

@@ -1,0 +1,127 @@
+"""The e-process: its mean is at most 1 under every null of the ball, exactly; its bets are the laws of the defects."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from refengine.evidence.alternatives import alternatives, names
+from refengine.evidence.cells import CELLS, cells, kinds
+from refengine.evidence.sequential import BALL, LISTED, CaseEvidence, Draws, Evidence
+from refengine.exact.block import Block, Round, chain, drawn
+from refengine.exact.chance import Chance
+from refengine.exact.law import law
+from refengine.exact.row import residual, row
+
+P = np.array([[[0.7, 0.2, 0.1]], [[0.05, 0.05, 0.9]]])[None]
+Q = np.array([[[0.2, 0.5, 0.3]]])[None]
+FEATURES = {"the place": 1, "the token before": 3}
+
+
+def evidence_of(sequence: tuple[int, ...]) -> np.ndarray:
+    """Component wealth after one lane emitted `sequence`, two tokens a round, the token before being its state."""
+    case = CaseEvidence(P, Q, FEATURES)
+    place = np.arange(len(sequence)) % 2
+    token = np.array(sequence)
+    before = np.concatenate([[-1], token[:-1]])
+    case.add(Draws(place, token, {"the place": np.zeros_like(token), "the token before": before}))
+    return np.exp(case.log_wealth)
+
+
+def nulls() -> list[np.ndarray]:
+    """p itself, and corners of the ball around it."""
+    rows = P.reshape(2, 3)
+    moved = [np.outer(np.ones(2), np.eye(3)[a] - np.eye(3)[b]) * BALL for a, b in ((0, 1), (1, 2), (2, 0))]
+    return [rows, *(rows + move for move in moved)]
+
+
+@pytest.mark.parametrize("null", nulls())
+def test_every_component_has_mean_at_most_one(null: np.ndarray) -> None:
+    """Bug: a component that looks at its own token, is not a law, or ignores the float32 ball: false alarms."""
+    mean = np.zeros(0)
+    for sequence in product(range(3), repeat=5):
+        chance = np.prod([null[i % 2, token] for i, token in enumerate(sequence)])
+        wealth = evidence_of(sequence)
+        mean = chance * wealth if not mean.size else mean + chance * wealth
+    assert (mean <= 1.0 + 1e-12).all()
+    assert mean.max() > 0.99  # and they do bet
+
+
+def test_the_prior_is_a_distribution_with_half_on_the_listed_defects() -> None:
+    """Bug: priors that sum above 1 break Ville's bound."""
+    prior = np.exp(Evidence(tuple(FEATURES), 1e-6).log_prior())
+    assert prior.sum() == pytest.approx(1.0, abs=1e-12)
+    assert prior[: len(LISTED)].sum() == pytest.approx(0.5, abs=1e-12)
+
+
+def test_every_alternative_is_a_law_and_differs_from_p_somewhere() -> None:
+    """Bug: a listed law that does not sum to 1, or a bet that is never placed."""
+    generator = np.random.default_rng(1)
+    p = generator.dirichlet(np.full(6, 0.5), size=(3, 4, 1))
+    q = generator.dirichlet(np.full(6, 0.5), size=(3, 3, 1))
+    p[0, :, :, 2] = 0
+    p /= p.sum(-1, keepdims=True)
+    for name, table in alternatives(p, q).items():
+        assert table.shape == p.shape, name
+        assert (table >= -1e-15).all(), name
+        assert table.sum(-1) == pytest.approx(np.ones(p.shape[:-1]), abs=1e-9), name
+        # six tokens: a cut to the 50 heaviest changes nothing, half precision next to nothing
+        assert name.endswith("top 50") or np.abs(table - p).max() > 1e-9, name
+    assert len(set(names())) == len(names())
+
+
+def _leviathan_with(odds: str, correction: str):
+    """The exact rule with one thing wrong: enumerating it gives what alternatives.py computes in closed form."""
+
+    def rule(p, block: Block, chance: Chance) -> Round:
+        for i, x in enumerate(block.tokens):
+            q = drawn(block, i)
+            accepted = {"right": (p[i][x], q[x]), "always": (1, 1), "p": (p[i][x], 1)}[odds]
+            if not chance.accept(*accepted, ("accept", i)):
+                left = {"residual": residual(p[i], q), "p": p[i], "q": q}[correction]
+                return Round((*block.tokens[:i], chance.choose(left, ("emit", i))), tuple(range(i)))
+        gamma = len(block.tokens)
+        return Round((*block.tokens, chance.choose(p[gamma], ("emit", gamma))), tuple(range(gamma)))
+
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("odds", "correction", "name"),
+    [
+        ("always", "residual", "every draft is accepted, or corrected from (q - p)+"),
+        ("p", "residual", "accepted with p instead of p/q"),
+        ("right", "p", "corrected from p instead of the residual"),
+        ("right", "q", "corrected from q"),
+    ],
+)
+def test_the_law_of_a_defect_is_that_of_the_mutated_rule(odds: str, correction: str, name: str) -> None:
+    """Bug: the bets are placed on laws that no defect has."""
+    p = [row([2, 1, 5]), row([1, 3, 4])]
+    q = [row([4, 3, 1])]
+
+    def one_round(chance: Chance) -> tuple[int, ...]:
+        block = chain([chance.choose(q[0], ("draft", 0))], q, [("draft", 0)])
+        return _leviathan_with(odds, correction)(p, block, chance).tokens
+
+    first = np.zeros(3)
+    for tokens, mass in law(one_round).items():
+        first[tokens[0]] += float(mass)
+    table = alternatives(np.array(p, dtype=float)[None, :, None], np.array(q, dtype=float)[None, :, None])
+    assert table[name][0, 0, 0] == pytest.approx(first, abs=1e-12)
+
+
+def test_cells_are_few_and_fixed_by_the_rows() -> None:
+    """Bug: a learner over a whole vocabulary never learns."""
+    generator = np.random.default_rng(2)
+    p, q = generator.dirichlet(np.ones(500), size=2)
+    assert cells(p, q).max() < CELLS
+    assert kinds(p, q).shape == (9, 500)
+
+
+def test_a_token_without_mass_is_noticed_wherever_it_is() -> None:
+    """Bug: an impossible token is averaged away."""
+    p = np.array([[[[0.5, 0.5, 0.0]], [[0.2, 0.3, 0.5]]]])
+    case = CaseEvidence(p, np.full((1, 1, 1, 3), 1 / 3), {"the place": 1})
+    draws = Draws(np.array([0, 0]), np.array([1, 2]), {"the place": np.zeros(2, dtype=int)})
+    assert case.impossible(draws).tolist() == [False, True]
