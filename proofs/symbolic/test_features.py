@@ -2,9 +2,12 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import sympy as sp
+import torch
+from safetensors.torch import load_file
 
 Q = sp.Rational
 W = sp.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 2], [2, 0, 2]])  # V = 4, d = 3, rank 2
@@ -35,6 +38,30 @@ def test_random_heads_have_full_rank() -> None:
     """V > d rows in general position: rank d, so r < d is a special property of a checkpoint, to be measured."""
     generator = np.random.default_rng(0)
     assert all(np.linalg.matrix_rank(generator.standard_normal((64, d))) == d for d in (4, 16, 63))
+
+
+def heads() -> dict[str, torch.Tensor]:
+    """The head of every checkpoint in fixtures/, tied ones included."""
+    found = {}
+    for file in sorted(Path(__file__).parents[2].glob("fixtures/*/**/*.safetensors")):
+        tensors = load_file(file)
+        head = tensors.get("lm_head.weight", tensors.get("model.embed_tokens.weight"))
+        if head is not None:
+            found[str(file.parent)] = head.double()
+    return found
+
+
+def test_ranks_of_our_checkpoints() -> None:
+    """Every head in fixtures/ has rank min(V, d): a null space exists where V < d only, in the tiny ones of 8 tokens.
+
+    Kills "rank W < d" as a property of heads; released heads have V far above d, and are not here.
+    """
+    shapes = {name: (*head.shape, int(torch.linalg.matrix_rank(head))) for name, head in heads().items()}
+    assert len(shapes) >= 3
+    for name, (vocabulary, width, rank) in shapes.items():
+        print(f"{name}: V = {vocabulary}, d = {width}, rank {rank}")
+        assert rank == min(vocabulary, width)
+    assert {vocabulary < width for vocabulary, width, _ in shapes.values()} == {True, False}
 
 
 def test_softmax_hessian_kills_the_ones_vector() -> None:

@@ -66,3 +66,17 @@ def test_mtp_speed_is_less_than_its_tokens_per_pass() -> None:
 def test_two_is_the_ceiling_of_one_peek() -> None:
     """1 + A_2 <= 2, reached iff A_2 = 1; with D modules D + 1. Kills a ceiling of D."""
     assert [emitted([1] * depth) for depth in range(4)] == [1, 2, 3, 4]
+
+
+def test_the_mtp_module_has_weights() -> None:
+    """DeepSeek-V3's module from its config: hidden 7168, 256 + 1 experts of width 2048, MLA: 11.6 billion parameters.
+
+    Without the copies of embedding and head, which are shared. Kills "no extra weights" and "0 GB (built-in)".
+    """
+    hidden, expert, experts = 7168, 2048, 256
+    heads, q_rank, kv_rank, nope, rope, value = 128, 1536, 512, 128, 64, 128
+    attention = hidden * q_rank + q_rank * heads * (nope + rope) + hidden * (kv_rank + rope)
+    attention += kv_rank * heads * (nope + value) + heads * value * hidden
+    mixture = (experts + 1) * 3 * hidden * expert + hidden * experts
+    projection = 2 * hidden * hidden
+    assert round((attention + mixture + projection) / 1e9, 1) == 11.6
