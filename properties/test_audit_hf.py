@@ -8,11 +8,13 @@ import pytest
 
 pytest.importorskip("transformers")
 
+import msgspec
 import torch
 import transformers.generation.candidate_generator as candidates
 import transformers.generation.utils as generation
 
-from refengine.audit import hf_kernel, hf_measure
+from refengine.audit import hf_generate, hf_kernel, hf_measure
+from refengine.audit.child import Outcome
 from refengine.audit.hf_cells import CELLS
 from refengine.report.canonical import canonical
 
@@ -148,7 +150,7 @@ EDITS: dict[str, tuple[str, Any, str, str]] = {
     "processors are not applied": (
         "draft-model/temperature", ASSISTED, "if len(logits_processor) > 0:", "if False:"),
     "history without the drafted tokens": (
-        "prompt-lookup/repetition-penalty", ASSISTED, "candidate_input_ids[:, : cur_len + i]", "input_ids"),
+        "draft-model/repetition-penalty", ASSISTED, "candidate_input_ids[:, : cur_len + i]", "input_ids"),
     "text after EOS": (
         "draft-model/eos", ASSISTED, "if eos_positions.numel() > 0:", "if False:"),
     "q at another temperature": (
@@ -167,3 +169,48 @@ def test_a_planted_loop_defect_is_found(name: str, monkeypatch: pytest.MonkeyPat
     edited(monkeypatch, owner, function, old, new)
     measured = hf_measure.measure(CELLS[cell])
     assert measured.law is not None or measured.raised > 0
+
+
+def test_different_tokenizers_are_found_with_a_witness_that_replays() -> None:
+    """Kills an audit that misses the permuted q, that blames the models (same ones, ids in order), or is not stable."""
+    names = ["two-tokenizers", "two-tokenizers-in-id-order", "prompt-lookup/stop-strings"]
+    findings = {f.id.partition("/")[2]: f for f in hf_generate.audit_generate_hf(names)}
+    assert [findings[name].verdict for name in names] == ["violated", "consistent", "violated"]
+    for name in ("two-tokenizers", "prompt-lookup/stop-strings"):
+        witness = findings[name].witness
+        assert witness is not None
+        assert hf_measure.replay(name, witness) == tuple(witness["tokens"])
+    again = hf_generate.audit_generate_hf(**findings["two-tokenizers"].recipe.arguments)
+    assert canonical(again) == canonical([findings["two-tokenizers"]])
+
+
+def test_the_strict_comparison_mends_the_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a mask claim that is violated whatever the library does."""
+    assert hf_measure.measure(CELLS["draft-model/top-k"]).mask is not None
+    edited(monkeypatch, generation, "_speculative_sampling", "r_i <= probability_ratio", "r_i < probability_ratio")
+    measured = hf_measure.measure(CELLS["draft-model/top-k"])
+    assert (measured.mask, measured.law, measured.outside) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"blocks": {1: 1.0}}, "no draft token was ever kept"),
+        ({"effect": 0.0}, "the policy does not change the law"),
+        ({"raised": 0.5, "raised_by": "OSError: gone"}, "OSError: gone"),
+        ({"unmodelled": "numpy"}, "cannot be enumerated: numpy"),
+    ],
+)
+def test_a_cell_that_shows_nothing_is_not_tested(change: dict[str, Any], reason: str) -> None:
+    """Kills a pass that was never earned."""
+    measured = msgspec.to_builtins(hf_measure.Measured(**{"blocks": {2: 1.0}, **change}))
+    (finding,) = hf_generate._findings(CELLS["draft-model/top-k"], "transformers", Outcome("result", measured))
+    assert (finding.verdict, reason in finding.reason) == ("not tested", True)
+
+
+def test_a_hang_is_not_tested_and_an_unknown_cell_is_refused() -> None:
+    """Kills a hang read as a verdict, and a misspelt cell that audits nothing."""
+    (finding,) = hf_generate._findings(CELLS["draft-model"], "transformers", Outcome("hang", message="no answer"))
+    assert (finding.verdict, finding.reason) == ("not tested", "the subject hung: no answer")
+    with pytest.raises(ValueError, match="unknown cell 'draft-modle'"):
+        hf_generate.audit_generate_hf(["draft-modle"])
