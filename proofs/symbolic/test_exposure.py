@@ -41,19 +41,6 @@ def test_roll_outs_do_not_help_what_cannot_be_learned() -> None:
     assert loss(40, EPS, Fraction(1)) > 25 * EPS
 
 
-def test_in_speculation_an_error_ends_the_round() -> None:
-    """With an honest q and greedy rows a wrong draft is rejected and the rest discarded, so depth k is reached on the
-    path only: P(accept k | reached) = 1 - eps with either training, and the reached share is (1 - eps)^(k-1).
-
-    Kills "this prevents the multi-step acceptance rate from collapsing" as a statement about accepted prefixes.
-    """
-    reached = [(1 - EPS) ** k for k in range(8)]
-    accepted = [(1 - EPS) ** (k + 1) for k in range(8)]
-    for off in (Fraction(1), EPS):
-        assert loss(1, EPS, off) == EPS
-    assert [a / r for a, r in zip(accepted, reached, strict=True)] == [1 - EPS] * 8
-
-
 @pytest.mark.parametrize("off", [Fraction(1), EPS, Fraction(1, 4)], ids=str)
 def test_simulation(off: Fraction) -> None:
     """20 000 roll-outs of 8 steps against the formula; indicator, Hoeffding at 1e-9: tolerance 0.023.
