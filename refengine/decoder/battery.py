@@ -16,17 +16,17 @@ from refengine.decoder.cells import (
     Cell,
     cell_law,
     completed,
+    greedy_parts,
     mass_report,
     target_law,
+    target_of,
     tv,
 )
-from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.law import LoopLaw
 from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.plants import PLANTS, Plant
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
-from refengine.engine.rules.leviathan import leviathan
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 Step = tuple[str, Callable[[], list[Finding]]]
@@ -76,14 +76,17 @@ def law(name: str) -> list[Finding]:
 
 
 def planted(name: str) -> list[Finding]:
-    """Every state bug that can show in one cell, each against the cell's clean law; two rounds suffice for all."""
-    cell = replace(CELLS[name], rounds=2)
+    """Every state bug that can show in one cell, each against the cell's clean law; two rounds suffice for all.
+
+    With a bug in place no histories are merged, so cells with three tokens to choose from compare three tokens only.
+    """
+    cell = replace(CELLS[name], rounds=2, length=5 if CELLS[name].length >= 5 else 3)
     clean, wanted = cell_law(cell), target_law(cell)
     return [_planted(name, cell, plant, clean, wanted) for plant in PLANTS[cell.drafter] if _shows(plant, cell)]
 
 
 def _shows(plant: Plant, cell: Cell) -> bool:
-    return cell.threshold > 0 or not plant.truncated
+    return cell.length >= plant.length and (cell.threshold > 0 or not plant.truncated)
 
 
 def _planted(name: str, cell: Cell, plant: Plant, clean: LoopLaw, wanted: dict[Any, float]) -> Finding:
@@ -110,13 +113,12 @@ def _planted(name: str, cell: Cell, plant: Plant, clean: LoopLaw, wanted: dict[A
 
 def greedy_equality(drafter: str) -> list[Finding]:
     """float32 greedy decoding of every fixture prompt, token for token, and where a stop token ends it."""
-    target = load_target(FIXTURES / "target", torch.float32)
-    drafting = load_drafter(FIXTURES / drafter, target, gamma=3)
-    prompts = json.loads((FIXTURES / "prompts.json").read_text())
+    target, drafting, rule = greedy_parts(drafter)
+    prompts = json.loads((FIXTURES.parent / target_of(drafter)).with_name("prompts.json").read_text())
     policy, differing = pipeline(greedy()), []
     for prompt in prompts:
         for stop in (Stop(), *(Stop(frozenset({token})) for token in sorted(set(prompt["greedy"])))):
-            ours = generate(target, drafting, leviathan, policy, prompt["prompt"], 32, COINS, stop).tokens
+            ours = generate(target, drafting, rule, policy, prompt["prompt"], 32, COINS, stop).tokens
             if ours != plain(target, policy, prompt["prompt"], 32, COINS, stop):
                 differing.append(f"prompt {prompt['prompt']}, stop tokens {sorted(stop.tokens)}: {list(ours)}")
     return [

@@ -17,15 +17,16 @@ from torch import Tensor
 from refengine.bugs.loader import edited_module
 from refengine.decoder import target as target_module
 from refengine.decoder.checkpoints.dspark import load_dspark
-from refengine.decoder.checkpoints.load import load_target
+from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.drafters import ar as ar_module
 from refengine.decoder.drafters import dspark as dspark_module
 from refengine.decoder.law import Enumeration, LoopLaw
 from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.memo import remembered
 from refengine.decoder.plants import Plant
-from refengine.decoder.protocols import Drafter, Tokens
+from refengine.decoder.protocols import Drafter, Target, Tokens
 from refengine.decoder.target import Float64, Forward, TransformersTarget, forward
+from refengine.decoder.tiny import TINY
 from refengine.engine.policy import (
     Policy,
     logit_bias,
@@ -38,6 +39,7 @@ from refengine.engine.policy import (
 )
 from refengine.engine.rules.block import block
 from refengine.engine.rules.leviathan import leviathan
+from refengine.engine.rules.point_mass import point_mass
 
 Law: TypeAlias = dict[Any, float]
 
@@ -55,7 +57,7 @@ POLICIES: dict[str, Policy] = {
     "history": pipeline(repetition_penalty(1.3), presence_penalty(0.4), top_k(2)),
     "mixed": pipeline(repetition_penalty(1.2), temperature(0.8), top_k(2), top_p(0.95)),
 }
-RULES: dict[str, Rule] = {"leviathan": leviathan, "block": block}
+RULES: dict[str, Rule] = {"leviathan": leviathan, "block": block, "point_mass": point_mass}
 
 
 @dataclass(frozen=True)
@@ -89,21 +91,33 @@ def _cells() -> dict[str, Cell]:
                     length = 4 if policy.startswith("temperature") else 5
                     cell = Cell(drafter, policy, rule, threshold, length=length)
                     cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
+    for drafter, tiny in TINY.items():
+        for rule in tiny.rules:
+            for policy in POLICIES:
+                length = 5 if policy.startswith("temperature") else 6
+                cell = Cell(drafter, policy, rule, prompt=tiny.prompt, length=length)
+                cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
     return {cell.name: cell for cell in cells}
 
 
 CELLS = _cells()
 # Seconds in all: one mixed policy for each drafter, and a truncated block. The others are for the long report.
-SHORT = ("ar/leviathan/mixed/stop", "dspark/leviathan/mixed/stop", "dspark/leviathan/mixed/truncated")
+SHORT = (
+    *("ar/leviathan/mixed/stop", "dspark/leviathan/mixed/stop", "dspark/leviathan/mixed/truncated"),
+    *(f"{drafter}/{tiny.rules[0]}/mixed/stop" for drafter, tiny in TINY.items()),
+)
 
 
 def session(cell: Cell, plant: Plant | None = None) -> Session:
     """The loop that a cell enumerates, with at most one state bug in one of its parts."""
-    target = _target(_edited("target", plant), "target")
+    target = _target(_edited("target", plant), target_of(cell.drafter))
     drafter: Drafter
     if cell.drafter == "ar":
-        model = _target(_edited("model", plant), "ar")
+        model = _target(_edited("model", plant), "tiny/ar")
         drafter = _edited("drafter", plant, ar_module).AR(model, cell.gamma)
+    elif cell.drafter in TINY:
+        tiny = TINY[cell.drafter]
+        drafter = tiny.build(_edited("drafter", plant, tiny.module), target)
     else:
         module = _edited("drafter", plant, dspark_module)
         loaded = _dspark()
@@ -148,17 +162,17 @@ def completed(cell: Cell, found: LoopLaw) -> Law:
 def _continuations(cell: Cell, tokens: Tokens) -> list[tuple[Tokens, float]]:
     if tokens and tokens[-1] in cell.stop:
         return [(tokens, 1.0)]
-    row = plain_row(cell.policy, cell.prompt, tokens)
+    row = plain_row(target_of(cell.drafter), cell.policy, cell.prompt, tokens)
     return [((*tokens, x), px) for x, px in enumerate(row) if px > 0]
 
 
 @cache
-def plain_row(policy: str, prompt: Tokens, out: Tokens) -> tuple[float, ...]:
+def plain_row(target: str, policy: str, prompt: Tokens, out: Tokens) -> tuple[float, ...]:
     """The target's row after `prompt + out`, float64. Refuses a policy whose cut is nearly a tie, or keeps over three.
 
     Two passes over one prefix differ by rounding, so a cut within CUT of a tie would be decided by the lottery of it.
     """
-    model = _network("target")[0].model
+    model = _network(target)[0].model
     with torch.no_grad(), Float64():
         logits: Tensor = model(input_ids=torch.tensor([prompt + out]), use_cache=False).logits[0, -1]
     row = POLICIES[policy](logits, prompt, out)
@@ -195,10 +209,25 @@ def mass_report(found: LoopLaw) -> dict[str, float]:
 # --- networks --------------------------------------------------------------------------------------------------------
 
 
+def target_of(drafter: str) -> str:
+    """The folder of the target that a drafter drafts for, under fixtures/."""
+    return TINY[drafter].target if drafter in TINY else "tiny/target"
+
+
 @cache
 def _network(name: str) -> tuple[TransformersTarget, Forward]:
-    loaded = load_target(FIXTURES / name, torch.float64)
+    loaded = load_target(FIXTURES.parent / name, torch.float64)
+    assert isinstance(loaded, TransformersTarget)
     return loaded, remembered(partial(forward, loaded.model))
+
+
+def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
+    """Target, drafter and rule in float32, for the cells of greedy decoding."""
+    target = load_target(FIXTURES.parent / target_of(drafter), torch.float32)
+    if drafter in TINY:
+        tiny = TINY[drafter]
+        return target, tiny.build(tiny.module, target), RULES[tiny.rules[0]]
+    return target, load_drafter(FIXTURES / drafter, target, gamma=3), leviathan
 
 
 @cache

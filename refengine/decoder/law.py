@@ -13,13 +13,14 @@ from torch import Tensor
 
 from refengine.decoder.loop import Session
 from refengine.decoder.protocols import State, Tokens
+from refengine.decoder.rows import depth
 from refengine.engine.coins import Branching
 from refengine.exact.chance import runs
 
 # float64 states that agree differ by rounding (about 1e-14 here); a stale row or position differs by 1e-3 and more.
 TOLERANCE = 1e-10
 
-# One round as it can be seen from outside: tokens drafted, accepted, emitted.
+# One round as it can be seen from outside: depth of the block (of a chain: tokens drafted), accepted, emitted.
 Seen: TypeAlias = tuple[int, int, int]
 
 
@@ -100,7 +101,7 @@ class Enumeration:
             seen: Seen | None = None
             if node is not None:
                 played = self.session.rounds[-1]
-                seen = played.block.tokens.shape[1], len(played.verdict.path), len(played.emitted)
+                seen = depth(played.block), len(played.verdict.path), len(played.emitted)
             return self._arrive(), seen
 
         ways = [(key, float(weight), seen) for (key, seen), weight, _ in runs(once)]

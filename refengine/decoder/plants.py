@@ -11,6 +11,7 @@ from typing import Literal
 from refengine.bugs.bug import Edit
 
 TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
+LOOKUP, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "ngram"))
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Plant:
     edit       of the module of that part
     changes    "tokens": the law of the output moves; "rounds": only that of drafted and accepted counts does
     truncated  whether it needs a confidence threshold to show
+    length     how many tokens a cell must compare for it to show: after a rejection 3, after a full acceptance 5
     """
 
     name: str
@@ -28,6 +30,7 @@ class Plant:
     edit: Edit
     changes: Literal["tokens", "rounds"]
     truncated: bool = False
+    length: int = 3
 
 
 NO_CROP = Edit(
@@ -53,6 +56,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
             "drafter",
             Edit(AR, "chain_rows(self.drafted[-1:]", "chain_rows(self.drafted[:1]"),
             "rounds",
+            length=5,
         ),
     ),
     "dspark": (
@@ -97,5 +101,17 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
             "tokens",
             truncated=True,
         ),
+    ),
+    "prompt_lookup": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant("looks-up-without-the-anchor", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prefix[:-1],"), "rounds"),
+        Plant("looks-in-the-prompt-alone", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prompt,"), "rounds"),
+    ),
+    "ngram": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant("learns-the-anchor-twice", "drafter", Edit(NGRAM, "kept.tokens[1:]", "kept.tokens"), "rounds"),
+        Plant("forgets-accepted-tokens", "drafter", Edit(NGRAM, "kept.tokens[1:]", "kept.tokens[1:1]"), "rounds"),
     ),
 }  # fmt: skip

@@ -34,3 +34,17 @@ def chain_block(tokens: Sequence[int], q: Sequence[Tensor], sites: Sequence[Site
     rows = torch.stack(list(q)) if q else like.new_empty(0, like.shape[-1])
     ids = torch.tensor(list(tokens), dtype=torch.long, device=like.device)
     return Block(ids[None], torch.arange(-1, len(tokens) - 1, device=like.device)[None], rows[None], tuple(sites))
+
+
+def point_block(tokens: Tokens, parents: Tokens, device: torch.device) -> Block:
+    """A one-lane block of deterministic candidates: nothing was drawn, so there is no q."""
+    ids, above = (torch.tensor(list(x), dtype=torch.long, device=device) for x in (tokens, parents))
+    return Block(ids[None], above[None], None)
+
+
+def depth(block: Block) -> int:
+    """The length of the longest path of a one-lane block."""
+    depths = [0]  # of the root, then of each node
+    for parent in block.parents[0].tolist():
+        depths.append(depths[parent + 1] + 1)
+    return max(depths)

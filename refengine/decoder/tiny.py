@@ -1,0 +1,39 @@
+"""The drafters that are built from the target's own parts or from its text, each on its tiny fixture.
+
+One entry per row of the table of drafters: which fixture, which code, which rules fit. `cells.py` enumerates them,
+`battery.py` makes findings of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from refengine.decoder.drafters import ngram, prompt_lookup
+from refengine.decoder.protocols import Drafter, Target
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+Build: TypeAlias = Callable[[Any, Target], Drafter]  # the drafter's module (perhaps with a bug in it), the target
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """One drafter. rules: those it is lossless under, the first stands for it. target: a folder under fixtures/."""
+
+    module: ModuleType
+    build: Build
+    rules: tuple[str, ...]
+    prompt: tuple[int, ...]
+    target: str = "tiny/target"
+
+
+# After it the drafters accept, reject, roll back and stop inside a block: found by trying, and held to it by a test.
+REPEATING = (6, 4, 2, 4, 3, 2, 0, 2, 4, 3)
+
+TINY: dict[str, Tiny] = {
+    "prompt_lookup": Tiny(
+        prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING
+    ),
+    "ngram": Tiny(ngram, lambda module, target: module.NGram(gamma=2, n=3), ("point_mass",), REPEATING),
+}
