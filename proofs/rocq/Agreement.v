@@ -12,7 +12,7 @@
     Runs in: refengine/exact/rules/agreement.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Proofs Require Import Prob Single Round Chain.
+From Proofs Require Import Prob Single Round Chain Tree.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -72,3 +72,50 @@ exact: agreement_step_lossless.
 Qed.
 
 End Agreement.
+
+(** On trees: go to the first candidate that equals the target's draw.  Greedy
+    verification of a tree is the case where p is a point mass on the argmax. *)
+Section Trees.
+Variables (R : realFieldType) (V : vocab).
+Variable p : seq V -> V -> R.
+Hypothesis pP : forall h, dist (p h).
+Implicit Types (h cs : seq V).
+
+Definition agreement_node h cs : law R (choice V) :=
+  y <~ pick (p h);; ret (y, if y \in cs then Some (index y cs) else None).
+
+Definition agreement_walk h (t : tree V) : law R (seq V) := walk agreement_node h t.
+
+Lemma lawful_agreement_node h cs : lawful (agreement_node h cs).
+Proof. by apply: lawful_bind => [|y]; [apply: lawful_pick | apply: lawful_ret]. Qed.
+
+Lemma agreement_node_swaps h cs : swaps (agreement_node h cs).
+Proof.
+by move=> B n F nP; apply: (swaps_pick (p h) (fun y => F (y, if y \in cs then Some (index y cs) else None)) nP).
+Qed.
+
+Lemma agreement_node_child h cs : surely (child_of cs) (agreement_node h cs).
+Proof.
+move=> f g e; apply: total_ext => y; congr (_ * _); apply: e; rewrite /child_of /=.
+by case: ifP => // yin; rewrite index_mem yin nth_index ?eqxx.
+Qed.
+
+Theorem agreement_tree_lossless h t : lossless p h (agreement_walk h t).
+Proof.
+apply: fixed_tree_lossless => //.
+- exact: lawful_agreement_node.
+- exact: agreement_node_child.
+Qed.
+
+(** Sampled trees: any law of candidates, any depth. *)
+Theorem agreement_sampled_tree_lossless (cand : seq V -> law R (seq V)) g h :
+  (forall h, lawful (cand h)) -> lossless p h (tree_round agreement_node cand g h).
+Proof.
+move=> candP; apply: tree_lossless => //.
+- exact: lawful_agreement_node.
+- exact: agreement_node_swaps.
+- exact: agreement_node_child.
+- move=> h' f; exact: (law_const (candP h') (pick (p h') f)).
+Qed.
+
+End Trees.
