@@ -82,6 +82,8 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
         "accepted where p >= q, without a coin": (p >= q).astype(float),
         "the coin is fixed at one half": (ratio(p, q) > 0.5).astype(float),
         "the ratio is squared": ratio(p, q) ** 2,
+        "the ratio has exponent 1.1": ratio(p, q) ** 1.1,
+        "the ratio has exponent 0.9": ratio(p, q) ** 0.9,
         "the ratio is under a square root": ratio(p, q) ** 0.5,
         "the ratio is upside down": ratio(q, p),
         "accepted with p/(p+q)": np.where(p > 0, p / np.where(p + q > 0, p + q, 1.0), 0.0),
@@ -198,7 +200,7 @@ def _bonuses(p: Rows, q: Rows) -> dict[str, Rows]:
 def _whole(p: Rows, q: Rows) -> dict[str, Rows]:
     """Defects of every emitted token alike, and of the proposer."""
     judged, bonus = p[:, :-1], p[:, -1:]
-    laws = {f"the target has temperature {t:g}": tempered(p, t) for t in (0.5, 0.8, 1.25, 2.0)}
+    laws = {f"the target has temperature {t:g}": tempered(p, t) for t in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)}
     for name, rounded in (("bfloat16", bfloat16), ("float16", float16)):
         accept = rounded(ratio(rounded(judged), rounded(q)))
         judged_law = ratio_rule(q, accept, _low_residual(judged, q, rounded))

@@ -4,7 +4,8 @@ An e-process is a product of likelihood ratios L(token) / p(token), each L chose
 null it is a supermartingale with mean at most 1, so it reaches 1/alpha with probability at most alpha, at whatever
 moment one looks (Ville). It is a mixture of three kinds of component, none of which sees the current draft or length:
 
-* listed   half of the prior: the law of each known defect (alternatives.py), the most powerful bet there is against it;
+* listed   half of the prior: the law of each known defect (alternatives.py), the most powerful bet there is against it,
+           and the same defect when it strikes seldom;
 * tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every place;
 * learners three eighths: Dirichlet-multinomials on few cells, for each feature of the past that could matter.
 
@@ -28,9 +29,13 @@ from refengine.evidence.rows import Rows
 BALL = 1e-6
 DECISIVE = 14.0  # what an impossible token is worth when cases are compared: log 1e6
 FLOOR = 1e-6
-SMOOTH = 0.01  # each listed law is mixed with this much of p, so that a near miss does not ruin the bettor
+ALWAYS, SELDOM = (
+    0.99,
+    0.05,
+)  # shares of a listed law in its bets, the rest being p: a near miss must not ruin the bettor
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
-LISTED = tuple(names())
+DEFECTS = tuple(names())
+LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS))
 Ints = NDArray[np.int64]
 
 
@@ -55,8 +60,10 @@ class CaseEvidence:
         padded = np.concatenate([q, p[:, -1:]], axis=1).reshape(-1, vocabulary)
         with np.errstate(divide="ignore", invalid="ignore"):
             laws = alternatives(p, q)
-        law = np.stack([laws[name].reshape(-1, vocabulary) for name in LISTED])
-        self.log_ratio, self.growth = _bets(law, self.p, ball)
+        law = np.stack([laws[name].reshape(-1, vocabulary) for name in DEFECTS])
+        bets = [_bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (ALWAYS, SELDOM)]
+        self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in bets])
+        self.growth = np.concatenate([growth for _, growth in bets])  # [listed, S], where the law of the bet holds
         self.kind = kinds(self.p, padded).astype(float)
         self.learners = _learners(self.p, padded, p.shape[0], features, ball)
         self.counts = np.zeros_like(self.p)
@@ -92,9 +99,8 @@ class CaseEvidence:
 
 def _bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
     """log R and its expected growth where the law holds, [K, S, V] and [K, S]; no bet where none is worth its cost."""
-    mixed = (1.0 - SMOOTH) * law + SMOOTH * p
     live = p > 0
-    ratio = np.where(live, mixed / np.where(live, p, 1.0), 1.0)
+    ratio = np.where(live, law / np.where(live, p, 1.0), 1.0)
     # A token without mass ends the matter, so what is paid for it only tells the listed laws apart.
     high = np.where(live, ratio, -np.inf).max(-1)
     low = np.where(live, ratio, np.inf).min(-1)
