@@ -130,7 +130,7 @@ class Enumeration:
         return key
 
 
-def difference(a: State, b: State) -> str:
+def difference(a: State, b: State, tolerance: float = TOLERANCE) -> str:
     """The first entry (other than `pool.*`) in which two states differ, as a phrase; empty where they agree."""
     names = sorted(name for name in a.keys() | b.keys() if "pool." not in name)
     for name in names:
@@ -142,7 +142,7 @@ def difference(a: State, b: State) -> str:
                 return f"{name} is {x}, not {y}"
         elif x.shape != y.shape:
             return f"{name} has shape {list(x.shape)}, not {list(y.shape)}"
-        elif x.numel() and float((x - y).abs().max()) > TOLERANCE:
+        elif x.numel() and float((x - y).abs().max()) > tolerance:
             return f"{name} differs by {float((x - y).abs().max()):.1e}"
     return ""
 
