@@ -13,7 +13,7 @@ class Cell:
 
     way         how candidates are made: a key of `hf_models.WAYS`
     policy      keyword arguments of generate(), the same with speculation on and off
-    sampling    compare exact laws; otherwise compare greedy outputs over every prompt of three tokens
+    sampling    compare exact laws; otherwise greedy outputs over every prompt of three tokens (two under a policy)
     new_tokens  how many tokens are generated: the law is over all of them together
     settings    further keyword arguments with speculation on
     mixture     w where the promise is a first token from w p + (1 - w) q instead of p
@@ -42,6 +42,7 @@ WAYS = (
     Cell("two-tokenizers", "two tokenizers"),
     Cell("two-tokenizers-in-id-order", "two tokenizers, in id order"),
     Cell("gemma-4-assistant", "Gemma-4 assistant"),
+    Cell("gemma-4-assistant-made-constructible", "Gemma-4 assistant, made constructible"),
     Cell("ensemble-weight", "draft model", settings={"assistant_ensemble_weight": 0.5}, mixture=0.5),
 )
 
@@ -60,7 +61,7 @@ POLICIES: dict[str, tuple[int, dict[str, Any]]] = {
     "min-new-tokens": (3, {"eos_token_id": 1, "min_new_tokens": 2}),
     "length-penalty": (2, {"eos_token_id": 1, "exponential_decay_length_penalty": (0, 2.0)}),
     "forced-eos": (2, {"forced_eos_token_id": 0}),
-    "stop-strings": (2, {"stop_strings": ["w1"]}),
+    "stop-strings": (2, {"stop_strings": ["w1", "w2"]}),
     "guidance-scale": (2, {"guidance_scale": 1.5}),
 }
 

@@ -23,6 +23,8 @@ SOURCE = 'transformers, documentation of assistant_ensemble_weight: its default,
 DIAGNOSES = {
     "two-tokenizers": "q is permuted: the pruned head's columns follow get_vocab's order, get_target_logits scatters "
     "them in the order of the assistant's ids (two-tokenizers-in-id-order has the same models and is consistent)",
+    "gemma-4-assistant-made-constructible": "drafts are argmaxes, yet softmax(logits) is handed over as the q of their "
+    "draw (SinglePositionMultiTokenCandidateGenerator); a draft that is not drawn is a point mass",
 }
 GUIDANCE = "the guidance processor keeps key-value states of its own, which are not rolled back with a rejected draft"
 SPECULATING = ("draft-model", "prompt-lookup", "greedy/draft-model", "greedy/prompt-lookup")
@@ -30,7 +32,14 @@ STOP = "only EOS and the length end a block (so says a comment in _assisted_deco
 DIAGNOSES |= {f"{way}/stop-strings": STOP for way in SPECULATING}
 DIAGNOSES |= {f"{way}/guidance-scale": GUIDANCE for way in SPECULATING}
 ORDER = "the order of get_vocab is fixed here; Rust tokenizers list theirs in hash order, which differs by process"
-NOTES = {"two tokenizers": (ORDER,), "two tokenizers, in id order": (ORDER,)}
+MADE = (
+    "as released the assistant's config refuses a model all of whose layers share; that one property is overridden here"
+)
+NOTES = {
+    "two tokenizers": (ORDER,),
+    "two tokenizers, in id order": (ORDER,),
+    "Gemma-4 assistant, made constructible": (MADE,),
+}
 
 
 def audit_generate_hf(

@@ -244,7 +244,7 @@ def replay(name: str, witness: dict[str, Any]) -> Tokens:
 def _measure_greedy(cell: Cell, subject: Subject) -> Measured:
     found = Measured()
     differing, longest = 0, dict[int, int]()
-    for prompt in itertools.product(range(cell.vocabulary), repeat=3):
+    for prompt in itertools.product(range(cell.vocabulary), repeat=2 if cell.policy else 3):
         with subject_code():
             off, _ = generate(cell, subject, prompt, cell.new_tokens, on=False)
             on, block = generate(cell, subject, prompt, cell.new_tokens, on=True)

@@ -6,6 +6,7 @@ give the same float32 logits, and what is left of a difference between two laws 
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizer
@@ -129,30 +130,45 @@ def _with_extra_word(target: Any, vocabulary: int) -> Any:
 
 
 def gemma_assistant(vocabulary: int) -> Subject:
-    """A Gemma-4 target and its multi-token assistant, which reads the target's key-value states."""
+    """A Gemma-4 target whose later layers share key-value states, and the assistant that reads them."""
     from transformers import Gemma4AssistantConfig, Gemma4AssistantForCausalLM, Gemma4ForCausalLM, Gemma4TextConfig
 
     shape: dict[str, Any] = {
         "vocab_size": vocabulary,
         "hidden_size": HIDDEN,
         "intermediate_size": HIDDEN,
-        "num_hidden_layers": 2,
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
         "head_dim": HIDDEN,
         "global_head_dim": HIDDEN,
-        "layer_types": ["sliding_attention", "full_attention"],
-        "hidden_size_per_layer_input": 0,
-        "vocab_size_per_layer_input": 0,
+        "num_kv_shared_layers": 2,
+        "pad_token_id": None,
         "bos_token_id": None,
         "eos_token_id": None,
     }
+    two = ["sliding_attention", "full_attention"]
+    stores: dict[str, Any] = {"num_hidden_layers": 4, "layer_types": two * 2, "hidden_size_per_layer_input": HIDDEN}
+    reads: dict[str, Any] = {"num_hidden_layers": 2, "layer_types": two, "hidden_size_per_layer_input": 0}
     with subject_code():
-        target = Gemma4ForCausalLM(Gemma4TextConfig(**shape))
-        sharing = Gemma4TextConfig(**shape, num_kv_shared_layers=2)
-        config = Gemma4AssistantConfig(text_config=sharing, backbone_hidden_size=HIDDEN)
+        target = Gemma4ForCausalLM(Gemma4TextConfig(**shape, **stores, vocab_size_per_layer_input=vocabulary))
+        reader = Gemma4TextConfig(**shape, **reads, vocab_size_per_layer_input=0)
+        config = Gemma4AssistantConfig(text_config=reader, backbone_hidden_size=HIDDEN)
         assistant = Gemma4AssistantForCausalLM(config)
     return _filled(target, 0), {"assistant_model": _eager(_filled(assistant, 1))}
+
+
+def gemma_assistant_made_constructible(vocabulary: int) -> Subject:
+    """The same, with the one property overridden that refuses a model all of whose layers share (5.23)."""
+    from transformers import Gemma4TextConfig
+
+    released: Any = Gemma4TextConfig.__dict__["kv_sharing_modes"]
+
+    def sharing(config: Any) -> Any:
+        everywhere = config.num_kv_shared_layers == config.num_hidden_layers
+        return ["reuse"] * config.num_hidden_layers if everywhere else released.fget(config)
+
+    with patch.object(Gemma4TextConfig, "kv_sharing_modes", property(sharing)):
+        return gemma_assistant(vocabulary)
 
 
 WAYS: dict[str, Callable[[int], Subject]] = {
@@ -163,6 +179,7 @@ WAYS: dict[str, Callable[[int], Subject]] = {
     "two tokenizers": two_tokenizers,
     "two tokenizers, in id order": lambda vocabulary: two_tokenizers(vocabulary, in_id_order=True),
     "Gemma-4 assistant": gemma_assistant,
+    "Gemma-4 assistant, made constructible": gemma_assistant_made_constructible,
 }
 
 
