@@ -30,7 +30,9 @@ def compiled() -> bool:
         copy = BUILD / source.name
         if not copy.exists() or copy.read_bytes() != source.read_bytes():
             shutil.copyfile(source, copy)
-    subprocess.run(["coq_makefile", "-f", "_CoqProject", "-o", "Makefile.coq"], cwd=BUILD, check=True, capture_output=True)
+    subprocess.run(
+        ["coq_makefile", "-f", "_CoqProject", "-o", "Makefile.coq"], cwd=BUILD, check=True, capture_output=True
+    )
     subprocess.run(["make", "-s", "-f", "Makefile.coq", "Bridge.vo"], cwd=BUILD, check=True, capture_output=True)
     return True
 

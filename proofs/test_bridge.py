@@ -39,7 +39,9 @@ def rows(seed: int, vocabulary: int, depth: int, zeros: bool) -> Rows:
 
 
 def argmax_rows(p: Rows) -> Rows:
-    return {h: row([int(x == max(range(len(r)), key=lambda x: (r[x], -x))) for x in range(len(r))]) for h, r in p.items()}
+    return {
+        h: row([int(x == max(range(len(r)), key=lambda x: (r[x], -x))) for x in range(len(r))]) for h, r in p.items()
+    }
 
 
 TREE = ((1, 0, 1, 2, 0), (-1, -1, -1, 0, 1))  # siblings 1, 0 and 1 again; 2 after the first, 0 after the second
