@@ -1,6 +1,7 @@
 """The classes of real defects, each a rule or a drafter that is wrong in one way, in the interface of `exact`.
 
-`source` is one place where it shipped; the catalogue (`refengine bugs`) has the edits of the running source.
+`name` is the class in the catalogue (`refengine bugs`), which has the edits of the running source, where it has one;
+`source` is one place where the defect shipped. Classes that one round at given rows cannot show are in `outside`.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,8 +10,8 @@ from fractions import Fraction
 
 from refengine.exact.block import Block, Drafter, Round, Rule, chain, drawn
 from refengine.exact.chance import Chance, Site
-from refengine.exact.drafters import DraftRow, fixed, iid_tree, sampled_chain
-from refengine.exact.row import Row, argmax, residual, without
+from refengine.exact.drafters import DraftRow, fixed, iid_tree, sampled_chain, without_replacement_tree
+from refengine.exact.row import Row, argmax, normalised, residual, without
 from refengine.exact.rules.iid_candidates import iid_candidates
 from refengine.exact.rules.leviathan import leviathan
 
@@ -100,6 +101,17 @@ def first_unverified(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     return Round((block.tokens[0], *judged.tokens), tuple(range(len(judged.tokens))))
 
 
+def rejected_stays(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Writes the correction behind the refused draft instead of over it."""
+    judged = leviathan(p, block, chance)
+    return judged if judged.path else replace(judged, tokens=(block.tokens[0], *judged.tokens))
+
+
+def relaxed(p: Row, q: Row, x: int, chance: Chance, i: int) -> bool:
+    """Accepts whatever is within 1/4 of the likeliest token; lossy by design."""
+    return all(4 * (y - p[x]) <= 1 for y in p)
+
+
 def redrawn(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     """Agreement that throws the disagreeing draw away and draws again."""
     if chance.choose(p[0], ("agree", 0)) == block.tokens[0]:
@@ -117,6 +129,17 @@ def not_renormalised(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     return Round((chance.choose(or_p(left, p[0]), ("emit", 0)),), ())
 
 
+def q_of_the_first_draw(p: Sequence[Row], block: Block, chance: Chance) -> Round:
+    """Candidates drawn without replacement, the second one still weighed against q instead of what was left of it."""
+    r = p[0]
+    for j, x in enumerate(block.tokens):
+        q = drawn(block, j)
+        if chance.accept(r[x], q[x], ("accept", 0, j)):
+            return Round((x, chance.choose(p[j + 1], ("emit", 1))), (j,))
+        r = normalised(or_p(residual(r, q), p[0]))
+    return Round((chance.choose(r, ("emit", 0)),), ())
+
+
 def duplicates_merged(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     """Independent candidates where a token drawn twice is judged once."""
     if block.tokens[0] != block.tokens[1]:
@@ -127,7 +150,7 @@ def duplicates_merged(p: Sequence[Row], block: Block, chance: Chance) -> Round:
 
 DEFECTS = (
     Defect(
-        "always accept",
+        "accepts always",
         "transformers PR 28508; vllm-ascend 13730",
         one_draft,
         ratio_rule(lambda p, q, x, chance, i: True, right_resample),
@@ -139,35 +162,54 @@ DEFECTS = (
         ratio_rule(lambda p, q, x, chance, i: chance.accept(q[x], p[x], ("accept", i)), lambda p, q, x: p),
     ),
     Defect(
-        "replacement drawn from p",
+        "resample from target",
         "Spec-RL 14",
         one_draft,
         ratio_rule(right_accept, lambda p, q, x: p),
     ),
     Defect(
-        "residual subtracts q at the draft only",
+        "one-hot residual",
         "xllm PR 2175",
         one_draft,
         ratio_rule(right_accept, lambda p, q, x: without(p, x)),
     ),
     Defect(
-        "one coin for acceptance and replacement",
+        "one coin for two uses",
         "sglang PR 7231",
         one_draft,
         ratio_rule(right_accept, right_resample, emit=lambda i: ("accept", i)),
     ),
     Defect(
-        "acceptance reuses the draft's coin",
+        "draft and verifier share coins",
         "llama.cpp PR 27694; coupled noise in vLLM",
         one_draft,
         ratio_rule(lambda p, q, x, chance, i: chance.accept(p[x], q[x], ("draft", i)), right_resample),
     ),
-    Defect("argmax draft reported as drawn from q", "transformers 33534, 47932", argmax_reports_row, right_rule),
-    Defect("drawn from another row than reported", "transformers 47932; DeepSpec 31", drawn_elsewhere, right_rule),
-    Defect("draft dropped because of its value", "confidence truncation", dropped_when_unlikely, leviathan),
-    Defect("judged with the next position's row", "TensorRT-LLM PR 15098", one_draft, next_row),
+    Defect("greedy proposal, soft q", "transformers 33534, 47932", argmax_reports_row, right_rule),
+    Defect("raw row as q", "transformers 47932; DeepSpec 31", drawn_elsewhere, right_rule),
+    Defect("value-dependent truncation", "confidence truncation", dropped_when_unlikely, leviathan),
+    Defect("row slip", "TensorRT-LLM PR 15098", one_draft, next_row),
     Defect("bonus from the row before", "vllm 44006; min_p on the bonus only, 42744", one_draft, stale_bonus),
     Defect("first draft unverified", "lattice 243", one_draft, first_unverified),
+    Defect("rejected token stays", "lucidrains 3 (disputed)", one_draft, rejected_stays),
+    Defect(
+        "lossy by design: relaxed-acceptance",
+        "TensorRT-LLM PR 3865",
+        one_draft,
+        ratio_rule(relaxed, right_resample),
+    ),
+    Defect(
+        "lossy by design: synthetic-acceptance",
+        "vllm 41035",
+        one_draft,
+        ratio_rule(lambda p, q, x, chance, i: chance.accept(1, 2, ("accept", i)), right_resample),
+    ),
+    Defect(
+        "siblings not renormalised",
+        "trees of candidates drawn without replacement",
+        lambda q: without_replacement_tree(q, (2,)),
+        q_of_the_first_draw,
+    ),
     Defect("agreement draws again after a mismatch", "Medusa, nucleus mode", one_draft, redrawn),
     Defect(
         "candidates without renormalisation",

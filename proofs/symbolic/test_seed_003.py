@@ -141,7 +141,7 @@ def test_greedy_agreement_says_nothing_about_the_law() -> None:
     from proofs.smt.defects import DEFECTS
     from proofs.smt.smallest import distance
 
-    wrong = next(defect for defect in DEFECTS if defect.name == "replacement drawn from p")
+    wrong = next(defect for defect in DEFECTS if defect.name == "resample from target")
     one_hot = [point(0, 2), point(1, 2)]
     for step in range(64):
         p, q = one_hot[step % 2], one_hot[step * 7 % 3 % 2]
