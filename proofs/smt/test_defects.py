@@ -73,7 +73,7 @@ def test_the_smallest_rows(defect: Defect) -> None:
 
 
 def test_every_class_of_the_catalogue_is_here_or_has_a_reason() -> None:
-    """Kills a new class of defects that nobody looked for a smallest model of, and a reason for a class that is gone."""
+    """Kills a new class that nobody looked for a smallest model of, and a reason for a class that is gone."""
     classes = {bug.law_class for bug in all_bugs()}
     outside = {name for names in OUTSIDE.values() for name in names}
     shown = {defect.name for defect in DEFECTS}
