@@ -61,7 +61,7 @@ POLICIES: dict[str, tuple[int, dict[str, Any]]] = {
     "min-new-tokens": (3, {"eos_token_id": 1, "min_new_tokens": 2}),
     "length-penalty": (2, {"eos_token_id": 1, "exponential_decay_length_penalty": (0, 2.0)}),
     "forced-eos": (2, {"forced_eos_token_id": 0}),
-    "stop-strings": (2, {"stop_strings": ["w1", "w2"]}),
+    "stop-strings": (2, {"stop_strings": ["w1", "w2 w2 w2"]}),
     "guidance-scale": (2, {"guidance_scale": 1.5}),
 }
 
