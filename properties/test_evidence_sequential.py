@@ -25,7 +25,7 @@ def evidence_of(sequence: tuple[int, ...]) -> np.ndarray:
     token = np.array(sequence)
     before = np.concatenate([[-1], token[:-1]])
     case.add(Draws(place, token, {"the place": np.zeros_like(token), "the token before": before}))
-    return np.exp(case.log_wealth)
+    return np.exp(case.log_wealth[0])
 
 
 def nulls() -> list[np.ndarray]:

@@ -160,7 +160,7 @@ class Drive:
 
         def growth(name: str) -> float:
             progress = self.cases[name]
-            visits = progress.evidence.counts.sum(1) / max(progress.calls, 1)
+            visits = progress.evidence.counts[0].sum(1) / max(progress.calls, 1)
             return float(posterior @ progress.evidence.growth @ visits)
 
         return max(self._open(), key=growth)
@@ -168,7 +168,7 @@ class Drive:
     def _fastest_learned(self) -> str:
         def growth(name: str) -> float:
             progress = self.cases[name]
-            learned = progress.evidence.log_wealth[-len(progress.evidence.learners) :]
+            learned = progress.evidence.log_wealth[0, -len(progress.evidence.learners) :]
             return float(learned.max()) / max(progress.calls, 1)
 
         return max(self._open(), key=growth)

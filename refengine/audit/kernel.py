@@ -213,7 +213,7 @@ def detectable(drive: Drive) -> float:
     The log likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n, and must
     pay log(1/alpha), the prior of the component and the logarithm of its group.
     """
-    visits = max(float(p.evidence.counts.sum(1).max()) for p in drive.cases.values())
+    visits = max(float(p.evidence.counts[0].sum(1).max()) for p in drive.cases.values())
     need = np.log(1 / drive.alpha) + np.log(8 / 0.375) + np.log(1e3)
     z = 2.33
     root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)

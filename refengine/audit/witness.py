@@ -92,7 +92,7 @@ def candidates(drive: Drive, end: End) -> list[tuple[Small, int]]:
 
     def growth(name: str) -> float:
         progress = drive.cases[name]
-        return float(share @ progress.evidence.log_wealth) / max(progress.calls, 1)
+        return float(share @ progress.evidence.log_wealth[0]) / max(progress.calls, 1)
 
     best = sorted(drive.cases, key=growth, reverse=True)[:2]
     out: list[tuple[Small, int]] = []
@@ -213,7 +213,7 @@ def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:
     """The evidence, and a lower bound on the TV at one place and past from as many fresh calls again."""
     first = drive.cases[item.name].evidence
     used = drive.cases[item.name].calls
-    name, learner = max(first.learners.items(), key=lambda entry: entry[1].log_wealth())
+    name, learner = max(first.learners.items(), key=lambda entry: float(entry[1].log_wealth()[0]))
     group, often = learner.strongest()
     evidence = drive.evidence.log_evidence()
     fresh = CaseEvidence(item.p, item.q, features(item))

@@ -24,56 +24,63 @@ class Learner:
     group  [S]     the class of every place: places of one class have equal null rows and cells
     states         how many states of the past the feature tells apart
     ball           the null is a ball of this total variation around p
+    copies         independent audits that are counted side by side
     """
 
-    def __init__(self, p: Rows, cell: NDArray[np.int64], group: NDArray[np.int64], states: int, ball: float) -> None:
+    def __init__(
+        self, p: Rows, cell: NDArray[np.int64], group: NDArray[np.int64], states: int, ball: float, copies: int
+    ) -> None:
         self.cell, self.group, self.states = cell, group, states
         width = int(cell.max()) + 1
         mass = np.zeros((int(group.max()) + 1, width))
         for place in range(len(p)):  # the last place of a class speaks for it: they are equal
             mass[group[place]] = np.bincount(cell[place], p[place], width)
         self.mass = np.repeat(mass, states, axis=0)
-        self.counts = np.zeros_like(self.mass)
+        self.counts = np.zeros((copies, *self.mass.shape))
         # sup over the ball of a cell's mass is pi + ball, so the ratio against any null in it is at least this
         self.log_null = np.log(np.where(self.mass > 0, self.mass + ball, 1.0))
 
     def add(
-        self, place: NDArray[np.int64], token: NDArray[np.int64], state: NDArray[np.int64], weight: int = 1
+        self, copy: NDArray[np.int64], place: NDArray[np.int64], token: NDArray[np.int64], state: NDArray[np.int64]
     ) -> None:
         """Count draws; `state` is -1 where the feature has nothing to say."""
         told = state >= 0
-        place, token, state = place[told], token[told], state[told]
-        index = (self.group[place] * self.states + state) * self.counts.shape[1] + self.cell[place, token]
-        self.counts += weight * np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
+        copy, place, token, state = copy[told], place[told], token[told], state[told]
+        _, groups, width = self.counts.shape
+        row = copy * groups + self.group[place] * self.states + state
+        index = row * width + self.cell[place, token]
+        self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
 
-    def log_wealth(self) -> float:
-        """Groups are bet on apart, each with a part of the stake: few strong ones or many weak ones both show."""
-        seen = self.counts.sum(1) > 0
+    def log_wealth(self) -> Rows:
+        """[copies]. Groups are bet on apart, each with a part of the stake: few strong ones or many weak ones show."""
+        seen = self.counts.sum((0, 2)) > 0
         if not seen.any():
-            return 0.0
-        groups = _log_ratio(self.counts[seen], self.mass[seen], self.log_null[seen])
-        parts = [np.logaddexp(np.log1p(-part), np.log(part) + groups).sum() for part in (0.5, 1.0 / (1.0 + len(seen)))]
-        return float(np.logaddexp(np.log1p(-STAKE), np.log(STAKE / 2) + logsumexp(parts)))
+            return np.zeros(len(self.counts))
+        groups = _log_ratio(self.counts[:, seen], self.mass[seen], self.log_null[seen])
+        stakes = (0.5, 1.0 / (1.0 + len(seen)))
+        parts = [np.logaddexp(np.log1p(-part), np.log(part) + groups).sum(-1) for part in stakes]
+        return np.asarray(np.logaddexp(np.log1p(-STAKE), np.log(STAKE / 2) + logsumexp(parts, axis=0)))
 
     def strongest(self) -> tuple[int, NDArray[np.bool_]]:
         """The group with the most evidence, and its cells that come too often: what a fresh sample is asked about."""
-        evidence = _log_ratio(self.counts, self.mass, self.log_null)
+        evidence = _log_ratio(self.counts, self.mass, self.log_null)[0]
         group = int(evidence.argmax())
-        share = self.counts[group] / max(self.counts[group].sum(), 1.0)
-        return group, share > self.mass[group]
+        counts = self.counts[0, group]
+        return group, counts / max(counts.sum(), 1.0) > self.mass[group]
 
     def share(self, group: int, often: NDArray[np.bool_]) -> tuple[int, int, float]:
         """(hits, draws, null mass) of a set of cells in a group."""
-        counts = self.counts[group]
+        counts = self.counts[0, group]
         return int(counts[often].sum()), int(counts.sum()), float(self.mass[group][often].sum())
 
 
 def _log_ratio(counts: Rows, mass: Rows, log_null: Rows) -> Rows:
-    """log of the mean over concentrations of DM(counts) / prod null^counts, per group."""
-    prior = CONCENTRATIONS[:, None, None] * mass
-    live = mass > 0
-    terms = np.where(live, gammaln(np.where(live, prior + counts, 1.0)) - gammaln(np.where(live, prior, 1.0)), 0.0)
-    total = counts.sum(-1)
-    log_dm = gammaln(CONCENTRATIONS)[:, None] - gammaln(CONCENTRATIONS[:, None] + total) + terms.sum(-1)
+    """log of the mean over concentrations of DM(counts) / prod null^counts: [copies, groups]."""
+    live, total = mass > 0, counts.sum(-1)
+    log_dm = []
+    for concentration in CONCENTRATIONS:
+        prior = np.where(live, concentration * mass, 1.0)
+        terms = np.where(live, gammaln(prior + counts) - gammaln(prior), 0.0)
+        log_dm.append(gammaln(concentration) - gammaln(concentration + total) + terms.sum(-1))
     log_mean = logsumexp(log_dm, axis=0) - np.log(len(CONCENTRATIONS))
     return np.asarray(log_mean - (counts * log_null).sum(-1))

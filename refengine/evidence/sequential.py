@@ -41,20 +41,25 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Draws:
-    """Emitted tokens, in order: place [n], token [n], and for each feature the state of the past [n], -1 for none."""
+    """Emitted tokens, in order: place [n], token [n], and for each feature the state of the past [n], -1 for none.
+
+    copy [n] says which of several independent audits a token belongs to.
+    """
 
     place: Ints
     token: Ints
     states: Mapping[str, Ints]
+    copy: Ints | None = None
 
 
 class CaseEvidence:
     """The evidence of one case: fixed rows, any number of draws.
 
-    p, q  [lanes, gamma + 1 | gamma, contexts, V] float64
+    p, q    [lanes, gamma + 1 | gamma, contexts, V] float64
+    copies  independent audits that are counted side by side: calibration runs many at once, an audit is one
     """
 
-    def __init__(self, p: Rows, q: Rows, features: Mapping[str, int], ball: float = BALL) -> None:
+    def __init__(self, p: Rows, q: Rows, features: Mapping[str, int], ball: float = BALL, copies: int = 1) -> None:
         self.ball, vocabulary = ball, p.shape[-1]
         self.p = p.reshape(-1, vocabulary)
         padded = np.concatenate([q, p[:, -1:]], axis=1).reshape(-1, vocabulary)
@@ -65,36 +70,35 @@ class CaseEvidence:
         self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in bets])
         self.growth = np.concatenate([growth for _, growth in bets])  # [listed, S], where the law of the bet holds
         self.kind = kinds(self.p, padded).astype(float)
-        self.learners = _learners(self.p, padded, p.shape[0], features, ball)
-        self.counts = np.zeros_like(self.p)
-        self.draws = 0
-        self.log_wealth = np.zeros(len(LISTED) + len(KINDS) * len(TILTS) + len(features))
+        self.learners = _learners(self.p, padded, p.shape[0], features, ball, copies)
+        self.counts = np.zeros((copies, *self.p.shape))
+        self.log_wealth = np.zeros((copies, len(LISTED) + len(KINDS) * len(TILTS) + len(features)))
 
     def add(self, draws: Draws) -> None:
-        """Count draws and bring `log_wealth` up to date: one entry per component, in the order of `components`."""
-        size = self.p.size
-        index = draws.place * self.p.shape[1] + draws.token
-        self.counts += np.bincount(index, minlength=size).reshape(self.p.shape)
-        self.draws += len(draws.place)
+        """Count draws and bring `log_wealth` up to date: [copies, components], in the order of `components`."""
+        copy = np.zeros_like(draws.place) if draws.copy is None else draws.copy
+        index = (copy * len(self.p) + draws.place) * self.p.shape[1] + draws.token
+        self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
         for name, learner in self.learners.items():
-            learner.add(draws.place, draws.token, draws.states[name])
-        listed = self.log_ratio.reshape(len(LISTED), -1) @ self.counts.ravel()
-        learned = [learner.log_wealth() for learner in self.learners.values()]
-        self.log_wealth = np.concatenate([listed, self._tilted().ravel(), learned])
+            learner.add(copy, draws.place, draws.token, draws.states[name])
+        listed = self.counts.reshape(len(self.counts), -1) @ self.log_ratio.reshape(len(LISTED), -1).T
+        learned = np.stack([learner.log_wealth() for learner in self.learners.values()], axis=1)
+        self.log_wealth = np.concatenate([listed, self._tilted(), learned], axis=1)
 
     def impossible(self, draws: Draws) -> NDArray[np.bool_]:
         """Which draws have probability zero."""
         return np.asarray(self.p[draws.place, draws.token] <= 0.0)
 
     def _tilted(self) -> Rows:
-        """log wealth of R(v) = exp(t [v in kind]) / E_p, [kinds, tilts], from counts alone."""
+        """log wealth of R(v) = exp(t [v in kind]) / E_p, [copies, kinds * tilts], from counts alone."""
         mass = (self.kind * self.p).sum(-1)
         split = (mass > 0) & (mass < 1)  # a whole or an empty kind places no bet
         mean = 1.0 + mass[..., None] * np.expm1(TILTS)
         spread = self.ball * np.abs(np.expm1(TILTS)) / mean
         cost = split[..., None] * (np.log(mean) + np.log1p(spread))
-        hits = (self.kind * self.counts * split[..., None]).sum((1, 2))
-        return np.asarray(hits[:, None] * TILTS - (self.counts.sum(1)[:, None] * cost).sum(1))
+        hits = np.einsum("ksv,csv->ck", self.kind * split[..., None], self.counts)
+        paid = np.einsum("kst,cs->ckt", cost, self.counts.sum(2))
+        return np.asarray(hits[..., None] * TILTS - paid).reshape(len(self.counts), -1)
 
 
 def _bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
@@ -111,13 +115,15 @@ def _bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
     return np.where(idle[..., None], 0.0, log_ratio), np.where(idle, 0.0, growth)
 
 
-def _learners(p: Rows, q: Rows, lanes: int, features: Mapping[str, int], ball: float) -> dict[str, Learner]:
+def _learners(
+    p: Rows, q: Rows, lanes: int, features: Mapping[str, int], ball: float, copies: int
+) -> dict[str, Learner]:
     """Places of different lanes with equal rows are one class."""
     cell = cells(p, q)
     seen: dict[tuple[int, bytes, bytes], int] = {}
     within = len(p) // lanes
     group = np.array([seen.setdefault((s % within, p[s].tobytes(), q[s].tobytes()), len(seen)) for s in range(len(p))])
-    return {name: Learner(p, cell, group, states, ball) for name, states in features.items()}
+    return {name: Learner(p, cell, group, states, ball, copies) for name, states in features.items()}
 
 
 @dataclass
@@ -138,15 +144,19 @@ class Evidence:
         return np.concatenate([np.full(count, np.log(share / count)) for count, share in parts])
 
     def log_wealths(self) -> Rows:
-        """log prior + log wealth of every component."""
+        """log prior + log wealth of every component: [copies, components]."""
         return np.asarray(self.log_prior() + sum(case.log_wealth for case in self.cases.values()))
 
+    def log_evidence_of_copies(self) -> Rows:
+        return np.asarray(logsumexp(self.log_wealths(), axis=1))
+
     def log_evidence(self) -> float:
-        return float(logsumexp(self.log_wealths()))
+        """Of the one audit that this is, where it is one."""
+        return float(self.log_evidence_of_copies()[0])
 
     def rejects(self) -> bool:
         return bool(self.log_evidence() >= -np.log(self.alpha))
 
     def posterior(self) -> Rows:
-        wealth = self.log_wealths()
+        wealth = self.log_wealths()[0]
         return np.asarray(np.exp(wealth - logsumexp(wealth)))
