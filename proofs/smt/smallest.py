@@ -12,6 +12,29 @@ from refengine.exact.row import Row
 
 Tokens = tuple[int, ...]
 
+# defect -> (tokens, common denominator of the rows, TV of the first two tokens at the rows that show it most)
+SMALLEST = {
+    "accepts always": (2, 1, "1"),
+    "ratio upside down": (2, 1, "1"),
+    "resample from target": (2, 2, "1/4"),
+    "one-hot residual": (3, 2, "1/4"),
+    "one coin for two uses": (3, 3, "1/6"),
+    "draft and verifier share coins": (2, 3, "1/6"),
+    "greedy proposal, soft q": (2, 2, "1/2"),
+    "raw row as q": (2, 2, "1/2"),
+    "value-dependent truncation": (2, 3, "2/9"),
+    "row slip": (2, 1, "1"),
+    "bonus from the row before": (2, 1, "1"),
+    "first draft unverified": (2, 1, "1"),
+    "rejected token stays": (2, 1, "1"),
+    "lossy by design: relaxed-acceptance": (2, 2, "1/2"),
+    "lossy by design: synthetic-acceptance": (2, 1, "1/2"),
+    "siblings not renormalised": (3, 3, "1/3"),
+    "agreement draws again after a mismatch": (2, 2, "1/4"),
+    "candidates without renormalisation": (2, 2, "1/8"),
+    "equal candidates merged": (3, 3, "1/9"),
+}
+
 
 @dataclass
 class OneUniformPerSite(Enumerate):
