@@ -1,7 +1,7 @@
 """Each class of defects: z3 finds rows that show it, and proves that fewer tokens cannot.
 
-The table (`smallest.py`) is the answer to "how small may a test be": with two tokens nothing can see a replacement drawn with the
-acceptance's own coin, because only one token is left to be drawn.
+The table in `smallest.py` says how small a test may be: with two tokens nothing can see a replacement that is drawn
+with the acceptance's own coin, because only one token is left to be drawn.
 """
 
 from fractions import Fraction
