@@ -233,6 +233,32 @@ def decode(
     typer.echo(json.dumps(statistics), err=True)
 
 
+@checkpoint_app.command("verify")
+def checkpoint_verify(
+    drafter: Annotated[Path, typer.Argument(help="Folder of the drafter checkpoint, as released.")],
+    target: Annotated[Path, typer.Option(help="Folder of the target model it was made for.")],
+    dtype: Annotated[str, typer.Option()] = "float32",
+    device: Annotated[str, typer.Option()] = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state."""
+    from refengine.audit.checkpoint import verify_checkpoint
+
+    finish(verify_checkpoint(str(drafter), str(target), dtype, device), as_json)
+
+
+@checkpoint_app.command("convert")
+def checkpoint_convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A pickle of tensors (.pt, .bin).")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="Where to write; not overwritten.")],
+) -> None:
+    """Read a pickle with weights_only in a limited child process and write safetensors; no name changes."""
+    from refengine.decoder.checkpoints.convert import convert
+
+    names = convert(source, out)
+    typer.echo(f"{out}: {len(names)} tensors, names unchanged")
+
+
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 
