@@ -18,6 +18,7 @@ from refengine.audit.drive import Drive, End, seeds
 from refengine.audit.laws import ExactLaw, exact_law, explain
 from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
+from refengine.errors import BadInput
 from refengine.evidence.sequential import BALL
 from refengine.report.finding import Finding, Recipe
 
@@ -46,11 +47,11 @@ class Request:
     def __post_init__(self) -> None:
         module, colon, name = self.subject.partition(":")
         if not (module and colon and name):
-            raise ValueError(f"a subject is MODULE:FUNCTION, got {self.subject!r}")
+            raise BadInput(f"a subject is MODULE:FUNCTION, got {self.subject!r}")
         if self.signature not in SIGNATURES:
-            raise ValueError(f"unknown signature {self.signature!r}: one of {', '.join(SIGNATURES)}")
+            raise BadInput(f"unknown signature {self.signature!r}: one of {', '.join(SIGNATURES)}")
         if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha lies between 0 and 1, got {self.alpha}")
+            raise BadInput(f"alpha lies between 0 and 1, got {self.alpha}")
 
     def arguments(self) -> dict[str, Any]:
         return dict(self.__dict__)
@@ -65,7 +66,7 @@ def audit_kernel(
     seconds: float = 50.0,
     progress: Progress = lambda what, share: None,
 ) -> list[Finding]:
-    """Findings about `module:function`. Raises ValueError where the subject cannot be loaded.
+    """Findings about `module:function`. Raises BadInput where the subject cannot be loaded.
 
     path     a folder that is put on the import path
     seed     decides every draft and generator of the audit
@@ -96,10 +97,10 @@ def opened(request: Request) -> Child:
     outcome = child.ask({"op": "open", "subject": request.subject, "signature": request.signature}, 60.0)
     if outcome.kind == "raised":
         child.close()
-        raise ValueError(f"cannot load {request.subject}: {outcome.message}")
+        raise BadInput(f"cannot load {request.subject}: {outcome.message}")
     if not outcome.ok:
         child.close()
-        raise ValueError(f"cannot load {request.subject}: {outcome}")
+        raise BadInput(f"cannot load {request.subject}: {outcome}")
     return child
 
 
