@@ -1,13 +1,13 @@
-"""The theorems are about the rules that run: Coq's definition and refengine.exact give the same law, fraction by fraction."""
+"""The theorems are about the rules that run: Coq's definition and refengine.exact give the same law, exactly."""
 
 import random
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
-import bridge
 import pytest
 
+from proofs import bridge
 from refengine.exact.block import Drafter, Rule
 from refengine.exact.drafters import fixed, iid_tree, sampled_chain, without_replacement_tree
 from refengine.exact.law import Law, round_law
