@@ -17,6 +17,7 @@ import typer
 
 from refengine.errors import BadInput
 from refengine.report.finding import Finding
+from refengine.terminal import progress
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
 
@@ -58,7 +59,9 @@ def audit_kernel(
     if subject == "hf":
         from refengine.audit.hf_kernel import audit_kernel_hf
 
-        finish(audit_kernel_hf(), as_json)
+        with progress() as tell:
+            found = audit_kernel_hf(progress=tell)
+        finish(found, as_json)
     from refengine.audit.kernel import audit_kernel as audit
 
     if path is not None and not path.is_dir():
@@ -67,9 +70,9 @@ def audit_kernel(
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
     if not seconds > 0:
         raise BadInput(f"--seconds {seconds} is not a positive time")
-    findings = audit(
-        subject, signature.value, str(path) if path else None, seed=seed_of(seed), alpha=alpha, seconds=seconds
-    )
+    folder, number = str(path) if path else None, seed_of(seed)
+    with progress() as tell:
+        findings = audit(subject, signature.value, folder, number, alpha, seconds, tell)
     finish(findings, as_json)
 
 
@@ -83,7 +86,9 @@ def audit_generate(
         raise BadInput(f"unknown audit {library!r}: the generators known here are: hf")
     from refengine.audit.hf_generate import audit_generate_hf
 
-    finish(audit_generate_hf(), as_json)
+    with progress() as tell:
+        found = audit_generate_hf(progress=tell)
+    finish(found, as_json)
 
 
 def seed_of(text: str) -> int:
