@@ -25,7 +25,7 @@ class Bug:
     part      part of the field survey that the row stands in: "A1" law, "A2" policy, "A3" stop and grammar,
               "A4" state, "A5" random numbers, "A6" metadata, numerics, lossy modes and false alarms
     law_class the class: entries of one class have one law at the audited signature, so data cannot tell them apart
-    edits     how the source changes; () where the shipped source already *is* the disputed behaviour
+    edits     how the source changes
     expected  "violated" for a defect; "consistent" for what the field takes for one and is none
     check     the check that must see it; other checks may see it too
     witness   the smallest witness that the check finds, as it prints it; "" where a witness is a refusal or a boundary

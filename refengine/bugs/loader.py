@@ -16,6 +16,7 @@ from types import CodeType, ModuleType
 from refengine.bugs.bug import Edit
 
 PACKAGE = Path(__file__).resolve().parent.parent
+edited: set[str] = set()  # the modules that this process serves with edits
 
 
 def source_path(module: str) -> Path:
@@ -55,6 +56,7 @@ def install_sources(sources: dict[str, str]) -> None:
             raise RuntimeError(f"{module} is already imported: a bug is applied in a fresh process")
         ast.parse(text, filename=f"{module} (edited)")
     sys.meta_path.insert(0, _Edited(sources))
+    edited.update(sources)
 
 
 def edited_module(module: str, edits: Sequence[Edit]) -> ModuleType:

@@ -21,25 +21,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from refengine.bugs.imports import names_of
 from refengine.bugs.loader import PACKAGE, source_path
 from refengine.bugs.mutants import Mutant, mutants
-from refengine.bugs.runner import Answer, Job, Servers, checks_that_load, names_of
+from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
 
 HERE = Path(__file__).parent
 RESULT, SURVIVORS = HERE / "mutation.json", HERE / "survivors.toml"
 SECONDS = 6.0  # processor time of one check; the longest takes one second on unedited source
-CHEAP = (
-    "chances",
-    "measures",
-    "policies",
-    "modes",
-    "lanes",
-    "batch_rows",
-    "logits",
-    "twins",
-    "endings",
-    "decoding",
-    "network",
+ORDER = (
+    *("chances", "measures", "policies", "modes", "rounds:law", "rounds", "loops", "lanes", "batch_rows", "logits"),
+    *("twins:law", "twins", "endings", "decoding", "network"),
 )
 
 
@@ -92,8 +84,7 @@ def concerned(module: str) -> tuple[str, ...]:
 
 
 def rank(check: str) -> int:
-    family = check.split(":")[0]
-    return CHEAP.index(family) if family in CHEAP else len(CHEAP)
+    return next(place for place, name in enumerate(ORDER) if name in (check, check.split(":")[0]))
 
 
 @cache

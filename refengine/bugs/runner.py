@@ -1,6 +1,5 @@
 """Jobs on edited source: which checks can see an edit at all, and a pool of servers to run them on."""
 
-import ast
 import json
 import os
 import subprocess
@@ -8,14 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 from refengine.bugs.checks import CHECKS
-from refengine.bugs.loader import PACKAGE, source_path
+from refengine.bugs.imports import imported
+from refengine.bugs.loader import PACKAGE
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
 # Imported once per server, before it forks.
@@ -48,46 +46,6 @@ def checks_that_load(modules: Sequence[str]) -> tuple[str, ...]:
     """The checks that import any of these modules, however indirectly. No other can see an edit of them."""
     wanted = set(modules)
     return tuple(check for check in CHECKS if wanted & imported(f"refengine.bugs.checks.{check.split(':')[0]}"))
-
-
-@cache
-def imported(module: str) -> frozenset[str]:
-    """Every module of this package that importing `module` imports, itself included: read from the source text."""
-    found: set[str] = set()
-    pending = [module]
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending.extend(_names(name))
-    return frozenset(found)
-
-
-@cache
-def _names(module: str) -> frozenset[str]:
-    return names_of(source_path(module))
-
-
-@cache
-def names_of(file: Path) -> frozenset[str]:
-    """The modules of this package that a file imports by name, and those that its neighbours in `properties` do."""
-    out: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            out.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            out.add(node.module)
-            out.update(f"{node.module}.{alias.name}" for alias in node.names)
-    for name in [name for name in out if name.startswith("properties.")]:
-        neighbour = file.parent / f"{name.split('.')[1]}.py"
-        out |= names_of(neighbour) if neighbour.is_file() else set()
-    parents = {name.rsplit(".", 1)[0] for name in out if "." in name}
-    return frozenset(name for name in out | parents if name.split(".")[0] == PACKAGE.name and _exists(name))
-
-
-def _exists(module: str) -> bool:
-    base = PACKAGE.joinpath(*module.split(".")[1:])
-    return base.with_suffix(".py").is_file() or (base / "__init__.py").is_file()
 
 
 class Servers:

@@ -3,9 +3,12 @@
 import difflib
 
 from refengine.bugs.bug import Bug
-from refengine.bugs.catalogue import law, policy, proposer
+from refengine.bugs.catalogue import law, modes, policy, proposer, randomness, state, stop
+from refengine.bugs.catalogue.modes import NOT_EXPRESSED
 
-PARTS = (law, proposer, policy)
+__all__ = ["NOT_EXPRESSED", "all_bugs", "find"]
+
+PARTS = (law, proposer, policy, stop, state, randomness, modes)
 
 
 def all_bugs() -> list[Bug]:

@@ -5,6 +5,7 @@ from refengine.bugs.bug import Bug, Edit
 LEVIATHAN = "refengine.exact.rules.leviathan"
 ACCEPT = 'if not chance.accept(p[i][x], q[x], ("accept", i)):'
 CORRECT = 'correction = chance.choose(residual(p[i], q), ("emit", i))'
+COINS = "refengine.engine.coins"
 WITHOUT = "refengine.exact.rules.without_replacement"
 
 BUGS = (
@@ -86,5 +87,89 @@ BUGS = (
         law_class="siblings not renormalised",
         edits=(Edit(WITHOUT, "        q = normalised(q)\n", ""),),
         check="rounds:law",
+    ),
+    Bug(
+        id="rejected-token-stays",
+        title="the refused draft token stays in the output, before its correction (claimed and disputed in the thread)",
+        source="lucidrains/speculative-decoding #3",
+        part="A1",
+        law_class="rejected token stays",
+        edits=(
+            Edit(
+                LEVIATHAN,
+                "return Round((*block.tokens[:i], correction)",
+                "return Round((*block.tokens[: i + 1], correction)",
+            ),
+        ),
+        check="rounds:law",
+    ),
+    Bug(
+        id="value-dependent-truncation",
+        title="a sampled token is dropped because its own probability is low, and the position is drawn from p",
+        source="predicted: llama.cpp p_min (PR #27694), confidence scheduling (vllm-project/vllm #47808, #52228)",
+        part="A1",
+        law_class="value-dependent truncation",
+        edits=(
+            Edit(
+                "refengine.exact.rules.truncation",
+                "        tokens = (*tokens, chance.choose(rows[-1], site))\n",
+                "        x = chance.choose(rows[-1], site)\n"
+                "        if rows[-1][x] < Fraction(1, 3):\n"
+                "            return chain(tokens, rows[:-1], sites[:-1])\n"
+                "        tokens = (*tokens, x)\n",
+            ),
+        ),
+        check="rounds:law",
+    ),
+    Bug(
+        id="accepts-always-at-zero",
+        title="a port replaced a missing 64-bit random load by the constant u = 0",
+        source="vllm-project/vllm-ascend #13730, PR #13766, PR #13470",
+        part="A1",
+        law_class="accepts always",
+        edits=(Edit(COINS, "(word >> 32 - ACCEPT_BITS).double() * 2.0**-ACCEPT_BITS", "word.double() * 0.0"),),
+        check="lanes:philox",
+    ),
+    Bug(
+        id="accepts-zero-mass-batched",
+        title="draw <= acceptance, found in review together with an unseedable path",
+        source="NVIDIA-NeMo/Automodel PR #3166",
+        part="A1",
+        law_class="zero at zero",
+        edits=(Edit(COINS, "return u * den.double() < num.double()", "return u * den.double() <= num.double()"),),
+        check="lanes:boundaries",
+    ),
+    Bug(
+        id="empty-residual",
+        title="a residual of zero mass is not caught (NaN <= 0 is False), and the choice among nothing fails",
+        source="youssofal/MTPLX #82",
+        part="A1",
+        law_class="empty residual",
+        edits=(Edit("refengine.engine.row", "return torch.where(total(rest)[:, None] > 0, rest, p)", "return rest"),),
+        check="batch_rows:rows",
+    ),
+    Bug(
+        id="rows-of-another-lane",
+        title="where some sequences of the batch are skipped, rows are scored for the wrong sequence",
+        source="vllm-project/vllm PR #3951",
+        part="A1",
+        law_class="rows of another lane",
+        edits=(
+            Edit(
+                "refengine.engine.row",
+                "rows[torch.arange(rows.shape[0], device=rows.device), place]",
+                "rows[torch.arange(rows.shape[0], device=rows.device), place.sort().values]",
+            ),
+        ),
+        check="twins:company",
+    ),
+    Bug(
+        id="greedy-sentinel-moved",
+        title="the marker of a greedy request moved and the sampler tests the old one: greedy lanes are sampled",
+        source="vllm-project/vllm PR #27077; vllm-project/vllm-ascend #5417, #5423",
+        part="A1",
+        law_class="greedy is sampled",
+        edits=(Edit("refengine.engine.policy", "    return top_k(1)", "    return top_k(1 << 30)"),),
+        check="logits:weights",
     ),
 )

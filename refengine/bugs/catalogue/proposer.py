@@ -48,4 +48,43 @@ BUGS = (
         ),
         check="rounds:contract",
     ),
+    Bug(
+        id="argmax-draft-full-softmax",
+        title="an argmax draft model hands over its full softmax, and tokens come out that the target does not support",
+        source="alibaba/rtp-llm PR #1311",
+        part="A1",
+        law_class="greedy proposal, soft q",
+        edits=(Edit("refengine.decoder.drafters.ar", "turn.draw(q[-1], sites[-1])", "int(q[-1].argmax())"),),
+        check="decoding:law",
+    ),
+    Bug(
+        id="argmax-slot-raw-logits",
+        title="a single-position multi-token drafter drafts by argmax and returns raw logits as q (live in 5.23.0)",
+        source="transformers 5.23.0 candidate_generator.py, SinglePositionMultiTokenCandidateGenerator",
+        part="A1",
+        law_class="greedy proposal, soft q",
+        edits=(
+            Edit(
+                "refengine.decoder.drafters.dspark",
+                "path = (*path, turn.draw(q[-1], sites[-1]))",
+                "path = (*path, int(base[k].argmax()))",
+            ),
+        ),
+        check="decoding:law",
+    ),
+    Bug(
+        id="draft-ids-not-mapped",
+        title="without the draft-to-target map draft ids are read as target ids: lossless, acceptance collapses",
+        source="NVIDIA-NeMo/Automodel PR #2447; verl-project/verl-SpeCo PR #66; lablup/mlxcel #994",
+        part="A4",
+        law_class="draft ids not mapped",
+        edits=(
+            Edit(
+                DRAFTERS,
+                "            rows.append(draft_row(prefix + tokens))",
+                "            rows.append(draft_row(prefix + tokens)[::-1])",
+            ),
+        ),
+        check="rounds:contract",
+    ),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from refengine.bugs.checks.chances import Case, first, refused
-from refengine.bugs.checks.settings import SETTINGS
+from refengine.bugs.checks.settings import EVERY
 from refengine.bugs.checks.violation import Violation
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.loop import Stop, generate, plain
@@ -54,7 +54,7 @@ def _stops() -> Iterator[Case]:
     yield refused(lambda: decode(3, Stop(), prompt=()), "the prompt is empty")
     for token in (-1, 2):
         yield refused(lambda t=token: decode(3, Stop(), prompt=(0, t)), f"prompt token {token} is outside")  # type: ignore[misc]
-    ended = SETTINGS[0].play(_First())
+    ended = EVERY[0].play(_First())
     yield refused(lambda: ended.play(Branching(_First())), "this request has ended")
     yield refused(lambda: AR(ToyTarget(2), 0), "at least 1, got 0")
 

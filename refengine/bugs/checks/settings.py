@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from refengine.bugs.imports import touched
 from refengine.decoder.checkpoints.dspark import table
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark, Shape
@@ -31,13 +32,15 @@ class Setting:
     prompt: tuple[int, ...]
     limit: int
     stop: tuple[int, ...] = ()
+    drafts: str = AR.__module__
 
-    def play(self, chance: Any) -> Session:
+    def play(self, chance: Any, before_round: Callable[[Session], None] = lambda session: None) -> Session:
         """A whole decode, its coins decided by `chance`."""
         coins = Branching(chance)
         session = self.session()
         session.begin(self.prompt, coins)
         while not session.done:
+            before_round(session)
             session.play(coins)
         return session
 
@@ -104,11 +107,17 @@ def dspark(target: ToyTarget) -> DSpark:
 
 
 PRESENCE, REPETITION = policy.presence_penalty(0.7), policy.repetition_penalty(1.5)
-SETTINGS = (
-    Setting("feature drafter", lambda target: ToyDrafter(target, 2), leviathan, (), (0, 1), 3),
+EVERY = (
+    Setting(
+        "feature drafter", lambda target: ToyDrafter(target, 2), leviathan, (), (0, 1), 3, drafts=ToyDrafter.__module__
+    ),
     Setting("draft model", ar(2), leviathan, (policy.temperature(0.5), PRESENCE), (1,), 3),
     Setting("draft model with a stop token", ar(2), leviathan, (policy.temperature(3.0),), (0, 1), 4, (0,)),
     Setting("draft model, block verification", ar(2), block, (PRESENCE,), (1, 0), 3),
-    Setting("tree of point masses", lambda target: FixedTree(), point_mass, (REPETITION,), (1,), 4),
-    Setting("dspark with truncation", dspark, leviathan, (PRESENCE,), (0, 1), 3),
+    Setting("tree of point masses", lambda target: FixedTree(), point_mass, (REPETITION,), (1,), 4, drafts=""),
+    Setting("dspark with truncation", dspark, leviathan, (PRESENCE,), (0, 1), 3, drafts=DSpark.__module__),
+)
+# An edit of this process can change what these do, and no other: all of them run the loop on a toy target.
+SETTINGS = tuple(
+    s for s in EVERY if touched(m for m in (s.rule.__module__, s.drafts, Session.__module__, ToyTarget.__module__) if m)
 )

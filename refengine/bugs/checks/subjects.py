@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from refengine.bugs.checks import oracle
 from refengine.bugs.checks.tables import Path, Row, tables
+from refengine.bugs.imports import touched
 from refengine.exact import drafters
 from refengine.exact.block import Block, Drafter, Round, Rule
 from refengine.exact.chance import Chance, Decision, runs
@@ -31,6 +32,7 @@ class Subject:
     drafter: MakeDrafter
     rule: Rule
     null: Callable[[Sequence[Fraction]], tuple[Fraction, ...]] = tuple  # what the emitted tokens should follow
+    drafts: str = drafters.__name__  # the module that the drafter comes from
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ def stop_after_first(q: Callable[[Path], Row], gamma: int) -> Drafter:
     return stopping(q, lambda path: path[-1:] == (0,), gamma)
 
 
-SUBJECTS = (
+EVERY = (
     Subject("leviathan", drafters.sampled_chain, leviathan),
-    Subject("leviathan, causal truncation", cut_before_odd, leviathan),
-    Subject("leviathan, stopping truncation", stop_after_first, leviathan),
+    Subject("leviathan, causal truncation", cut_before_odd, leviathan, drafts=causal.__module__),
+    Subject("leviathan, stopping truncation", stop_after_first, leviathan, drafts=stopping.__module__),
     Subject("block", drafters.sampled_chain, block_rule),
     Subject("agreement", drafters.sampled_chain, agreement),
     Subject("agreement, tree", tree_of(drafters.iid_tree, 2), agreement),
@@ -102,6 +104,10 @@ SUBJECTS = (
     Subject("iid_candidates", tree_of(drafters.iid_tree, 2), iid_candidates),
     Subject("without_replacement", tree_of(drafters.without_replacement_tree, 3), without_replacement),
 )
+
+
+# An edit of this process can change what these do, and no other.
+SUBJECTS = tuple(subject for subject in EVERY if touched((subject.rule.__module__, subject.drafts)))
 
 
 @cache
