@@ -11,6 +11,7 @@ from refengine.decoder.cells import (
     CELLS,
     EXACT,
     FIXTURES,
+    LOSSY,
     MOVED,
     SHORT,
     Cell,
@@ -42,6 +43,8 @@ def steps(full: bool = False) -> Iterator[Step]:
     for name in CELLS if full else SHORT:
         yield f"exact law of {name}", lambda name=name: law(name)  # type: ignore[misc]
         yield f"planted state bugs in {name}", lambda name=name: planted(name)  # type: ignore[misc]
+    for name in LOSSY:
+        yield f"exact law of {name}, lossy by design", lambda name=name: lossy(name)  # type: ignore[misc]
     for drafter in PLANTS:
         yield f"greedy decoding with {drafter}", lambda drafter=drafter: greedy_equality(drafter)  # type: ignore[misc]
 
@@ -71,6 +74,31 @@ def law(name: str) -> list[Finding]:
             },
             magnitude=None if good else _magnitude(distance),
             notes=[f"after {list(out)}: {what}" for out, what in found.mismatches[:3]],
+        )
+    ]
+
+
+def lossy(name: str) -> list[Finding]:
+    """The exact distance from the target's law of a released mode that changes it by design."""
+    cell = LOSSY[name]
+    found = cell_law(cell)
+    distance = tv(completed(cell, found), target_law(cell))
+    good = distance > MOVED and not found.mismatches
+    return [
+        Finding(
+            id=f"decoder.{cell.drafter}/lossy/{name}",
+            subject=f"refengine decoder, {cell.drafter} in its released mode {cell.rule}",
+            claim=f"The mode is lossy by design: its exact law of {cell.length} tokens is not the target's.",
+            source="Cai et al. 2024, section 3.1.2; FasterDecoding/Medusa e2a5d20, evaluate_posterior",
+            verdict="consistent" if good else "violated",
+            method=f"exact law in float64, {found.runs} rounds enumerated, TV beyond {MOVED}",
+            recipe=_recipe("lossy", name=name),
+            numbers={
+                "tv": Quantity(value=distance, tolerance=1e-9),
+                "rounds enumerated": found.runs,
+                "live states that differ": len(found.mismatches),
+            },
+            magnitude=_magnitude(distance),
         )
     ]
 

@@ -39,7 +39,9 @@ from refengine.engine.policy import (
 )
 from refengine.engine.rules.block import block
 from refengine.engine.rules.leviathan import leviathan
+from refengine.engine.rules.nucleus import nucleus
 from refengine.engine.rules.point_mass import point_mass
+from refengine.engine.rules.typical import typical
 
 Law: TypeAlias = dict[Any, float]
 
@@ -57,7 +59,13 @@ POLICIES: dict[str, Policy] = {
     "history": pipeline(repetition_penalty(1.3), presence_penalty(0.4), top_k(2)),
     "mixed": pipeline(repetition_penalty(1.2), temperature(0.8), top_k(2), top_p(0.95)),
 }
-RULES: dict[str, Rule] = {"leviathan": leviathan, "block": block, "point_mass": point_mass}
+RULES: dict[str, Rule] = {
+    "leviathan": leviathan,
+    "block": block,
+    "point_mass": point_mass,
+    "typical": typical,  # this one and the next are lossy by design
+    "nucleus": nucleus,
+}
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,12 @@ def _cells() -> dict[str, Cell]:
 
 
 CELLS = _cells()
+# Released modes that are lossy by design know a temperature and nothing else.
+LOSSY = {
+    cell.name: cell
+    for drafter, tiny in TINY.items()
+    for cell in (Cell(drafter, "temperature-1", rule, prompt=tiny.prompt, length=4) for rule in tiny.lossy)
+}
 # Seconds in all: one mixed policy for each drafter, and a truncated block. The others are for the long report.
 SHORT = (
     *("ar/leviathan/mixed/stop", "dspark/leviathan/mixed/stop", "dspark/leviathan/mixed/truncated"),

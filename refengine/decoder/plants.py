@@ -11,7 +11,7 @@ from typing import Literal
 from refengine.bugs.bug import Edit
 
 TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
-LOOKUP, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "ngram"))
+LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,23 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
         Plant("looks-up-without-the-anchor", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prefix[:-1],"), "rounds"),
         Plant("looks-in-the-prompt-alone", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prompt,"), "rounds"),
+    ),
+    "medusa": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant(
+            "hidden-state-of-the-anchor",
+            "drafter",
+            Edit(MEDUSA, "kept.taps[self.taps[0]][-1]", "kept.taps[self.taps[0]][0]"),
+            "rounds",
+        ),
+        Plant(
+            "stale-hidden-state",
+            "drafter",
+            Edit(MEDUSA, "self.hidden = kept.taps[self.taps[0]][-1]", "pass"),
+            "rounds",
+        ),
+        Plant("one-head-for-all-levels", "drafter", Edit(MEDUSA, "ranked[len(path) - 1]", "ranked[0]"), "rounds"),
     ),
     "ngram": (
         Plant("target-no-crop", "target", NO_CROP, "tokens"),

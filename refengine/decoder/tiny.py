@@ -10,30 +10,47 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from refengine.decoder.drafters import ngram, prompt_lookup
+from refengine.decoder.checkpoints.medusa import load_medusa
+from refengine.decoder.drafters import medusa, ngram, prompt_lookup
 from refengine.decoder.protocols import Drafter, Target
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 Build: TypeAlias = Callable[[Any, Target], Drafter]  # the drafter's module (perhaps with a bug in it), the target
 
+MEDUSA_TREE = ((0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0))
+
 
 @dataclass(frozen=True)
 class Tiny:
-    """One drafter. rules: those it is lossless under, the first stands for it. target: a folder under fixtures/."""
+    """One drafter.
+
+    rules   those under which it is lossless; the first stands for it
+    lossy   those of its released modes that change the law by design
+    target  a folder under fixtures/
+    """
 
     module: ModuleType
     build: Build
     rules: tuple[str, ...]
     prompt: tuple[int, ...]
     target: str = "tiny/target"
+    lossy: tuple[str, ...] = ()
 
 
 # After it the drafters accept, reject, roll back and stop inside a block: found by trying, and held to it by a test.
 REPEATING = (6, 4, 2, 4, 3, 2, 0, 2, 4, 3)
 
+
+def _medusa(module: Any, target: Target) -> Drafter:
+    loaded = load_medusa(FIXTURES / "heads" / "medusa", target)
+    drafter: Drafter = module.Medusa(loaded.shape, dict(loaded.w.tensors), MEDUSA_TREE)
+    return drafter
+
+
 TINY: dict[str, Tiny] = {
     "prompt_lookup": Tiny(
         prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING
     ),
+    "medusa": Tiny(medusa, _medusa, ("point_mass",), (0, 3, 5, 3, 0, 4, 1, 1), lossy=("typical", "nucleus")),
     "ngram": Tiny(ngram, lambda module, target: module.NGram(gamma=2, n=3), ("point_mass",), REPEATING),
 }

@@ -9,6 +9,7 @@ from transformers.utils import logging
 
 from refengine.decoder.checkpoints.config import read_config
 from refengine.decoder.checkpoints.dspark import load_dspark
+from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.tensors import weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
@@ -35,6 +36,8 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     """
     folder = Path(path)
     config = read_config(folder)
+    if "medusa_num_heads" in config.fields:
+        return load_medusa(folder, target)
     kind = (config.fields.get("architectures") or ["(none)"])[0]
     if kind == "Qwen3DSparkModel":
         return _for_target(load_dspark(folder, threshold), target, folder)

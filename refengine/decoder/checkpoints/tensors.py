@@ -36,6 +36,11 @@ def read_tensors(folder: Path, table: Table, config: Config) -> dict[str, Tensor
     return found
 
 
+def tensor_shapes(folder: Path) -> dict[str, Shape]:
+    """Names and shapes of everything in the folder, for layouts whose config does not say how much there is."""
+    return {name: tuple(tensor.shape) for file in weight_files(folder) for name, tensor in _tensors(file)}
+
+
 def check(found: Mapping[str, Tensor], table: Table, where: str, dtype: torch.dtype | None) -> None:
     """Hold tensors to a table. dtype: what the config declares; None: any floating-point dtype, but one for all."""
     for name, expected in table.items():

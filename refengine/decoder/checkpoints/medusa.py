@@ -1,0 +1,78 @@
+"""The two released layouts of Medusa (FasterDecoding/Medusa e2a5d20).
+
+Medusa-1: the heads alone, a pickle `medusa_lm_head.pt` (convert it), names `{i}.{j}.linear.weight`, and a config of a
+few fields that says nothing of sizes. Medusa-2: a whole fine-tuned model, the same names behind `medusa_head.`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.tensors import read_tensors, tensor_shapes
+from refengine.decoder.drafters.medusa import Medusa, Shape
+from refengine.decoder.drafters.medusa_trees import TREES, tree_for
+from refengine.decoder.protocols import Target
+from refengine.errors import BadInput
+
+PREFIX = "medusa_head."
+
+
+def load_medusa(folder: Path, target: Target) -> Medusa:
+    """A Medusa drafter in the target's dtype, with the tree that the released code would pick. Raises BadInput."""
+    config = read_config(folder)
+    names = tensor_shapes(folder)
+    whole = any(name.startswith(PREFIX) for name in names)
+    prefix = PREFIX if whole else ""
+    shape = _shape(config, names, prefix, target)
+    table = {prefix + name: size for name, size in heads(shape).items()}
+    if whole:
+        table |= _base(folder, config)
+    found = read_tensors(folder, table, config)
+    tensors = {name: found[prefix + name].to(target.device, target.dtype) for name in heads(shape)}
+    base = str(config.fields.get("base_model_name_or_path") or config.fields.get("_name_or_path") or "")
+    return Medusa(shape, tensors, TREES[tree_for(base)])
+
+
+def _shape(config: Config, names: dict[str, tuple[int, ...]], prefix: str, target: Target) -> Shape:
+    declared, layers = config.integer("medusa_num_heads"), config.integer("medusa_num_layers")
+    there = 0
+    while f"{prefix}{there}.{layers}.weight" in names:
+        there += 1
+    if prefix and there > declared:
+        config.refuse(f"medusa_num_heads is {declared}, and the file has {there} heads")
+    # The released Medusa-1 configs say 2 where the file has 5, and the released loader takes 5.
+    shape = Shape(max(there, declared), layers, target.vocabulary, target.width, target.layers)
+    first = names.get(f"{prefix}0.{layers}.weight")
+    if first is not None and first != (target.vocabulary, target.width):
+        config.refuse(
+            f"these heads map a width of {first[-1]} to {first[0]} tokens, "
+            f"and the target has width {target.width} and {target.vocabulary} tokens"
+        )
+    return shape
+
+
+def heads(s: Shape) -> dict[str, tuple[int, ...]]:
+    """Every tensor of the heads, with its shape."""
+    table: dict[str, tuple[int, ...]] = {}
+    for i in range(s.heads):
+        for j in range(s.layers):
+            table[f"{i}.{j}.linear.weight"] = (s.hidden_size, s.hidden_size)
+            table[f"{i}.{j}.linear.bias"] = (s.hidden_size,)
+        table[f"{i}.{s.layers}.weight"] = (s.vocab_size, s.hidden_size)
+    return table
+
+
+def _base(folder: Path, config: Config) -> dict[str, tuple[int, ...]]:
+    """The tensors of the model that a Medusa-2 file holds beside its heads, without allocating any."""
+    auto: Any = AutoModelForCausalLM
+    try:
+        with torch.device("meta"):
+            model = auto.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
+    except Exception as error:  # transformers raises whatever its parts raise; the first line says what was wrong
+        raise BadInput(f"{config.path}: no model of transformers: {str(error).strip().splitlines()[0]}") from error
+    parameters: dict[str, Tensor] = dict(model.named_parameters())
+    return {name: tuple(x.shape) for name, x in parameters.items()}
