@@ -61,6 +61,7 @@ class Drive:
     curve: list[tuple[int, float]] = field(default_factory=list)  # (calls, log evidence)
     calls: int = 0
     skipped: dict[str, str] = field(default_factory=dict)  # case -> what the subject raised there
+    first: tuple[str, NDArray[np.int32]] = ("", np.zeros(0, dtype=np.int32))  # what came back first, and on which case
     last: dict[str, Any] = field(default_factory=dict)  # the last reply, for the witness of a single call
 
     def add(self, case: Case) -> Outcome:
@@ -106,6 +107,7 @@ class Drive:
         if len(tokens):
             draws = progress.past.draws(tokens, start)
             self.last = {"start": start, **reply}
+            self.first = self.first if self.first[0] else (name, tokens)
             impossible = progress.evidence.impossible(draws)
             progress.calls += len(tokens)
             self.calls += len(tokens)

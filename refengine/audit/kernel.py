@@ -186,7 +186,18 @@ def _consistent(request: Request, drive: Drive, notes: list[str], clock: bool) -
         numbers={"calls": drive.calls, "inputs": len(drive.cases)},
         notes=notes,
         tables={"evidence": curve(drive)},
+        replay="exact" if not clock and reproducible(request, drive) else "statistical",
     )
+
+
+def reproducible(request: Request, drive: Drive) -> bool:
+    """Whether a fresh process answers the first calls alike; if not, the subject has noise of its own."""
+    name, tokens = drive.first
+    with opened(request) as child:
+        again = Drive(child, request.signature, request.seed, request.alpha, monotonic() + 60.0)
+        again.add(drive.cases[name].case)
+        again.run(name, len(tokens), stop=False)
+        return np.array_equal(again.last["tokens"], tokens)
 
 
 def not_tested(request: Request, reason: str, notes: list[str]) -> Finding:

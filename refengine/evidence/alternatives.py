@@ -217,7 +217,12 @@ def _whole(p: Rows, q: Rows) -> dict[str, Rows]:
         ("at temperature 1/2", lambda rows: tempered(rows, 0.5)),
     ):
         laws[f"every pick is {name}"] = np.concatenate([ratio_rule(q, accept, wrong(r)), wrong(bonus)], axis=1)
-    laws["rows of another lane"] = _neighbours(p, 0, 1)
+    lanes = np.arange(len(p))
+    pairs = np.where(lanes ^ 1 < len(p), lanes ^ 1, lanes)
+    laws["rows of another lane (the next)"] = _neighbours(p, 0, 1)
+    laws["rows of another lane (pairs swapped)"] = p[pairs] if p.shape[2] == 1 else p
+    laws["rows of another lane (late pairs swapped)"] = p[np.where(lanes > 1, pairs, lanes)] if p.shape[2] == 1 else p
+    laws["rows of another lane (in reverse)"] = p[::-1] if p.shape[2] == 1 else p
     laws["rows of the next position"] = _neighbours(p, 1, 1)
     laws["rows of the position before"] = _neighbours(p, 1, -1)
     for name, judged_law in _proposers(judged, q):

@@ -1,0 +1,14 @@
+"""One family-wise budget for the whole suite: whatever is run, a correct build fails with probability at most FAMILY.
+
+Every test gets ALPHA, and says what it could have seen. Seeds are fixed, so a second run is identical; ALPHA is what a
+fresh seed would risk. Changing a seed to get green is a defect.
+"""
+
+FAMILY = 1e-6
+TESTS = 40  # at least as many as there are; test_budget.py counts them
+ALPHA = FAMILY / TESTS
+
+
+def state(null: str, n: int, detectable: float) -> None:
+    """What every test prints."""
+    print(f"null: {null}; n = {n}; alpha = {ALPHA:.2g}; a TV of {detectable:.2g} is seen with probability 0.99")

@@ -1,0 +1,23 @@
+"""The budget is shared by no more tests than it was split for."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from statistical_tests.budget import TESTS
+from statistical_tests.test_rules import LOSSLESS
+from statistical_tests.test_wide import RULES
+
+pytestmark = pytest.mark.stat
+
+
+def test_there_are_no_more_tests_than_the_budget_was_split_for() -> None:
+    """Bug: a family-wise budget that every new test makes untrue."""
+    count = 0
+    for path in Path(__file__).parent.glob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                # a parametrised test counts with its largest parametrisation
+                count += max(len(LOSSLESS), len(RULES)) if node.decorator_list else 1
+    assert count <= TESTS

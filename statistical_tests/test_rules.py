@@ -1,0 +1,98 @@
+"""10^7 emitted tokens of every lossless rule, through the engine that ships, under the sequential evidence.
+
+Dependence across positions, rounds and rows of a batch is inside what the evidence bets on.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from refengine.audit.past import Past, features
+from refengine.engine.rules.agreement import agreement
+from refengine.engine.rules.block import block
+from refengine.engine.rules.iid_candidates import iid_candidates
+from refengine.engine.rules.leviathan import leviathan
+from refengine.engine.rules.point_mass import point_mass
+from refengine.engine.rules.without_replacement import without_replacement
+from refengine.evidence.sequential import CaseEvidence, Evidence
+from statistical_tests.budget import ALPHA, state
+from statistical_tests.rounds import WIDTHS, chain, distinct_tree, emitted, iid_tree, table, undrawn
+
+pytestmark = pytest.mark.stat
+
+TOKENS = 10_000_000
+LOSSLESS = {
+    "leviathan": (leviathan, chain, 3),
+    "block": (block, chain, 3),
+    "agreement": (agreement, undrawn, 3),
+    "point mass": (point_mass, undrawn, 3),
+    "iid candidates": (iid_candidates, iid_tree, len(WIDTHS)),
+    "without replacement": (without_replacement, distinct_tree, len(WIDTHS)),
+}
+
+
+def evidence_of(name: str, tokens: int, seed: int) -> tuple[Evidence, int]:
+    """The evidence against a rule after so many tokens, half of them at V = 5, half at V = 16."""
+    rule, draft, gamma = LOSSLESS[name]
+    evidence, seen = None, 0
+    for vocabulary in (5, 16):
+        item = table(seed + vocabulary, vocabulary, gamma)
+        told = features(item)
+        evidence = evidence or Evidence(tuple(told), ALPHA)
+        found = evidence.cases[item.name] = CaseEvidence(item.p, item.q, told)
+        past, calls = Past(item, None), 0
+        for out in emitted(draft, rule, item, tokens // 2, seed):
+            draws = past.draws(out, calls)
+            assert not found.impossible(draws).any(), "a token of probability zero was emitted"
+            found.add(draws)
+            calls += len(out)
+            seen += len(draws.token)
+            assert not evidence.rejects(), f"{name}: evidence 10^{evidence.log_evidence() / np.log(10):.1f}"
+    assert evidence is not None
+    return evidence, seen
+
+
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_emitted_tokens_follow_the_target(name: str) -> None:
+    """Bug: a wrong law that small exact cells do not reach, or coins that are tied to one another."""
+    evidence, seen = evidence_of(name, TOKENS, seed=1)
+    visits = min(float(case.counts[0].sum(1).max()) for case in evidence.cases.values())
+    # A learner at an even split must gain log(1/alpha) and its prior: 2 d^2 n = need, with 2.33 deviations to spare.
+    need = np.log(1 / ALPHA) + np.log(2e4)
+    state(f"{name} is lossless", seen, (2.33 + np.sqrt(2.33**2 + 2 * need)) / 2 / np.sqrt(visits))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_a_hundred_times_as_many(name: str) -> None:
+    """Bug: as above, ten times smaller."""
+    _, seen = evidence_of(name, 100 * TOKENS, seed=2)
+    state(f"{name} is lossless", seen, 1e-5)
+
+
+def test_acceptance_is_one_minus_tv_and_length_its_sum() -> None:
+    """Bug: a rule that is lossless because it refuses too much. Rows without context make lengths a product."""
+    item = table(30, 8, 3, contexts=1, lanes=1)
+    accept = np.minimum(item.p[0, :-1, 0], item.q[0, :, 0]).sum(-1)  # 1 - TV, position by position
+    reach = np.cumprod(accept)
+    rounds, longer = 0, np.zeros(item.gamma, dtype=int)
+    for out in emitted(chain, leviathan, item, 3_000_000, seed=3):
+        length = (out[:, 0] >= 0).sum(-1)
+        longer += [(length > i + 1).sum() for i in range(item.gamma)]
+        rounds += len(out)
+    for i in range(item.gamma):
+        assert binomtest(int(longer[i]), rounds, reach[i]).pvalue > ALPHA / item.gamma, f"{i + 1} drafts kept"
+    state("P(k drafts kept) = prod (1 - TV)", rounds, 6.5 * np.sqrt(0.25 / rounds))
+
+
+def test_block_verification_keeps_at_least_as_many() -> None:
+    """Bug: block verification that falls behind the ratio rule, which its theorem forbids."""
+    item = table(31, 8, 3, contexts=1, lanes=1)
+    kept = {}
+    for name, rule in (("leviathan", leviathan), ("block", block)):
+        lengths = np.concatenate([(out[:, 0] >= 0).sum(-1) for out in emitted(chain, rule, item, 3_000_000, seed=4)])
+        kept[name] = (lengths.mean(), lengths.std() / np.sqrt(len(lengths)))
+    gap = kept["block"][0] - kept["leviathan"][0]
+    noise = float(np.hypot(kept["block"][1], kept["leviathan"][1]))
+    assert gap > -6.0 * noise  # P(normal < -6) = 1e-9 < ALPHA
+    state("block keeps at least as many drafts", 3_000_000, 1.0)
