@@ -9,8 +9,10 @@ from transformers.utils import logging
 
 from refengine.decoder.checkpoints.config import read_config
 from refengine.decoder.checkpoints.dspark import load_dspark
+from refengine.decoder.checkpoints.eagle1 import load_eagle1
+from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
-from refengine.decoder.checkpoints.tensors import weight_files
+from refengine.decoder.checkpoints.tensors import tensor_shapes, weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.protocols import Drafter, Target
@@ -41,7 +43,14 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     kind = (config.fields.get("architectures") or ["(none)"])[0]
     if kind == "Qwen3DSparkModel":
         return _for_target(load_dspark(folder, threshold), target, folder)
+    if kind == "Qwen3Eagle3Model" or config.fields.get("speculators_model_type") == "eagle3":
+        return load_eagle3(folder, target)
     if kind.endswith("ForCausalLM"):
+        # SafeAILab's configs call a drafter a Llama. EAGLE-1's differs from one in the names of its tensors alone.
+        if "draft_vocab_size" in config.fields:
+            return load_eagle3(folder, target)
+        if any(name.startswith("layers.0.") for name in tensor_shapes(folder)):
+            return load_eagle1(folder, target)
         return ar(folder, target, gamma)
     raise BadInput(f"{folder}/config.json: architectures is {kind}, which is no drafter known here")
 

@@ -1,0 +1,27 @@
+"""The tensors that a drafter's file leaves out because they are the target's: embeddings and head."""
+
+from typing import Any
+
+from torch import Tensor
+
+from refengine.decoder.protocols import Target
+from refengine.errors import BadInput
+
+
+def embedding(target: Target) -> Tensor:
+    """The target's token embeddings [V, H]."""
+    return _weight(target, "get_input_embeddings", "embeddings")
+
+
+def head(target: Target) -> Tensor:
+    """The target's head [V, H]."""
+    return _weight(target, "get_output_embeddings", "head")
+
+
+def _weight(target: Target, getter: str, what: str) -> Tensor:
+    model: Any = getattr(target, "model", None)
+    module: Any = getattr(model, getter)() if model is not None else None
+    if module is None or not hasattr(module, "weight"):
+        raise BadInput(f"the drafter's file has no {what} of its own, and this target has none to lend")
+    weight: Tensor = module.weight.detach()
+    return weight

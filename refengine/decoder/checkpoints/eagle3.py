@@ -1,0 +1,214 @@
+"""The three released layouts of EAGLE-3: SafeAILab (cb7e084), DeepSpec (afdfa7c) and speculators (0.9.0).
+
+They differ in the name of the first layer, in where the taps are said, in switches, and in what is borrowed from the
+target: SafeAILab's files mostly hold no embeddings, the other two always do.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from refengine.decoder.checkpoints.borrowed import embedding
+from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.drafters.eagle3 import Eagle3, Shape
+from refengine.decoder.drafters.plans import Chain, DynamicTree
+from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
+from refengine.decoder.protocols import Target
+
+
+def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
+    """An EAGLE-3 drafter in the target's dtype and on its device; its release's plan, or one given. Raises BadInput."""
+    config = read_config(folder)
+    shape, released = read_shape(config, target)
+    found = read_tensors(folder, table(shape, set(tensor_shapes(folder))), config)
+    _refuse_bad_maps(config, shape, found)
+    if "embed_tokens.weight" not in found:
+        if target.width != shape.hidden_size:
+            config.refuse(f"no embed_tokens.weight is stored, and the target's has width {target.width}")
+        found["embed_tokens.weight"] = embedding(target)
+    tensors = {
+        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
+    }
+    return FeatureRecurrence(Eagle3(shape, tensors), plan or released)
+
+
+def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
+    """The config's sizes, held to the target, and the released way of drafting."""
+    kind = (config.fields.get("architectures") or ["(none)"])[0]
+    if kind == "Qwen3Eagle3Model":
+        shape, plan = _deepspec(config)
+    elif config.fields.get("speculators_model_type") == "eagle3":
+        shape, plan = _speculators(config, target)
+    else:
+        shape, plan = _safeailab(config, target)
+    if shape.num_attention_heads % shape.num_key_value_heads:
+        config.refuse(
+            f"{shape.num_attention_heads} heads do not divide over {shape.num_key_value_heads} key/value heads"
+        )
+    if shape.draft_vocab_size > shape.vocab_size:
+        config.refuse(f"draft_vocab_size is {shape.draft_vocab_size}, and vocab_size is {shape.vocab_size}")
+    for name, ours, theirs in (
+        ("vocab_size", shape.vocab_size, target.vocabulary),
+        ("the width of its features", shape.target_hidden_size, target.width),
+    ):
+        if ours != theirs:
+            config.refuse(f"{name} is {ours}, and the target has {theirs}")
+    for tap in shape.taps:
+        # hs[L] of transformers is normed, and training tapped what the layers wrote: the last one cannot be served.
+        if not 0 <= tap < target.layers:
+            config.refuse(f"it taps hidden state {tap}, outside 0 .. {target.layers - 1} of the target")
+    return shape, plan
+
+
+def _safeailab(config: Config, target: Target) -> tuple[Shape, Plan]:
+    config.one_of("hidden_act", "silu")
+    hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
+    if hidden % heads:
+        config.refuse(f"hidden_size {hidden} does not divide over {heads} heads")
+    if config.integer("num_hidden_layers") != 1:
+        config.refuse("num_hidden_layers is not 1, and this layout has one layer")
+    taps = default_taps(target.layers)
+    if len(taps) != 3:
+        config.refuse(f"layers 2, L/2 and L - 3 of a target of {target.layers} layers are not three")
+    there = config.fields
+    shape = Shape(
+        vocab_size=config.integer("vocab_size"),
+        draft_vocab_size=config.integer("draft_vocab_size"),
+        hidden_size=hidden,
+        target_hidden_size=config.integer("target_hidden_size") if there.get("target_hidden_size") else hidden,
+        intermediate_size=config.integer("intermediate_size"),
+        num_hidden_layers=1,
+        num_attention_heads=heads,
+        num_key_value_heads=config.integer("num_key_value_heads") if "num_key_value_heads" in there else heads,
+        head_dim=hidden // heads,
+        rms_norm_eps=config.number("rms_norm_eps"),
+        rope_theta=rope_theta_or_default(config),
+        first="midlayer",
+        taps=taps,
+    )
+    return shape, DynamicTree()
+
+
+def _deepspec(config: Config) -> tuple[Shape, Plan]:
+    """DeepSpec says layers, and layer l writes hidden state l + 1."""
+    config.one_of("hidden_act", "silu")
+    if config.flag("attention_bias", default=False):
+        config.refuse("attention_bias is true, and this layout has none")
+    if config.integer("num_hidden_layers") != 1:
+        config.refuse("num_hidden_layers is not 1, and this layout has one layer")
+    vocabulary, hidden = config.integer("vocab_size"), config.integer("hidden_size")
+    shape = Shape(
+        vocab_size=vocabulary,
+        draft_vocab_size=vocabulary,
+        hidden_size=hidden,
+        target_hidden_size=hidden,
+        intermediate_size=config.integer("intermediate_size"),
+        num_hidden_layers=1,
+        num_attention_heads=config.integer("num_attention_heads"),
+        num_key_value_heads=config.integer("num_key_value_heads"),
+        head_dim=config.integer("head_dim"),
+        rms_norm_eps=config.number("rms_norm_eps"),
+        rope_theta=config.rope_theta(),
+        first="layers.0",
+        taps=tuple(layer + 1 for layer in config.integers("target_layer_ids")),
+        head_norms=True,
+    )
+    return shape, Chain(config.integer("ttt_length"))
+
+
+def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
+    inner = Config(f"{config.path} (transformer_layer_config)", config.fields.get("transformer_layer_config") or {})
+    inner.one_of("hidden_act", "silu")
+    if inner.flag("attention_bias", default=False) or inner.flag("mlp_bias", default=False):
+        inner.refuse("attention_bias or mlp_bias is true, and biases are not part of this layout")
+    hidden = inner.integer("hidden_size")
+    named = config.fields.get("eagle_aux_hidden_state_layer_ids") is not None
+    shape = Shape(
+        vocab_size=inner.integer("vocab_size"),
+        draft_vocab_size=config.integer("draft_vocab_size"),
+        hidden_size=hidden,
+        target_hidden_size=config.integer("target_hidden_size") if config.fields.get("target_hidden_size") else hidden,
+        intermediate_size=inner.integer("intermediate_size"),
+        num_hidden_layers=inner.integer("num_hidden_layers"),
+        num_attention_heads=inner.integer("num_attention_heads"),
+        num_key_value_heads=inner.integer("num_key_value_heads"),
+        head_dim=inner.integer("head_dim"),
+        rms_norm_eps=inner.number("rms_norm_eps"),
+        rope_theta=inner.rope_theta(),
+        first="layers.0",
+        taps=config.integers("eagle_aux_hidden_state_layer_ids") if named else default_taps(target.layers),
+        head_norms=inner.one_of("model_type", "llama", "qwen3") == "qwen3",
+        norm_before_fc=config.flag("norm_before_fc", default=False),
+        fc_norm=config.flag("fc_norm", default=False),
+        # speculators falls back to false, vLLM's loader to true: a file that does not say is ambiguous.
+        norm_before_residual=config.flag("norm_before_residual"),
+        norm_output=config.flag("norm_output", default=False),
+    )
+    methods = (config.fields.get("speculators_config") or {}).get("proposal_methods") or [{}]
+    return shape, Chain(Config(config.path, methods[0]).integer("speculative_tokens"))
+
+
+def default_taps(layers: int) -> tuple[int, ...]:
+    """The hidden states that enter layers 2, L/2 and L - 3, in the order in which the target meets them."""
+    return tuple(sorted({2, layers // 2, layers - 3}))
+
+
+def rope_theta_or_default(config: Config) -> float:
+    """SafeAILab's code falls back to 10000, whatever the target's base is, and its released configs rely on it."""
+    if config.fields.get("rope_theta") is None and not config.fields.get("rope_parameters"):
+        config = Config(config.path, {**config.fields, "rope_theta": 10000.0})
+    return config.rope_theta()
+
+
+def table(s: Shape, there: set[str]) -> Table:
+    """Every tensor of the file, with its shape. `there`: the names in the file, some of which it may leave out."""
+    hidden, features = s.hidden_size, len(s.taps) * s.target_hidden_size
+    names: dict[str, tuple[int, ...] | tuple[tuple[int, ...], torch.dtype]] = {
+        "fc.weight": (hidden, features),
+        "norm.weight": (hidden,),
+        "lm_head.weight": (s.draft_vocab_size, hidden),
+    }
+    if s.first == "layers.0" or "embed_tokens.weight" in there:
+        names["embed_tokens.weight"] = (s.vocab_size, hidden)
+    if s.draft_vocab_size < s.vocab_size or {"d2t", "t2d"} & there:
+        names["d2t"], names["t2d"] = ((s.draft_vocab_size,), torch.int64), ((s.vocab_size,), torch.bool)
+    if s.norm_before_fc:
+        names["input_norm.weight"] = (features,)
+    if s.fc_norm:
+        names |= {f"fc_norm.{j}.weight": (s.target_hidden_size,) for j in range(len(s.taps))}
+    names |= _layer(s, s.first, 2 * hidden) | {f"{s.first}.hidden_norm.weight": (hidden,)}
+    for i in range(1, s.num_hidden_layers):
+        names |= _layer(s, f"layers.{i}", hidden)
+    return names
+
+
+def _layer(s: Shape, prefix: str, width: int) -> dict[str, tuple[int, ...]]:
+    hidden, inner = s.hidden_size, s.intermediate_size
+    q, kv = s.num_attention_heads * s.head_dim, s.num_key_value_heads * s.head_dim
+    attention: dict[str, tuple[int, ...]] = {"q_proj": (q, width), "k_proj": (kv, width), "v_proj": (kv, width)}
+    attention["o_proj"] = (hidden, q)
+    if s.head_norms:
+        attention |= {"q_norm": (s.head_dim,), "k_norm": (s.head_dim,)}
+    names = {f"{prefix}.self_attn.{name}.weight": x for name, x in attention.items()}
+    names |= {f"{prefix}.mlp.{name}.weight": (inner, hidden) for name in ("gate_proj", "up_proj")}
+    names[f"{prefix}.mlp.down_proj.weight"] = (hidden, inner)
+    return names | {f"{prefix}.{name}.weight": (hidden,) for name in ("input_layernorm", "post_attention_layernorm")}
+
+
+def _refuse_bad_maps(config: Config, s: Shape, found: dict[str, Tensor]) -> None:
+    """d2t and t2d say the same thing twice, and must agree."""
+    if "d2t" not in found:
+        return
+    targets = torch.arange(s.draft_vocab_size) + found["d2t"]
+    where = Path(config.path).with_name("model.safetensors")
+    maps = Config(str(where), {})
+    if bool(((targets < 0) | (targets >= s.vocab_size)).any()):
+        maps.refuse(f"tensor d2t leads outside the vocabulary of {s.vocab_size} tokens")
+    if len(set(targets.tolist())) < len(targets):
+        maps.refuse("tensor d2t leads two draft tokens to one token of the target")
+    member = torch.zeros(s.vocab_size, dtype=torch.bool)
+    member[targets] = True
+    if not torch.equal(member, found["t2d"]):
+        maps.refuse("tensors d2t and t2d disagree about which tokens can be drafted")

@@ -1,0 +1,99 @@
+"""EAGLE-3 (Li et al. 2025): features fused from a low, a middle and a high layer, trained on its own outputs.
+
+One network for three released layouts: SafeAILab's (three taps, draft vocabulary), DeepSpec's (five taps, whole
+vocabulary, Qwen3 norms per head) and that of speculators (its switches, further plain layers). `recurrence.py` holds
+what it shares with EAGLE-1, `plans.py` how candidates are grown. Positions: row i is at i (SafeAILab, DeepSpec, vLLM);
+speculators trains at i + 1, a uniform shift that rotary embeddings cannot see.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from refengine.decoder.drafters.recurrence import Cache, Heads, self_attention
+from refengine.decoder.layers import Weights, gated_mlp
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes and switches of an EAGLE-3 checkpoint; field names as in its config.json where it has them.
+
+    first    name of the layer that takes [embedding ; feature]: "midlayer" or "layers.0"
+    taps     indices of `output_hidden_states` whose features are fused, in the order of `fc`
+    """
+
+    vocab_size: int
+    draft_vocab_size: int
+    hidden_size: int
+    target_hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    rms_norm_eps: float
+    rope_theta: float
+    first: str
+    taps: tuple[int, ...]
+    head_norms: bool = False  # Qwen3 layers: queries and keys normed per head
+    norm_before_fc: bool = False  # one norm over all taps side by side
+    fc_norm: bool = False  # a norm for each tap
+    norm_before_residual: bool = False  # the first layer's residual is the normed feature
+    norm_output: bool = False  # EAGLE-3.1: what is fed back is what the head reads
+
+
+class Eagle3:
+    """The network of `refengine.decoder.drafters.recurrence.Network`. Tensors under their released names."""
+
+    def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
+        self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps
+        self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope_theta, shape.rms_norm_eps)
+        places = torch.arange(shape.draft_vocab_size, device=tensors["fc.weight"].device)
+        # d2t is an offset: draft token i is the target's token i + d2t[i].
+        self.targets: Tensor = places + tensors["d2t"] if "d2t" in tensors else places
+
+    def fused(self, features: Tensor) -> Tensor:
+        s, w = self.shape, self.w
+        if s.norm_before_fc:
+            features = w.norm("input_norm", features, s.rms_norm_eps)
+        if s.fc_norm:
+            parts = features.chunk(len(self.taps), -1)
+            features = torch.cat([w.norm(f"fc_norm.{j}", x, s.rms_norm_eps) for j, x in enumerate(parts)], -1)
+        return w.linear("fc", features)
+
+    def rows(
+        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
+    ) -> tuple[Tensor, Cache]:
+        eps, cache = self.shape.rms_norm_eps, []
+        for i, kept in enumerate(past):
+            layer = self.w.at(self.shape.first) if i == 0 else self.w.at("layers", i)
+            if i == 0:
+                feature = layer.norm("hidden_norm", hidden, eps)
+                token = layer.norm("input_layernorm", self.w.embed("embed_tokens", tokens), eps)
+                normed = torch.cat((token, feature), -1)
+                hidden = feature if self.shape.norm_before_residual else hidden
+            else:
+                normed = layer.norm("input_layernorm", hidden, eps)
+            attended, both = self_attention(layer.at("self_attn"), self.heads, normed, positions, kept, sees)
+            cache.append(both)
+            hidden = hidden + attended
+            hidden = hidden + gated_mlp(layer.at("mlp"), layer.norm("post_attention_layernorm", hidden, eps))
+        if self.shape.norm_output:
+            hidden = self.w.norm("norm", hidden, eps)
+        return hidden, tuple(cache)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        own = self.draft_logits(hidden)
+        whole = own.new_full((*own.shape[:-1], self.shape.vocab_size), float("-inf"))
+        whole[..., self.targets] = own
+        return whole
+
+    def draft_logits(self, hidden: Tensor) -> Tensor:
+        """Logits over the draft vocabulary, [n, Vd]."""
+        normed = hidden if self.shape.norm_output else self.w.norm("norm", hidden, self.shape.rms_norm_eps)
+        return self.w.linear("lm_head", normed)
+
+    def empty(self) -> Cache:
+        return tuple(self.heads.empty(self.w["fc.weight"]) for _ in range(self.shape.num_hidden_layers))
