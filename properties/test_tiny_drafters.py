@@ -18,7 +18,7 @@ MIXED = {CELLS[name].drafter: CELLS[name] for name in SHORT}
 
 
 def along(turns: list[int], token: int) -> object:
-    """A rule that accepts a path, whatever p says: the child number `turns[d]` of those at depth d; then emits `token`."""
+    """A rule that accepts a path whatever p says, child number `turns[d]` at depth d, and then emits `token`."""
 
     def rule(p: Tensor, block: Block, coins: Coins) -> Round:
         tokens, parents = nodes(block)

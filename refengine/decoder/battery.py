@@ -104,11 +104,11 @@ def lossy(name: str) -> list[Finding]:
 
 
 def planted(name: str) -> list[Finding]:
-    """Every state bug that can show in one cell, each against the cell's clean law; two rounds suffice for all.
+    """Every state bug that can show in one cell, each against the cell's clean law; one round fewer shows them all.
 
     With a bug in place no histories are merged, so cells with three tokens to choose from compare three tokens only.
     """
-    cell = replace(CELLS[name], rounds=2, length=5 if CELLS[name].length >= 5 else 3)
+    cell = replace(CELLS[name], rounds=CELLS[name].rounds - 1, length=5 if CELLS[name].length >= 5 else 3)
     clean, wanted = cell_law(cell), target_law(cell)
     return [_planted(name, cell, plant, clean, wanted) for plant in PLANTS[cell.drafter] if _shows(plant, cell)]
 

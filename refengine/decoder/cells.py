@@ -102,8 +102,8 @@ def _cells() -> dict[str, Cell]:
     for drafter, tiny in TINY.items():
         for rule in tiny.rules:
             for policy in POLICIES:
-                length = 5 if policy.startswith("temperature") else 6
-                cell = Cell(drafter, policy, rule, prompt=tiny.prompt, length=length)
+                length = tiny.length - policy.startswith("temperature")
+                cell = Cell(drafter, policy, rule, prompt=tiny.prompt, length=length, rounds=tiny.rounds)
                 cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
     return {cell.name: cell for cell in cells}
 

@@ -12,6 +12,7 @@ from refengine.bugs.bug import Edit
 
 TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
+LOOKAHEAD = "refengine.decoder.drafters.lookahead"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ SHIFTED = Edit(
     TARGET,
     "inputs = Inputs(rows.tokens, rows.positions,",
     "inputs = Inputs(rows.tokens, rows.positions + (self.kept > 0),",
+)
+WINDOW_ROW_STAYS = Edit(
+    LOOKAHEAD,
+    "(rows).logits\n        self.target.keep(())",
+    "(rows).logits\n        self.target.keep((0,))",
 )
 
 PLANTS: dict[str, tuple[Plant, ...]] = {
@@ -107,6 +113,14 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
         Plant("looks-up-without-the-anchor", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prefix[:-1],"), "rounds"),
         Plant("looks-in-the-prompt-alone", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prompt,"), "rounds"),
+    ),
+    "lookahead": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant("a-window-row-stays", "drafter", WINDOW_ROW_STAYS, "tokens"),
+        Plant("filling-row-off-by-one", "drafter", Edit(LOOKAHEAD, "self.new[1:])", "self.new[:-1])"), "rounds"),
+        Plant("filed-under-the-next-token", "drafter", Edit(LOOKAHEAD, "(keys[i],", "(self.rows[1][i],"), "rounds"),
+        Plant("guesses-for-another-token", "drafter", Edit(LOOKAHEAD, "get(anchor,", "get(turn.prefix[-2],"), "rounds"),
     ),
     "medusa": (
         Plant("target-no-crop", "target", NO_CROP, "tokens"),

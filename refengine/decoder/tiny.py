@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from refengine.decoder.checkpoints.medusa import load_medusa
-from refengine.decoder.drafters import medusa, ngram, prompt_lookup
+from refengine.decoder.drafters import lookahead, medusa, ngram, prompt_lookup
 from refengine.decoder.protocols import Drafter, Target
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -27,6 +27,7 @@ class Tiny:
     rules   those under which it is lossless; the first stands for it
     lossy   those of its released modes that change the law by design
     target  a folder under fixtures/
+    rounds  of a cell, and the length of the output that is compared
     """
 
     module: ModuleType
@@ -35,6 +36,8 @@ class Tiny:
     prompt: tuple[int, ...]
     target: str = "tiny/target"
     lossy: tuple[str, ...] = ()
+    rounds: int = 3
+    length: int = 6
 
 
 # After it the drafters accept, reject, roll back and stop inside a block: found by trying, and held to it by a test.
@@ -50,6 +53,14 @@ def _medusa(module: Any, target: Target) -> Drafter:
 TINY: dict[str, Tiny] = {
     "prompt_lookup": Tiny(
         prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING
+    ),
+    "lookahead": Tiny(
+        lookahead,
+        lambda module, target: module.Lookahead(target, level=4, window=3, guesses=3, from_prompt=True),
+        ("point_mass",),
+        REPEATING,
+        rounds=4,  # the window is not full before the second
+        length=7,
     ),
     "medusa": Tiny(medusa, _medusa, ("point_mass",), (0, 3, 5, 3, 0, 4, 1, 1), lossy=("typical", "nucleus")),
     "ngram": Tiny(ngram, lambda module, target: module.NGram(gamma=2, n=3), ("point_mass",), REPEATING),
