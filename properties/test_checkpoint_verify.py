@@ -1,38 +1,70 @@
-"""`refengine checkpoint verify`: consistent on a good drafter, violated on one that forgets to roll back."""
+"""`checkpoint verify` on the tiny fixtures, and on the same with a defect in target, state or draft."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from refengine.audit.checkpoint import verify_checkpoint
-from refengine.decoder.target import TransformersTarget
-from refengine.errors import BadInput
+from refengine.bugs.bug import Edit
+from refengine.bugs.loader import edited_module
+from refengine.decoder import load_drafter, load_target, verify
+from refengine.decoder.plants import AR, DSPARK, NO_CROP, TARGET
 
-TINY = Path(__file__).parent.parent / "fixtures" / "tiny"
+TINY = Path(__file__).parents[1] / "fixtures" / "tiny"
 
 
-def verdicts(drafter: str = "dspark") -> dict[str, str]:
-    return {f.id: f.verdict for f in verify_checkpoint(str(TINY / drafter), str(TINY / "target"))}
+def verdicts(drafter: str) -> dict[str, str]:
+    found = verify.verify(str(TINY / drafter), str(TINY / "target"), "float64")
+    return {finding.id: finding.verdict for finding in found}
 
 
 @pytest.mark.parametrize("drafter", ["ar", "dspark"])
-def test_a_good_drafter_is_consistent(drafter: str) -> None:
-    """Kills a check that calls rounding between verify and single passes a defect."""
-    assert verdicts(drafter) == {"checkpoint/greedy": "consistent", "checkpoint/state": "consistent"}
+def test_a_sound_checkpoint_is_consistent(drafter: str) -> None:
+    """Kills a check that accuses a correct drafter, or that compares nothing."""
+    found = verify.verify(str(TINY / drafter), str(TINY / "target"), "float32")
+    assert [finding.verdict for finding in found] == ["consistent"] * 3
+    assert found[1].numbers["states compared"] > 20
+    assert found[2].numbers["judged"] > 100
 
 
-def test_rows_that_stay_after_a_rejection_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kills a check that never rejects, and one that compares the state with itself."""
-    keep = TransformersTarget.keep
+def test_a_target_that_keeps_rejected_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a greedy check that compares the loop with itself, and a tie that excuses a defect."""
+    edited = edited_module(TARGET, [NO_CROP])
 
-    def shifted(self: TransformersTarget, rows: list[int]) -> None:
-        keep(self, [max(row - 1, 0) for row in rows] if len(rows) == 2 else rows)
+    def load(path: str, dtype: torch.dtype, device: str) -> Any:
+        return edited.TransformersTarget(load_target(path, dtype, device).model)
 
-    monkeypatch.setattr(TransformersTarget, "keep", shifted)
-    assert verdicts()["checkpoint/state"] == "violated"
+    monkeypatch.setattr(verify, "load_target", load)
+    found = verdicts("ar")
+    assert found["checkpoint/greedy"] == found["checkpoint/state"] == "violated"
 
 
-def test_a_drafter_for_another_target_is_refused() -> None:
-    """Kills a loader that lets a vocabulary of another size through."""
-    with pytest.raises(BadInput, match="target has"):
-        verify_checkpoint(str(TINY.parent / "golden/dspark_qwen3_A/drafter"), str(TINY / "target"))
+def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a state check that looks at the target alone: lossless output hides a drafter's stale cache."""
+    edit = Edit(DSPARK, "[kept.taps[j] for j in self.taps]", "[kept.taps[j].roll(1, 0) for j in self.taps]")
+    edited = edited_module(DSPARK, [edit])
+
+    def load(path: str, target: Any, gamma: int) -> Any:
+        loaded: Any = load_drafter(path, target)
+        return edited.DSpark(loaded.shape, loaded.w.tensors)
+
+    monkeypatch.setattr(verify, "load_drafter", load)
+    found = verdicts("dspark")
+    assert found == {
+        "checkpoint/greedy": "consistent",
+        "checkpoint/state": "violated",
+        "checkpoint/acceptance": "consistent",
+    }
+
+
+def test_drafts_that_are_not_drawn_from_q_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills an acceptance that is compared with itself: the drafts here are the row's least likely tokens."""
+    edit = Edit(AR, "turn.draw(q[-1], sites[-1])", "int(q[-1].argmin())")
+    edited = edited_module(AR, [edit])
+
+    def load(path: str, target: Any, gamma: int) -> Any:
+        return edited.AR(load_target(path, target.dtype), gamma)
+
+    monkeypatch.setattr(verify, "load_drafter", load)
+    assert verdicts("ar")["checkpoint/acceptance"] == "violated"

@@ -38,6 +38,15 @@ class Signature(StrEnum):
     round = "round"
 
 
+class Precision(StrEnum):
+    """What the networks are run in."""
+
+    float64 = "float64"
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
 
@@ -224,14 +233,14 @@ def decode(
     rule: Annotated[str | None, typer.Option(help="By default the one that fits the drafts.")] = None,
     gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
     seed: Annotated[int, typer.Option(help="Of every coin.")] = 0,
-    dtype: Annotated[str, typer.Option()] = "float32",
+    dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",
 ) -> None:
     """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
     from refengine import decode as command
 
     request = command.Request(
-        target, drafter, prompt, max_new_tokens, temperature, top_k, top_p, rule, gamma, seed, dtype, device
+        target, drafter, prompt, max_new_tokens, temperature, top_k, top_p, rule, gamma, seed, dtype.value, device
     )
     text, statistics = command.decode(request)
     typer.echo(text)
@@ -242,14 +251,15 @@ def decode(
 def checkpoint_verify(
     drafter: Annotated[Path, typer.Argument(help="Folder of the drafter checkpoint, as released.")],
     target: Annotated[Path, typer.Option(help="Folder of the target model it was made for.")],
-    dtype: Annotated[str, typer.Option()] = "float32",
+    dtype: Annotated[Precision, typer.Option()] = Precision.float64,
     device: Annotated[str, typer.Option()] = "cpu",
+    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
     as_json: AsJson = False,
 ) -> None:
-    """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state."""
-    from refengine.audit.checkpoint import verify_checkpoint
+    """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state, acceptance."""
+    from refengine.decoder.verify import verify
 
-    finish(verify_checkpoint(str(drafter), str(target), dtype, device), as_json)
+    finish(verify(str(drafter), str(target), dtype.value, device, gamma), as_json)
 
 
 @checkpoint_app.command("convert")

@@ -12,12 +12,12 @@ import torch
 from refengine.decoder import Result, Stop, generate, load_drafter, load_target
 from refengine.decoder.loop import Rule
 from refengine.decoder.protocols import Tokens
+from refengine.decoder.verify import fitting
 from refengine.engine import policy as steps
 from refengine.engine.coins import Philox
 from refengine.errors import BadInput
 
 RULES = ("leviathan", "block", "agreement", "point_mass", "iid_candidates", "without_replacement", "typical", "nucleus")
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Request:
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
     """The text (or the tokens, where the target has no tokenizer) and how it came about. Raises BadInput."""
     check(request)
-    target = load_target(request.target, DTYPES[request.dtype], request.device)
+    target = load_target(request.target, getattr(torch, request.dtype), request.device)
     drafter = load_drafter(request.drafter, target, gamma=request.gamma)
     tokenizer = load_tokenizer(request.target)
     prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
-    rule = rule_named(request.rule) if request.rule else judge
+    rule = rule_named(request.rule) if request.rule else fitting
     stop = Stop(frozenset(stop_tokens(request.target)))
     coins = Philox(request.seed, torch.tensor([0], device=target.device))
     result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
@@ -55,8 +55,6 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
 
 def check(request: Request) -> None:
     """Options that no file can contradict."""
-    if request.dtype not in DTYPES:
-        raise BadInput(f"--dtype {request.dtype}: one of {', '.join(DTYPES)}")
     if request.rule is not None and request.rule not in RULES:
         raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
     if request.max_new_tokens < 1:
@@ -83,11 +81,6 @@ def policy(request: Request) -> steps.Policy:
 def rule_named(name: str) -> Rule:
     rule: Rule = getattr(importlib.import_module(f"refengine.engine.rules.{name}"), name)
     return rule
-
-
-def judge(p: Any, block: Any, coins: Any) -> Any:
-    """The rule that fits how the block was drafted: point_mass where nothing was drawn, otherwise the ratio rule."""
-    return rule_named("point_mass" if block.q is None else "leviathan")(p, block, coins)
 
 
 def load_tokenizer(folder: Path) -> Any:
