@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from time import monotonic
 from typing import Any
@@ -66,15 +67,17 @@ class Drive:
 
     def add(self, case: Case) -> Outcome:
         """Make a case known to both sides."""
-        width = None if self.signature == "verify_batch" else lambda call, lanes=case.lanes: turn(call, lanes)
-        told = features(case)
-        found = CaseEvidence(case.p, case.q, told)
-        if not self.cases:
-            self.evidence = Evidence(tuple(told), self.alpha)
-        self.cases[case.name] = Progress(case, found, Past(case, width))
-        self.evidence.cases[case.name] = found
+        self.adopt(case, CaseEvidence(case.p, case.q, features(case)))
         p, q = case.float32()
         return self.child.ask({"op": "case", "name": case.name, "p": p, "q": q, "noise": case.noise}, 60)
+
+    def adopt(self, case: Case, found: CaseEvidence) -> None:
+        """Take a case on this side, with evidence that starts from nothing."""
+        if not self.cases:
+            self.evidence = Evidence(tuple(features(case)), self.alpha)
+        lane_of = None if self.signature == "verify_batch" else partial(turn, lanes=case.lanes)
+        self.cases[case.name] = Progress(case, found, Past(case, lane_of))
+        self.evidence.cases[case.name] = found
 
     def run(self, name: str, count: int, stop: bool = True) -> End | None:
         """`count` more calls of a case. None when they are done and nothing is decided; with `stop` off, evidence is
@@ -131,17 +134,17 @@ class Drive:
     # --- where effort goes -------------------------------------------------------------------------------------------
 
     def schedule(self, total: int) -> Iterator[tuple[str, int]]:
-        """(case, calls): first every case a few times, then in turn round robin, the case in which the likeliest listed
-        defects would grow fastest, and the case in which something learned grew fastest. Looks at the past only."""
+        """(case, calls): first every case a few times. Then half of the calls go where the likeliest listed defects
+        would show fastest, a quarter where something learned grew fastest, a quarter round. Looks at the past only."""
         spent = 0
         for calls in FIRST_PASSES:
             for name, progress in self.cases.items():
-                count = calls if progress.case.vocabulary <= 64 else max(2, calls // 4)
+                count = calls if progress.case.vocabulary <= 64 else max(1, calls // 4)
                 if name not in self.skipped:
                     spent += count
                     yield name, count
-        choices: list[Callable[[], str]] = [self._next_in_turn(), self._fastest_listed, self._fastest_learned]
-        for choose in cycle(choices):
+        listed, learned, turn = self._fastest_listed, self._fastest_learned, self._next_in_turn()
+        for choose in cycle((listed, turn, listed, learned)):
             if spent >= total or len(self.skipped) == len(self.cases):
                 return
             name = choose()

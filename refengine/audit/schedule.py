@@ -181,7 +181,7 @@ def exact_cases(batch: bool) -> list[Case]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-FIRST_PASSES = (4, 12, 24)  # calls of each case before effort moves to where it pays
+FIRST_PASSES = (1, 3, 12, 24)  # calls of each case before effort moves to where it pays
 
 
 def block_size(item: Case, spent: int) -> int:

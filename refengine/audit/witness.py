@@ -51,7 +51,7 @@ class Small:
 def smallest(request: "Request", drive: Drive, end: End, until: float, notes: list[str]) -> Finding:
     """The finding about a violation that `drive` met, with the smallest witness that replays within the time."""
     calls = drive.calls
-    diagnosis = "the contract" if end.kind == "broken" else diagnose(drive, end)
+    diagnosis = "the contract" if end.kind == "broken" else diagnose(drive)
     given = {**request.arguments(), "found_after": calls, "diagnosis": diagnosis, "notes": notes}
     for attempt in attempts(drive, end):
         again = {**given, **attempt}
@@ -105,7 +105,7 @@ def of_law(request: "Request", name: str, diagnosis: str, notes: list[str]) -> F
     return replay(**request.arguments(), **found, kind="exact", case=case, start=0, calls=0)[0]
 
 
-def diagnose(drive: Drive, end: End) -> str:
+def diagnose(drive: Drive) -> str:
     """The listed defects that explain what was emitted; a few more calls of every input tell them apart."""
     for name in list(drive.cases):
         if drive.evidence.posterior().max() > 0.999 or name in drive.skipped:
@@ -113,8 +113,12 @@ def diagnose(drive: Drive, end: End) -> str:
         drive.run(name, max(4, DIAGNOSIS_CALLS // len(drive.cases)), stop=False)
     names, posterior = drive.evidence.components(), drive.evidence.posterior()
     likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
-    listed = [names[i] for i in likely if i < len(LISTED)]
-    return " or ".join(listed) if listed else f"unlisted: {names[likely[0]] if likely else 'many small signs'}"
+    listed = [names[i].removesuffix(", seldom") for i in likely if i < len(LISTED)]
+    return (
+        " or ".join(dict.fromkeys(listed))
+        if listed
+        else f"unlisted: {names[likely[0]] if likely else 'many small signs'}"
+    )
 
 
 def candidates(drive: Drive) -> list[tuple[Small, int]]:

@@ -85,6 +85,13 @@ class CaseEvidence:
         learned = np.stack([learner.log_wealth() for learner in self.learners.values()], axis=1)
         self.log_wealth = np.concatenate([listed, self._tilted(), learned], axis=1)
 
+    def reset(self) -> None:
+        """Forget every draw, and keep the tables."""
+        self.counts[:] = 0.0
+        self.log_wealth = np.zeros_like(self.log_wealth)
+        for learner in self.learners.values():
+            learner.counts[:] = 0.0
+
     def impossible(self, draws: Draws) -> NDArray[np.bool_]:
         """Which draws have probability zero."""
         return np.asarray(self.p[draws.place, draws.token] <= 0.0)
@@ -139,8 +146,9 @@ class Evidence:
         return [*LISTED, *tilts, *(f"learned from {name}" for name in self.features)]
 
     def log_prior(self) -> Rows:
-        """Half for the listed defects, an eighth for the tilts, the rest for the learners."""
-        parts = [(len(LISTED), 0.5), (len(KINDS) * len(TILTS), 0.125), (len(self.features), 0.375)]
+        """Half for the listed defects, most of it for those that always strike; the rest as in the heading."""
+        listed = [(len(DEFECTS), 0.4), (len(DEFECTS), 0.1)]
+        parts = [*listed, (len(KINDS) * len(TILTS), 0.125), (len(self.features), 0.375)]
         return np.concatenate([np.full(count, np.log(share / count)) for count, share in parts])
 
     def log_wealths(self) -> Rows:
