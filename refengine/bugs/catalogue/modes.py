@@ -6,7 +6,7 @@ LEVIATHAN, POINT_MASS = "refengine.exact.rules.leviathan", "refengine.exact.rule
 ACCEPT = 'if not chance.accept(p[i][x], q[x], ("accept", i)):'
 
 
-def lossy(name: str, title: str, source: str, odds: str) -> Bug:
+def lossy(name: str, title: str, source: str, odds: str, *more: Edit) -> Bug:
     """A mode that judges a draft by other odds than p(x) : q(x)."""
     return Bug(
         id=name,
@@ -14,7 +14,7 @@ def lossy(name: str, title: str, source: str, odds: str) -> Bug:
         source=source,
         part="A6",
         law_class=f"lossy by design: {name}",
-        edits=(Edit(LEVIATHAN, ACCEPT, f'if not chance.accept({odds}, ("accept", i)):'),),
+        edits=(Edit(LEVIATHAN, ACCEPT, f'if not chance.accept({odds}, ("accept", i)):'), *more),
         check="rounds:law",
     )
 
@@ -40,9 +40,10 @@ BUGS = (
     ),
     lossy(
         "synthetic-acceptance",
-        "a benchmark mode accepts at a fixed rate",
+        "a benchmark mode accepts at a fixed rate, and corrects from p where the residual is empty",
         "vllm-project/vllm #41035",
         "3, 4",
+        Edit(LEVIATHAN, "residual(p[i], q), (", "residual(p[i], q) if p[i] != q else p[i], ("),
     ),
     lossy(
         "entropy-verify",

@@ -179,7 +179,10 @@ BUGS = (
         source="vllm-project/vllm PR #3951",
         part="A4",
         law_class="draft cache has a hole",
-        edits=(Edit(AR, "        if accepted == self.gamma:", "        if accepted > self.gamma:"),),
+        edits=(
+            Edit(AR, "        if accepted == self.gamma:", "        if accepted > self.gamma:"),
+            Edit(AR, "self.model.keep(range(accepted + 1))", "self.model.keep(range(min(accepted + 1, self.gamma)))"),
+        ),
         check="decoding:state",
     ),
 )

@@ -161,6 +161,9 @@ def _faults(setting: Setting, session: Session, trace: Sequence[Decision]) -> It
         tokens = played.block.tokens[0].tolist()
         q = [] if played.block.q is None else played.block.q[0].tolist()
         for node, token in enumerate(tokens if q else ()):
+            if not drawn:
+                yield f"after {out}, node {node} is not drawn at all"
+                return
             decision, start = drawn.pop(0), len(setting.prompt) + len(out)
             if list(decision.odds) != q[node] or decision.outcome != token:
                 yield f"after {out}, node {node} is not drawn from its q"

@@ -112,7 +112,8 @@ EVERY = (
         "feature drafter", lambda target: ToyDrafter(target, 2), leviathan, (), (0, 1), 3, drafts=ToyDrafter.__module__
     ),
     Setting("draft model", ar(2), leviathan, (policy.temperature(0.5), PRESENCE), (1,), 3),
-    Setting("draft model with a stop token", ar(2), leviathan, (policy.temperature(3.0),), (0, 1), 4, (0,)),
+    Setting("one draft at a time", ar(1), leviathan, (PRESENCE,), (1,), 4),
+    Setting("draft model with a stop token", ar(2), leviathan, (policy.temperature(3.0),), (0, 1), 4, (1,)),
     Setting("draft model, block verification", ar(2), block, (PRESENCE,), (1, 0), 3),
     Setting("tree of point masses", lambda target: FixedTree(), point_mass, (REPETITION,), (1,), 4, drafts=""),
     Setting("dspark with truncation", dspark, leviathan, (PRESENCE,), (0, 1), 3, drafts=DSpark.__module__),
