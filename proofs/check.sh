@@ -34,5 +34,7 @@ cp -u rocq/*.v rocq/_CoqProject "$build/"
 
 python3 assumptions.py "$build"
 
-(cd "$build" && coqchk -silent -o -norec $(sed -n 's/\.v$//p' _CoqProject | sed 's/^/Proofs./') -Q . Proofs) | tail -n 20
+# -norec: our files are checked again from their .vo, the libraries that they import are trusted as installed.
+modules=$(sed -n 's/\.v$//p' rocq/_CoqProject | sed 's/^/-norec Proofs./')
+(cd "$build" && coqchk -silent $modules -Q . Proofs) || { echo "violated: coqchk refuses a file"; exit 1; }
 echo "proved: every file compiles, every assumption is listed in AXIOMS, coqchk agrees"
