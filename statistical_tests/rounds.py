@@ -36,7 +36,8 @@ def emitted(
         out = rule(p, block, coins).tokens
         request += len(lane)
         done += int((out != NOTHING).sum())
-        yield out.view(calls, item.lanes, -1).numpy().astype(np.int32)
+        assert bool((out[:, item.gamma + 1 :] == NOTHING).all())  # a tree leaves room for more nodes than a path has
+        yield out[:, : item.gamma + 1].reshape(calls, item.lanes, -1).numpy().astype(np.int32)
 
 
 def chain(item: Case, lane: Tensor, coins: Philox) -> tuple[Tensor, Block]:

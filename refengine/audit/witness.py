@@ -107,10 +107,11 @@ def of_law(request: "Request", name: str, diagnosis: str, notes: list[str]) -> F
 
 def diagnose(drive: Drive) -> str:
     """The listed defects that explain what was emitted; a few more calls of every input tell them apart."""
-    for name in list(drive.cases):
-        if drive.evidence.posterior().max() > 0.999 or name in drive.skipped:
-            continue
-        drive.run(name, max(4, DIAGNOSIS_CALLS // len(drive.cases)), stop=False)
+    told = [name for name in drive.cases if name not in drive.skipped]
+    for calls in (8, DIAGNOSIS_CALLS // len(drive.cases)):
+        for name in told:
+            if calls == 8 or drive.evidence.posterior().max() < 0.999:
+                drive.run(name, calls, stop=False)
     names, posterior = drive.evidence.components(), drive.evidence.posterior()
     likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
     listed = [names[i].removesuffix(", seldom") for i in likely if i < len(LISTED)]
