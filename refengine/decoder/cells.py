@@ -42,6 +42,7 @@ from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.nucleus import nucleus
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.typical import typical
+from refengine.engine.rules.without_replacement import without_replacement
 
 Law: TypeAlias = dict[Any, float]
 
@@ -63,6 +64,7 @@ RULES: dict[str, Rule] = {
     "leviathan": leviathan,
     "block": block,
     "point_mass": point_mass,
+    "without_replacement": without_replacement,
     "typical": typical,  # this one and the next are lossy by design
     "nucleus": nucleus,
 }

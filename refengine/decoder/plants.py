@@ -13,6 +13,7 @@ from refengine.bugs.bug import Edit
 TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 LOOKAHEAD = "refengine.decoder.drafters.lookahead"
+RECURRENCE = "refengine.decoder.drafters.recurrence"
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,58 @@ WINDOW_ROW_STAYS = Edit(
     "(rows).logits\n        self.target.keep((0,))",
 )
 
+# Of every drafter that recurs over features, whatever its weights and its candidates.
+RECURRENT = (
+    Plant("target-no-crop", "target", NO_CROP, "tokens"),
+    Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+    Plant(
+        "draft-rows-stay-in-the-cache",
+        "drafter",
+        Edit(
+            RECURRENCE,
+            "        return self.plan(draft, turn)\n",
+            "        block = self.plan(draft, turn)\n"
+            "        self.cache, self.length = draft.cache, len(draft.cache[0][0])\n"
+            "        return block\n",
+        ),
+        "rounds",
+    ),
+    Plant(
+        "row-position-plus-one",
+        "drafter",
+        Edit(RECURRENCE, "torch.arange(self.length,", "(self.length > 0) + torch.arange(self.length,"),
+        "rounds",
+    ),
+    Plant(
+        "stale-feature",
+        "drafter",
+        Edit(
+            RECURRENCE,
+            "self._extend(kept.tokens, features[:-1])\n        self.feature = features[-1:]",
+            "self._extend(kept.tokens, features[:-1])\n        self.feature = features[:1]",
+        ),
+        "rounds",
+    ),
+    Plant(
+        "tokens-unshifted",
+        "drafter",
+        Edit(RECURRENCE, "self._extend(kept.tokens, features[:-1])", "self._extend(kept.tokens, features[1:])"),
+        "rounds",
+    ),
+)
+# A chain has no siblings, so that only a tree shows it.
+SIBLINGS = Plant(
+    "branches-see-each-other",
+    "drafter",
+    Edit(RECURRENCE, "(self.sees[above], _eye", "(self.sees[above] | True, _eye"),
+    "rounds",
+)
+
 PLANTS: dict[str, tuple[Plant, ...]] = {
+    "eagle1": RECURRENT,
+    "eagle2": (*RECURRENT, SIBLINGS),
+    "eagle3": (*RECURRENT, SIBLINGS),
+    "eagle3_deepspec": RECURRENT,
     "ar": (
         Plant("target-no-crop", "target", NO_CROP, "tokens"),
         Plant("target-position-plus-one", "target", SHIFTED, "tokens"),

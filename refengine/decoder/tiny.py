@@ -10,8 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from refengine.decoder.checkpoints.eagle1 import load_eagle1
+from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
-from refengine.decoder.drafters import lookahead, medusa, ngram, prompt_lookup
+from refengine.decoder.drafters import lookahead, medusa, ngram, prompt_lookup, recurrence
+from refengine.decoder.drafters.plans import Chain, DynamicTree, StaticTree
+from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Drafter, Target
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -50,7 +54,28 @@ def _medusa(module: Any, target: Target) -> Drafter:
     return drafter
 
 
+def _eagle(load: Callable[[Path, Target], FeatureRecurrence], name: str, plan: Plan) -> Build:
+    def build(module: Any, target: Target) -> Drafter:
+        drafter: Drafter = module.FeatureRecurrence(load(FIXTURES / "eagle" / name, target).network, plan)
+        return drafter
+
+    return build
+
+
+EAGLE_PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)
+EAGLE1_TREE = StaticTree(((0,), (1,), (0, 0)))
+EAGLE2_TREE = DynamicTree(total=6, depth=2, top_k=2)
+
+
 TINY: dict[str, Tiny] = {
+    "eagle1": Tiny(
+        recurrence, _eagle(load_eagle1, "eagle1", EAGLE1_TREE), ("without_replacement",), EAGLE_PROMPT, length=5
+    ),
+    "eagle2": Tiny(recurrence, _eagle(load_eagle1, "eagle1", EAGLE2_TREE), ("point_mass",), EAGLE_PROMPT, length=7),
+    "eagle3": Tiny(recurrence, _eagle(load_eagle3, "eagle3", EAGLE2_TREE), ("point_mass",), EAGLE_PROMPT, length=7),
+    "eagle3_deepspec": Tiny(
+        recurrence, _eagle(load_eagle3, "eagle3_deepspec", Chain(2)), ("leviathan", "block"), EAGLE_PROMPT, length=5
+    ),
     "prompt_lookup": Tiny(
         prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING
     ),

@@ -66,7 +66,8 @@ class FeatureRecurrence:
         self.feature = features[-1:]
 
     def propose(self, turn: Turn) -> Block:
-        return self.plan(Draft(self.network, self.cache, self.length, turn.prefix[-1], self.feature), turn)
+        draft = Draft(self.network, self.cache, self.length, turn.prefix[-1], self.feature)
+        return self.plan(draft, turn)
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         """The draft's own rows are dropped: the accepted tokens come again, now beside the target's features."""
@@ -152,7 +153,8 @@ def self_attention(
     """
 
     def projected(which: str) -> Tensor:
-        return w.linear(f"{which}_proj", x).view(len(x), -1, heads.width)
+        y = w.linear(f"{which}_proj", x)
+        return y.view(len(x), y.shape[-1] // heads.width, heads.width)  # -1 would be ambiguous where there is no row
 
     def rotated(which: str) -> Tensor:
         y = projected(which)
