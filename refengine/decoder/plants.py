@@ -12,7 +12,7 @@ from refengine.bugs.bug import Edit
 
 TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
-LOOKAHEAD = "refengine.decoder.drafters.lookahead"
+LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
 RECURRENCE = "refengine.decoder.drafters.recurrence"
 
 
@@ -46,6 +46,7 @@ SHIFTED = Edit(
     "inputs = Inputs(rows.tokens, rows.positions,",
     "inputs = Inputs(rows.tokens, rows.positions + (self.kept > 0),",
 )
+ANCHOR_ALONE = Edit(PARALLEL, "(kept)\n\n    def state", "(kept.select([0]))\n\n    def state")
 WINDOW_ROW_STAYS = Edit(
     LOOKAHEAD,
     "(rows).logits\n        self.target.keep(())",
@@ -173,6 +174,14 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         Plant("filling-row-off-by-one", "drafter", Edit(LOOKAHEAD, "self.new[1:])", "self.new[:-1])"), "rounds"),
         Plant("filed-under-the-next-token", "drafter", Edit(LOOKAHEAD, "(keys[i],", "(self.rows[1][i],"), "rounds"),
         Plant("guesses-for-another-token", "drafter", Edit(LOOKAHEAD, "get(anchor,", "get(turn.prefix[-2],"), "rounds"),
+    ),
+    "parallel_heads": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant("heads-look-from-the-anchor", "drafter", Edit(PARALLEL, "trunk[-1:]", "trunk[:1]"), "rounds"),
+        Plant("accepted-rows-not-cached", "drafter", ANCHOR_ALONE, "rounds"),
+        Plant("position-plus-one", "drafter", Edit(PARALLEL, "len(self.keys[0]) - 1]", "len(self.keys[0])]"), "rounds"),
+        Plant("one-cache-for-all-heads", "drafter", Edit(PARALLEL, "q, self.keys[k], ", "q, self.keys[0], "), "rounds"),
     ),
     "medusa": (
         Plant("target-no-crop", "target", NO_CROP, "tokens"),

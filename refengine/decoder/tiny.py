@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
-from refengine.decoder.drafters import lookahead, medusa, ngram, prompt_lookup, recurrence
+from refengine.decoder.checkpoints.parallel_heads import load_parallel_heads
+from refengine.decoder.drafters import lookahead, medusa, ngram, parallel_heads, prompt_lookup, recurrence
 from refengine.decoder.drafters.plans import Chain, DynamicTree, StaticTree
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Drafter, Target
@@ -67,6 +68,12 @@ EAGLE1_TREE = StaticTree(((0,), (1,), (0, 0)))
 EAGLE2_TREE = DynamicTree(total=6, depth=2, top_k=2)
 
 
+def _parallel(module: Any, target: Target) -> Drafter:
+    loaded = load_parallel_heads(FIXTURES / "heads" / "parallel_heads", target)
+    drafter: Drafter = module.ParallelHeads(loaded.shape, dict(loaded.w.tensors))
+    return drafter
+
+
 TINY: dict[str, Tiny] = {
     "eagle1": Tiny(
         recurrence, _eagle(load_eagle1, "eagle1", EAGLE1_TREE), ("without_replacement",), EAGLE_PROMPT, length=5
@@ -75,6 +82,14 @@ TINY: dict[str, Tiny] = {
     "eagle3": Tiny(recurrence, _eagle(load_eagle3, "eagle3", EAGLE2_TREE), ("point_mass",), EAGLE_PROMPT, length=7),
     "eagle3_deepspec": Tiny(
         recurrence, _eagle(load_eagle3, "eagle3_deepspec", Chain(2)), ("leviathan", "block"), EAGLE_PROMPT, length=5
+    ),
+    "parallel_heads": Tiny(
+        parallel_heads,
+        _parallel,
+        ("leviathan", "block"),
+        (4, 3, 4, 0),
+        target="heads/parallel_heads",
+        length=5,
     ),
     "prompt_lookup": Tiny(
         prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING

@@ -74,11 +74,11 @@ class Config:
         return self.fields[name]
 
 
-def read_config(folder: Path) -> Config:
-    """`config.json` of a checkpoint folder."""
-    path = folder / "config.json"
+def read_config(folder: Path, name: str = "config.json") -> Config:
+    """`config.json` of a checkpoint folder, or what stands for it."""
+    path = folder / name
     if not path.is_file():
-        raise BadInput(f"{folder} has no config.json, so it is no checkpoint folder")
+        raise BadInput(f"{folder} has no {name}, so it is no checkpoint folder")
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -1,5 +1,6 @@
 """From a folder on disk to a target or a drafter: safetensors only, nothing downloaded, nothing unpickled."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +13,48 @@ from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
+from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
 from refengine.decoder.checkpoints.tensors import tensor_shapes, weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
+from refengine.decoder.drafters.lookahead import Lookahead
+from refengine.decoder.drafters.ngram import NGram
+from refengine.decoder.drafters.prompt_lookup import PromptLookup
 from refengine.decoder.protocols import Drafter, Target
 from refengine.decoder.recurrent import RecurrentTarget
 from refengine.decoder.target import ATTENTION, TransformersTarget
 from refengine.errors import BadInput
+
+# Lookahead emits at most N - 1 tokens in a round, so N is two more than the drafted depth.
+WITHOUT_WEIGHTS: dict[str, Callable[[Target, int], Drafter]] = {
+    "prompt_lookup": lambda target, gamma: PromptLookup(gamma, device=str(target.device)),
+    "ngram": lambda target, gamma: NGram(gamma, device=str(target.device)),
+    "lookahead": lambda target, gamma: Lookahead(target, level=gamma + 2),
+}
 
 
 def load_target(
     path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu"
 ) -> TransformersTarget | RecurrentTarget:
     """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
-    model, _ = _model(Path(path), dtype)
+    folder = Path(path)
+    model: Any = load_trunk(folder, dtype) if is_meta_layout(folder) else _model(folder, dtype)[0]
     return behind_the_protocol(model.to(device))
 
 
 def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: float = 0.0) -> Drafter:
     """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
 
-    gamma      drafted tokens per round, where the checkpoint does not fix it (ar)
+    path       a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
+    gamma      drafted tokens per round, where the checkpoint does not fix it (ar, and drafters without files)
     threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
     Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
     """
     folder = Path(path)
+    if str(path) in WITHOUT_WEIGHTS and not folder.exists():
+        return WITHOUT_WEIGHTS[str(path)](target, gamma)
+    if is_meta_layout(folder):
+        return load_parallel_heads(folder, target)
     config = read_config(folder)
     if "medusa_num_heads" in config.fields:
         return load_medusa(folder, target)
