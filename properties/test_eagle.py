@@ -1,0 +1,351 @@
+"""EAGLE drafters on the tiny target: caches, reported rows, trees, and what a checkpoint may not get wrong."""
+
+import itertools
+import json
+import runpy
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from refengine.decoder import load_drafter, load_target
+from refengine.decoder.checkpoints.eagle1 import load_eagle1
+from refengine.decoder.checkpoints.eagle3 import load_eagle3
+from refengine.decoder.drafters.eagle1 import Eagle1
+from refengine.decoder.drafters.eagle3 import Eagle3
+from refengine.decoder.drafters.plans import MC_SIM_7B_63, Chain, DynamicTree, StaticTree
+from refengine.decoder.drafters.recurrence import Draft, FeatureRecurrence, Plan
+from refengine.decoder.law import difference
+from refengine.decoder.loop import Session, begin, nodes
+from refengine.decoder.protocols import Target, Tokens, Turn
+from refengine.engine.block import ROOT, Block, Round
+from refengine.engine.coins import Branching, Coins, Philox
+from refengine.engine.policy import pipeline, temperature, top_k
+from refengine.engine.rules.leviathan import leviathan
+from refengine.errors import BadInput
+from refengine.exact.chance import Chance, runs
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+TINY, GOLDEN = FIXTURES / "eagle", FIXTURES / "golden"
+TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
+COINS = Philox(5, torch.tensor([0]))
+SAMPLED = pipeline(temperature(0.8))
+LOAD: dict[str, Callable[[Path, Target, Plan | None], FeatureRecurrence]] = {
+    "eagle1": load_eagle1,
+    "eagle3": load_eagle3,
+    "eagle3_deepspec": load_eagle3,
+}
+PLANS: dict[str, Plan] = {
+    "eagle1": StaticTree(((0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0))),
+    "eagle3": DynamicTree(7, 2, 3),
+    "eagle3_deepspec": Chain(3),
+}
+
+
+def loaded(name: str, plan: Plan | None = None) -> FeatureRecurrence:
+    return LOAD[name](TINY / name, TARGET, plan)
+
+
+PARTS = {name: loaded(name, plan) for name, plan in PLANS.items()}
+
+
+def forced(kept: int, token: int) -> Callable[[Tensor, Block, Coins], Round]:
+    """A rule that accepts a path of `kept` nodes, or as far as one goes, and then emits `token`."""
+
+    def rule(p: Tensor, block: Block, coins: Coins) -> Round:
+        tokens, parents = nodes(block)
+        path: list[int] = []
+        while len(path) < kept and (children := [j for j, x in enumerate(parents) if x == (path or [ROOT])[-1]]):
+            path.append(children[token % len(children)])
+        emitted = torch.tensor([[*(tokens[j] for j in path), token]])
+        return Round(emitted, torch.tensor([path], dtype=torch.long), torch.tensor([len(path) + 1]))
+
+    return rule
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    prompt=st.lists(st.integers(0, 6), min_size=1, max_size=4),
+    pattern=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=4),
+)
+def test_state_after_any_pattern_is_that_of_a_recompute(
+    name: str, prompt: list[int], pattern: list[tuple[int, int]]
+) -> None:
+    """Kills a draft's own row that stays, a feature of a rejected row, a pair of the wrong token or position."""
+    session = Session(TARGET, PARTS[name], leviathan, SAMPLED, 10**6)
+    session.begin(tuple(prompt), COINS)
+    for kept, token in pattern:
+        session.rule = forced(kept, token)
+        session.play(COINS)
+        state, out = session.state(), session.out
+        session.rebuild(tuple(prompt), out)
+        assert difference(state, session.state()) == ""
+        session.restore(tuple(prompt), out, state)
+
+
+@pytest.mark.parametrize("name", ["eagle1", "eagle3_deepspec"])
+@pytest.mark.parametrize("policy", [SAMPLED, pipeline(temperature(0.7), top_k(2))], ids=["whole", "top-2"])
+def test_reported_rows_are_the_law_of_the_draws(name: str, policy: Any) -> None:
+    """Kills a q that is not what its token was drawn from, siblings drawn with replacement, a reused coin."""
+    drafter = loaded(name, StaticTree(((0,), (1,), (0, 0))) if name == "eagle1" else Chain(2))
+    passed = begin(TARGET, (4, 3, 4), drafter.taps)
+    drafter.start((4, 3, 4), passed)
+    total = 0.0
+
+    def propose(chance: Chance) -> tuple[Block, float]:
+        block = drafter.propose(Turn((4, 3, 4), (4, 3, 4, 0), policy, Branching(chance)))
+        assert block.q is not None
+        reported, taken = 1.0, dict[int, list[int]]()
+        for q, token, parent in zip(block.q[0], *nodes(block), strict=True):
+            siblings = taken.setdefault(parent, [])
+            reported *= float(q[token] / (1 - q[siblings].sum()))
+            siblings.append(token)
+        return block, reported
+
+    for (block, reported), probability, _ in runs(propose):
+        assert abs(reported - float(probability)) < 1e-13, nodes(block)
+        assert len(set(block.sites)) == len(block.sites)
+        total += float(probability)
+    assert abs(total - 1) < 1e-12
+
+
+def paths(block: Block) -> dict[Tokens, int]:
+    """Every node by the tokens on its path."""
+    texts: list[Tokens] = [()]
+    for token, parent in zip(*nodes(block), strict=True):
+        texts.append((*texts[parent + 1], token))
+    return {text: node for node, text in enumerate(texts[1:])}
+
+
+def by_definition(drafter: FeatureRecurrence, anchor: int, total: int, depth: int, top_k: int) -> set[Tokens]:
+    """EAGLE-2's tree from its definition: every path's score from a draft of that path alone."""
+
+    def row(path: Tokens) -> Tensor:
+        draft = Draft(drafter.network, drafter.cache, drafter.length, anchor, drafter.feature)
+        logits = draft.first
+        for place, token in enumerate(path):
+            logits = draft.grow((token,), (place,))[0]
+        return logits.log_softmax(-1)
+
+    def children(path: Tokens, score: float) -> dict[Tokens, float]:
+        best = row(path).topk(top_k)
+        return {(*path, x): score + above for x, above in zip(best.indices.tolist(), best.values.tolist(), strict=True)}
+
+    level = children((), 0.0)
+    pool = dict(level)
+    for _ in range(depth):
+        beam = sorted(level, key=lambda path: -level[path])[:top_k]
+        level = {path: score for one in beam for path, score in children(one, pool[one]).items()}
+        pool |= level
+    return set(sorted(pool, key=lambda path: -pool[path])[:total])
+
+
+@pytest.mark.parametrize("name", ["eagle1", "eagle3"])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(prompt=st.lists(st.integers(0, 6), min_size=2, max_size=6), total=st.integers(1, 14), depth=st.integers(0, 3))
+def test_the_dynamic_tree_is_its_definition(name: str, prompt: list[int], total: int, depth: int) -> None:
+    """Kills a branch that sees its siblings, a wrong position within the tree, a score of the last token alone."""
+    drafter = loaded(name, DynamicTree(total, depth, 3))
+    tokens = tuple(prompt)
+    drafter.start(tokens[:-1], begin(TARGET, tokens[:-1], drafter.taps))
+    block = drafter.propose(Turn(tokens, tokens, SAMPLED, COINS))
+    assert block.q is None
+    assert set(paths(block)) == by_definition(drafter, tokens[-1], total, depth, 3)
+
+
+def test_a_tree_has_only_tokens_that_can_be_drafted() -> None:
+    """Kills children of probability zero where a node asks for more than the draft vocabulary holds."""
+    drafter = loaded("eagle3", DynamicTree(30, 1, 8))
+    drafter.start((4, 3), begin(TARGET, (4, 3), drafter.taps))
+    tokens, parents = nodes(drafter.propose(Turn((4, 3), (4, 3, 0), SAMPLED, COINS)))
+    assert set(tokens) == {0, 2, 3, 4, 5, 6}
+    assert sum(parent == ROOT for parent in parents) == 6
+
+
+def test_static_trees_are_checked_and_the_released_one_is_whole() -> None:
+    """Kills a tree with an orphan, and a third child where there is no second."""
+    assert len(StaticTree(MC_SIM_7B_63).paths) == 25
+    with pytest.raises(ValueError, match=r"\(0, 0\) without its parent \(0,\)"):
+        StaticTree(((0, 0),))
+    with pytest.raises(ValueError, match=r"\(2,\) without its sibling \(1,\)"):
+        StaticTree(((0,), (2,)))
+    drafter = loaded("eagle1", StaticTree(((0,), (1,), (1, 0)), drawn=False))
+    drafter.start((4, 3), begin(TARGET, (4, 3), drafter.taps))
+    block = drafter.propose(Turn((4, 3), (4, 3, 0), SAMPLED, COINS))
+    assert block.q is None
+    assert block.parents.tolist() == [[-1, -1, 1]]
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+CHECKPOINTS = {
+    "eagle1_A": "target_llama6A",
+    "eagle3_A": "target_llama8A",
+    "eagle3_deepspec_qwen3_A": "target_q3A",
+    "sp_eagle3_A": "target_sp_llama8",
+    "sp_eagle3_C": "target_sp_qwen8",
+}
+
+
+def recorded(name: str) -> tuple[Target, FeatureRecurrence]:
+    target = load_target(GOLDEN / CHECKPOINTS[name], torch.float32)
+    drafter = load_drafter(GOLDEN / name / "drafter", target)
+    assert isinstance(drafter, FeatureRecurrence)
+    return target, drafter
+
+
+def outputs(network: type[Eagle1] | type[Eagle3], shape: Any, tensors: dict[str, Tensor], passed: Any) -> Tensor:
+    """Logits of a draft of three tokens after the given pass."""
+    drafter = FeatureRecurrence(network(shape, tensors), Chain(1))
+    drafter.start((), passed)
+    draft = Draft(drafter.network, drafter.cache, drafter.length, 22, drafter.feature)
+    logits = [draft.first, draft.grow((3,), (0,))[0], draft.grow((9,), (1,))[0]]
+    return torch.cat([row.clamp(min=-50.0) for row in logits])  # what cannot be drafted has -inf on both sides
+
+
+@pytest.mark.parametrize("name", sorted(CHECKPOINTS))
+def test_no_tensor_can_be_zeroed_or_swapped_unnoticed(name: str) -> None:
+    """Kills a tensor that is loaded and never used, or used in another's place."""
+    target, drafter = recorded(name)
+    network: Any = drafter.network
+    tensors = dict(network.w.tensors)
+    if name == "eagle3_deepspec_qwen3_A":
+        tensors["lm_head.weight"] = tensors["lm_head.weight"].roll(1, 1)  # the recorded target ties it to the embedding
+    passed = begin(target, (14, 30, 81, 61, 82, 17), drafter.taps)
+    right = outputs(type(network), network.shape, tensors, passed)
+    used = [key for key in tensors if key != "t2d"]  # t2d is held to d2t by the loader
+    for key in used:
+        zeroed = outputs(type(network), network.shape, tensors | {key: torch.zeros_like(tensors[key])}, passed)
+        assert float((zeroed - right).abs().max()) > 1e-4, key
+    for a, b in itertools.combinations(used, 2):
+        if tensors[a].shape == tensors[b].shape and tensors[a].dtype == tensors[b].dtype:
+            swapped = outputs(type(network), network.shape, tensors | {a: tensors[b], b: tensors[a]}, passed)
+            assert float((swapped - right).abs().max()) > 1e-4, (a, b)
+
+
+Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
+DAMAGE: dict[str, tuple[str, Edit, str]] = {
+    "missing": ("eagle3", lambda t, c: t.pop("fc.weight"), "tensor fc.weight is missing"),
+    "missing in eagle1": ("eagle1", lambda t, c: t.pop("fc.bias"), "tensor fc.bias is missing"),
+    "extra": ("eagle1", lambda t, c: t.update(stray=torch.zeros(2)), "tensor stray is in the file"),
+    "bias denied": ("eagle1", lambda t, c: c.update(bias=False), "tensor fc.bias is in the file"),
+    "a norm of another generation": (
+        "eagle1",
+        lambda t, c: t.update({"layers.0.input_layernorm.weight": torch.ones(32)}),
+        r"tensor layers\.0\.input_layernorm\.weight is in the file",
+    ),
+    "misshapen": (
+        "eagle3",
+        lambda t, c: t.update({"midlayer.self_attn.q_proj.weight": torch.ones(32, 32)}),
+        r"q_proj.weight has shape \[32, 32\], the config asks for \[32, 64\]",
+    ),
+    "other precision": (
+        "eagle3_deepspec",
+        lambda t, c: t.update({"norm.weight": t["norm.weight"].half()}),
+        "norm.weight has dtype float16, expected float32",
+    ),
+    "map of floats": ("eagle3", lambda t, c: t.update(d2t=t["d2t"].float()), "d2t has dtype float32, expected int64"),
+    "ids for offsets": (
+        "eagle3",
+        lambda t, c: t.update(d2t=torch.tensor([0, 2, 3, 4, 5, 6])),
+        "tensor d2t leads outside the vocabulary",
+    ),
+    "two to one": ("eagle3", lambda t, c: t["d2t"].__setitem__(1, -1), "leads two draft tokens to one token"),
+    "other member": (
+        "eagle3",
+        lambda t, c: t.update(t2d=t["t2d"].roll(1)),
+        "d2t and t2d disagree about which tokens can be drafted",
+    ),
+    "draft vocabulary": (
+        "eagle3",
+        lambda t, c: c.update(draft_vocab_size=9),
+        "draft_vocab_size is 9, and vocab_size is 8",
+    ),
+    "other target": ("eagle1", lambda t, c: c.update(vocab_size=9), "vocab_size is 9, and the target has 8"),
+    "other width": ("eagle3", lambda t, c: c.update(target_hidden_size=48), "is 48, and the target has 32"),
+    "last layer tapped": (
+        "eagle3_deepspec",
+        lambda t, c: c.update(target_layer_ids=[0, 2]),
+        r"taps hidden state 3, outside 0 \.\. 2",
+    ),
+    "more layers": ("eagle3", lambda t, c: c.update(num_hidden_layers=2), "num_hidden_layers is not 1"),
+    "scaled rope": (
+        "eagle3",
+        lambda t, c: c.update(rope_scaling={"type": "linear", "factor": 2}),
+        "rope_type is 'linear'",
+    ),
+    "uneven heads": ("eagle1", lambda t, c: c.update(num_key_value_heads=3), "4 heads do not divide over 3"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
+    """Kills a reader that ignores, pads, casts or guesses around what a checkpoint gets wrong."""
+    name, change, message = DAMAGE[damage]
+    folder = tmp_path / "drafter"
+    shutil.copytree(TINY / name, folder)
+    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
+    change(tensors, config)
+    save_file(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BadInput, match=message) as raised:
+        load_drafter(folder, TARGET)
+    assert "\n" not in str(raised.value)
+    assert str(folder) in str(raised.value)
+
+
+def test_an_ambiguous_residual_is_refused(tmp_path: Path) -> None:
+    """Kills a guess at norm_before_residual, for which two readers of this layout have opposite defaults."""
+    shutil.copytree(GOLDEN / "sp_eagle3_A" / "drafter", tmp_path / "drafter")
+    file = tmp_path / "drafter" / "config.json"
+    config = json.loads(file.read_text())
+    del config["norm_before_residual"]
+    file.write_text(json.dumps(config))
+    with pytest.raises(BadInput, match="norm_before_residual is missing"):
+        load_drafter(tmp_path / "drafter", load_target(GOLDEN / CHECKPOINTS["sp_eagle3_A"], torch.float32))
+
+
+def test_taps_of_a_six_layer_target_are_not_three() -> None:
+    """Kills two taps taken for three: 6 // 2 and 6 - 3 are one layer."""
+    with pytest.raises(BadInput, match="layers 2, L/2 and L - 3 of a target of 6 layers are not three"):
+        load_drafter(GOLDEN / "eagle3_A" / "drafter", load_target(GOLDEN / "target_llama6A", torch.float32))
+
+
+def test_stored_embeddings_win_over_the_targets(tmp_path: Path) -> None:
+    """Kills a reader that always borrows: some files carry embeddings of their own."""
+    for name in ("eagle1", "eagle3"):
+        shutil.copytree(TINY / name, tmp_path / name)
+        tensors = load_file(tmp_path / name / "model.safetensors")
+        own = torch.randn(8, 32)
+        save_file(tensors | {"embed_tokens.weight": own}, tmp_path / name / "model.safetensors")
+        network: Any = LOAD[name](tmp_path / name, TARGET, None).network
+        assert torch.equal(network.w["embed_tokens.weight"], own.double())
+
+
+def test_the_fixtures_are_what_their_generator_made() -> None:
+    """Kills a fixture that was edited, or a generator that was, without the other."""
+    assert json.loads((TINY / "stamp.json").read_text()) == runpy.run_path(str(FIXTURES / "make_eagle.py"))["stamp"]()
+
+
+@pytest.mark.parametrize("name", sorted(CHECKPOINTS))
+def test_the_schema_knows_every_field_and_tensor(name: str) -> None:
+    """Kills a checkpoint field that nobody has said whether it is known, second-hand or UNKNOWN."""
+    schema = json.loads((FIXTURES / "schemas" / ("eagle1.json" if name == "eagle1_A" else "eagle3.json")).read_text())
+    layout = {"eagle1_A": "safeailab", "eagle3_A": "safeailab", "eagle3_deepspec_qwen3_A": "deepspec"}
+    part = schema["layouts"][layout.get(name, "speculators")]
+    tensors = {
+        key.replace("layers.1.", "layers.N.") for key in load_file(GOLDEN / name / "drafter" / "model.safetensors")
+    }
+    assert tensors <= part["tensors"].keys()
+    config = json.loads((GOLDEN / name / "drafter" / "config.json").read_text())
+    assert config.keys() <= part["config"].keys() | set(part["not read"])
+    for field in (*part["config"].values(), *part["tensors"].values()):
+        assert field["status"] in schema["statuses"]
