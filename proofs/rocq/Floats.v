@@ -14,6 +14,7 @@
       (1+e)^n/(1-e)^n - with [growth], by at most 4 n e for n e <= 1/8;
     - [pick_sandwich]       the 53-bit uniforms u with round(u * total) < cdf are sandwiched
       between two initial segments of the grid: one more rounding, and 2^-53 for the grid;
+    - [threshold_error]     both ends are within 4 (n+1) e + e of the exact threshold;
     - [tv_from_cdf]         V cells whose thresholds are each off by at most eta are off
       by at most V * eta in total variation;
     - [pick_error_sequential], [pick_error_scan]  at V = 262,144: at most 2^-15 (1 + 2^-16)
@@ -259,6 +260,50 @@ replace ((a / b - 1) * b) with (a - b) by (field; lra).
 assert (A1 : a <= 1 + 8 / 7 * x).
   { apply Rmult_le_reg_r with (1 - x); [lra|]; nra. }
 nra.
+Qed.
+
+(** Both ends of the sandwich lie within 4 (n+1) e + e of the exact threshold c/t. *)
+Theorem threshold_error : forall n c t m g s, INR (S n) * e64 <= 1 / 8 -> 0 <= c <= t -> 0 < t ->
+  (1 - e64) ^ n * c <= m <= (1 + e64) ^ n * c -> (1 - e64) ^ n * t <= g <= (1 + e64) ^ n * t ->
+  1 - e64 <= s <= 1 + e64 ->
+  Rabs (IZR (Zceil (/ e64 * (m / (s * g)))) / / e64 - c / t) <= 4 * (INR (S n) * e64) + e64.
+Proof.
+intros n c t m g s N [C CT] T M G S; assert (E := e64_small).
+assert (L0 : 0 < (1 - e64) ^ n) by (apply pow_lt; lra).
+assert (H0 : 0 < (1 + e64) ^ n) by (apply pow_lt; lra).
+assert (D := growth (Datatypes.S n) e64 ltac:(lra) N).
+set (lo := (1 - e64) ^ Datatypes.S n) in *; set (hi := (1 + e64) ^ Datatypes.S n) in *.
+assert (lo = (1 - e64) * (1 - e64) ^ n) by reflexivity.
+assert (hi = (1 + e64) * (1 + e64) ^ n) by reflexivity.
+assert (LH : (1 - e64) ^ n <= (1 + e64) ^ n) by (apply pow_incr; lra).
+assert (LL : 0 < lo <= hi) by (rewrite H, H1; split; [apply Rmult_lt_0_compat | apply Rmult_le_compat]; lra).
+assert (GT : 0 < g) by (apply Rlt_le_trans with ((1 - e64) ^ n * t); [apply Rmult_lt_0_compat|]; lra).
+assert (LO : lo <= (1 - e64) ^ n) by (rewrite H; nra).
+assert (HI : (1 + e64) ^ n <= hi) by (rewrite H1; nra).
+assert (LC : lo * c <= (1 - e64) ^ n * c) by (apply Rmult_le_compat_r; lra).
+assert (HC : (1 + e64) ^ n * c <= hi * c) by (apply Rmult_le_compat_r; lra).
+assert (B : lo / hi * (c / t) <= m / (s * g) <= hi / lo * (c / t)).
+{ apply share_bound; [exact LL|exact C|exact T|lra|].
+  assert (0 <= (1 - e64) ^ n * t) by (apply Rmult_le_pos; lra).
+  assert (0 <= (1 + e64) ^ n * t) by (apply Rmult_le_pos; lra).
+  replace (lo * t) with ((1 - e64) * ((1 - e64) ^ n * t)) by (rewrite H; ring).
+  replace (hi * t) with ((1 + e64) * ((1 + e64) ^ n * t)) by (rewrite H1; ring).
+  split; apply Rmult_le_compat; lra. }
+assert (Y : 0 <= c / t <= 1).
+{ split; [apply Rmult_le_pos; [lra | apply Rlt_le, Rinv_0_lt_compat, T]|].
+  apply Rmult_le_reg_r with t; [exact T|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l; lra. }
+set (y := c / t) in *; set (d := hi / lo - 1) in *.
+assert (D0 : 0 <= d).
+{ unfold d; apply Rmult_le_reg_r with lo; [lra|]; unfold Rdiv; field_simplify; lra. }
+assert (Low : 1 - d <= lo / hi).
+{ replace (lo / hi) with (/ (1 + d)) by (unfold d; field; lra).
+  apply Rmult_le_reg_r with (1 + d); [lra|]; rewrite Rinv_l by lra; nra. }
+replace (hi / lo) with (1 + d) in B by (unfold d; ring).
+assert (I : 0 < / e64) by (apply Rinv_0_lt_compat; lra).
+destruct (accept_probability (/ e64) (m / (s * g)) I) as [P1 P2]; rewrite Rinv_inv in P2.
+assert (Q1 : (1 - d) * y <= lo / hi * y) by (apply Rmult_le_compat_r; lra).
+assert (Q2 : d * y <= d) by nra.
+apply Rabs_le; split; nra.
 Qed.
 
 (** ** From thresholds to total variation *)
