@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,9 @@ def test_rotary_pairs_are_rotary_halves_in_another_order() -> None:
 
 def test_no_tensor_can_be_zeroed_or_swapped_unnoticed() -> None:
     """Kills a tensor that is loaded and never used, or used in another's place."""
-    shape, tensors = noisy()
+    whole, tensors = noisy()
+    shape = replace(whole, n_layers=4)  # one block of the trunk suffices, and the pairs are half as many
+    tensors = {name.replace("layers.2.", "layers.1."): x for name, x in tensors.items() if "layers.1." not in name}
     right = drafted(shape, tensors, TEXT)
     for name, tensor in tensors.items():
         assert float((drafted(shape, tensors | {name: torch.zeros_like(tensor)}, TEXT) - right).abs().max()) > 1e-4, (

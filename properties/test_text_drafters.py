@@ -9,14 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
+from refengine.decoder import load_drafter
 from refengine.decoder.drafters.ngram import NGram
 from refengine.decoder.drafters.prompt_lookup import PromptLookup, continuation
 from refengine.decoder.law import difference
-from refengine.decoder.loop import Session, nodes
+from refengine.decoder.loop import Session, nodes, plain
 from refengine.decoder.protocols import Turn
+from refengine.decoder.rows import depth
 from refengine.decoder.toys import ToyTarget
 from refengine.engine.coins import Philox
-from refengine.engine.policy import pipeline, temperature
+from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.engine.rules.point_mass import point_mass
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "golden" / "hf_promptlookup_A"
@@ -43,6 +45,18 @@ def test_prompt_lookup_drafts_what_transformers_drafted(trace: int) -> None:
         if length + 1 == last:  # transformers drafts nothing where one token is left to emit
             ours = ()
         assert ours == tuple(x for x in drafted if x >= 0)
+
+
+@pytest.mark.parametrize("name", ["prompt_lookup", "ngram", "lookahead"])
+def test_drafters_without_files_are_loaded_by_name(name: str) -> None:
+    """Kills a name that is taken for a missing folder, and a gamma that is not the depth of the drafts."""
+    target, coins = ToyTarget(3), Philox(0, torch.tensor([0]))
+    session = Session(target, load_drafter(name, target, gamma=3), point_mass, pipeline(greedy()), 40)
+    session.begin((0, 1, 2, 0, 1), coins)
+    while not session.done:
+        session.play(coins)
+    assert session.out == plain(target, pipeline(greedy()), (0, 1, 2, 0, 1), 40, coins)
+    assert max(depth(played.block) for played in session.rounds) == 3
 
 
 def test_bad_sizes_are_named() -> None:
