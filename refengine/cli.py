@@ -287,6 +287,14 @@ def bugs(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def drafters(as_json: AsJson = False) -> None:
+    """The drafters of the reference decoder, and what the battery holds each of them to."""
+    from refengine.decoder.battery import coverage
+
+    print_rows(coverage(), as_json)
+
+
+@app.command()
 def claims(as_json: AsJson = False) -> None:
     """Every claim with its source, verdict and evidence."""
     from refengine.claims import load

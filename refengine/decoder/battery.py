@@ -49,6 +49,24 @@ def steps(full: bool = False) -> Iterator[Step]:
         yield f"greedy decoding with {drafter}", lambda drafter=drafter: greedy_equality(drafter)  # type: ignore[misc]
 
 
+def coverage() -> list[dict[str, Any]]:
+    """One row per drafter: the rules that its cells run under, and how many laws and planted state bugs there are."""
+    rows = []
+    for drafter in PLANTS:
+        cells = [cell for cell in CELLS.values() if cell.drafter == drafter]
+        rows.append(
+            {
+                "drafter": drafter,
+                "rules": ", ".join(sorted({cell.rule for cell in cells})),
+                "lossy modes": ", ".join(sorted({cell.rule for cell in LOSSY.values() if cell.drafter == drafter})),
+                "exact laws": len(cells),
+                "in the short report": sum(CELLS[name].drafter == drafter for name in SHORT),
+                "planted state bugs": len(PLANTS[drafter]),
+            }
+        )
+    return rows
+
+
 def law(name: str) -> list[Finding]:
     """The exact law of one cell against the target's."""
     cell = CELLS[name]
