@@ -64,7 +64,7 @@ class Simulated:
                 agree = np.minimum(row, item.q[lane, i, context])[at, y] / row[at, y]
                 live = live & (generator.random(n) < agree)
             context = np.asarray(step(context, y, item.contexts))
-        reply = {"tokens": tokens, "drafts": tokens[:, :, : item.gamma], "broken": None, "stopped": False}
+        reply = {"tokens": tokens, "drafts": tokens[:, :, : item.gamma], "broken": None}
         return Outcome("result", reply)
 
 

@@ -26,8 +26,7 @@ def audit(subject: str, signature: str = "verify") -> Finding:
         ("one_coin", "verify", ""),
         ("slips_late", "verify", ""),
         ("numpy_off_by_one", "verify", "corrected one id too high"),
-        ("rewinds", "verify", ""),
-        ("shared_noise", "verify_batch", ""),
+        ("shared_noise", "verify_batch", "a coin"),
         ("swaps_rows", "verify_batch", ""),
         ("greedy_proposer", "round", "drafted by argmax"),
     ],
@@ -45,7 +44,6 @@ def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosi
     [
         ("leviathan", "verify"),
         ("block", "verify"),
-        ("agreement", "verify"),
         ("point_mass", "verify"),
         ("python_random", "verify"),
         ("buffered", "verify"),

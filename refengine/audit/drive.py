@@ -19,6 +19,8 @@ from refengine.evidence.sequential import LISTED, CaseEvidence, Evidence
 
 HANG_SECONDS = 10.0  # one call that takes longer hangs
 SLICE_SECONDS = 5.0  # how often a child reports back
+NO_TOKENS: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+CHUNK = 256  # calls between two looks at the evidence
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Drive:
     curve: list[tuple[int, float]] = field(default_factory=list)  # (calls, log evidence)
     calls: int = 0
     skipped: dict[str, str] = field(default_factory=dict)  # case -> what the subject raised there
-    first: tuple[str, NDArray[np.int32]] = ("", np.zeros(0, dtype=np.int32))  # what came back first, and on which case
+    first: tuple[str, NDArray[np.int32]] = ("", NO_TOKENS)  # what came back first, and on which case
     last: dict[str, Any] = field(default_factory=dict)  # the last reply, for the witness of a single call
 
     def add(self, case: Case) -> Outcome:
@@ -82,27 +84,43 @@ class Drive:
     def run(self, name: str, count: int, stop: bool = True) -> End | None:
         """`count` more calls of a case. None when they are done and nothing is decided; with `stop` off, evidence is
         only gathered, which is what diagnosis wants."""
-        progress, done = self.cases[name], 0
+        progress, last = self.cases[name], self.cases[name].calls + count
+        while progress.calls < last:
+            reply = self._chunk(progress, min(CHUNK, last - progress.calls))
+            if isinstance(reply, End):
+                return reply
+            end = self._count(progress, reply)
+            if end is not None and (stop or end.kind == "broken"):
+                return end
+        return None
+
+    def _chunk(self, progress: Progress, count: int) -> dict[str, Any] | End:
+        """The reply to `count` calls. A slow child sends it in slices, which are put together before anybody looks:
+        when the evidence is looked at must not depend on the machine."""
+        name, first = progress.case.name, progress.calls
+        slices: list[dict[str, Any]] = []
+        done = 0
         while done < count:
             left = self.until - monotonic()
             if left <= 0:
                 return End("clock")
-            start = progress.calls
             request = {
                 "op": "run",
                 "name": name,
-                "seeds": seeds(self.seed, name, start, count - done),
-                "start": start,
+                "seeds": seeds(self.seed, name, first + done, count - done),
+                "start": first + done,
+                "fresh": done == 0,
                 "seconds": min(left, SLICE_SECONDS),
             }
             outcome = self.child.ask(request, SLICE_SECONDS + HANG_SECONDS)
             if not outcome.ok:
-                return End(outcome.kind, str(outcome), name, start)
-            end = self._count(progress, outcome.value)
-            if end is not None and (stop or end.kind == "broken"):
-                return end
+                return End(outcome.kind, str(outcome), name, first + done)
+            slices.append(outcome.value)
             done += len(outcome.value["tokens"])
-        return None
+            if outcome.value["broken"]:
+                break
+        joined = {key: np.concatenate([part[key] for part in slices]) for key in ("tokens", "drafts")}
+        return {**joined, "broken": slices[-1]["broken"]}
 
     def _count(self, progress: Progress, reply: dict[str, Any]) -> End | None:
         """Add a reply to the evidence."""

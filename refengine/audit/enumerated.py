@@ -21,6 +21,8 @@ from refengine.exact.chance import runs
 if TYPE_CHECKING:
     from refengine.audit.worker import Lanes, Table, Worker
 
+MOST_RUNS = 3000  # a count rather than the clock says what is too much, so that a slow machine says the same
+
 
 def enumerate_law(worker: "Worker", name: str, seconds: float) -> dict[str, Any]:
     """{"outcomes": [(tokens per lane, probability)], "runs": n}, or {"unmodelled": reason}."""
@@ -37,8 +39,10 @@ def enumerate_law(worker: "Worker", name: str, seconds: float) -> dict[str, Any]
                 if isinstance(outcome, Raised):
                     return {"unmodelled": f"a run raised: {outcome.error}"}
                 mass[outcome] = mass.get(outcome, 0.0) + weight * float(chance)
+                if count >= MOST_RUNS:
+                    return {"unmodelled": f"it takes more than {MOST_RUNS} runs"}
                 if monotonic() > until:
-                    return {"unmodelled": f"more than {count} runs in {seconds:g} s"}
+                    return {"unmodelled": f"{count} runs took {seconds:g} s"}
         except (Unmodelled, ValueError) as reason:  # ValueError: runs that do not repeat
             return {"unmodelled": str(reason)}
     return {"outcomes": [[list(map(list, lanes)), p] for lanes, p in sorted(mass.items())], "runs": count}
@@ -70,6 +74,6 @@ def _chains(table: "Table", lane: int) -> Iterator[tuple[list[int], tuple[int, .
 
 def stateless(worker: "Worker", name: str, seeds: Any) -> bool:
     """Whether calls answer alike when they are made in the opposite order: no hidden state, no noise of its own."""
-    forwards = [worker.run(name, seeds[i : i + 1], 2 * i, 60.0)["tokens"] for i in range(len(seeds))]
-    backwards = [worker.run(name, seeds[i : i + 1], 2 * i, 60.0)["tokens"] for i in reversed(range(len(seeds)))]
+    forwards = [worker.run(name, seeds[i : i + 1], 2 * i, True, 60.0)["tokens"] for i in range(len(seeds))]
+    backwards = [worker.run(name, seeds[i : i + 1], 2 * i, True, 60.0)["tokens"] for i in reversed(range(len(seeds)))]
     return all(np.array_equal(a, b) for a, b in zip(forwards, reversed(backwards), strict=True))

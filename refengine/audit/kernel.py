@@ -14,7 +14,7 @@ import numpy as np
 
 from refengine.audit import witness
 from refengine.audit.child import Child
-from refengine.audit.drive import Drive, End, seeds
+from refengine.audit.drive import NO_TOKENS, Drive, End, seeds
 from refengine.audit.laws import ExactLaw, exact_law, explain
 from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
@@ -25,7 +25,7 @@ from refengine.report.finding import Finding, Recipe
 Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
 
 CALLS = {"verify": 200_000, "verify_batch": 50_000, "round": 100_000}
-EXACT_SECONDS = 4.0  # per case
+EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerated.py)
 AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
 STATEFUL = "the same calls in another order were answered differently"
 SHARE_FOR_WITNESS = 0.3  # of the time, kept back for shrinking and replaying
@@ -77,10 +77,13 @@ def audit_kernel(
     until = monotonic() + seconds
     with opened(request) as child:
         drive = Drive(child, signature, seed, alpha, until - SHARE_FOR_WITNESS * seconds)
+        first = exact_cases(signature == "verify_batch")[0]
+        drive.add(first)
+        found = drive.run(first.name, 2)  # a subject that hangs shows it here
+        if found is not None and found.kind in ("hang", "killed", "adapter"):
+            return [not_tested(request, found.message, [])]
         laws, notes = _exact(request, drive, progress)
-        found = _judged(laws)
-        if found is None:
-            found = _sampled(request, drive, progress)
+        found = _judged(laws) or _sampled(request, drive, progress)
         if found is None or found.kind == "clock":
             return [_consistent(request, drive, notes, clock=found is not None)]
         if found.kind in ("raised", "hang", "killed", "adapter"):
@@ -116,7 +119,7 @@ def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[list[Exa
         same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, 60.0)
         if not same.ok or not same.value:
             return [], ["The exact depth was left out: " + (str(same) if not same.ok else STATEFUL)]
-        reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": EXACT_SECONDS}, 3 * EXACT_SECONDS)
+        reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": EXACT_SECONDS}, 2 * EXACT_SECONDS)
         if not reply.ok or "unmodelled" in reply.value:
             notes.append(f"{item.name}: sampled only ({reply.value['unmodelled'] if reply.ok else reply})")
             if not reply.ok:
@@ -134,7 +137,7 @@ def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[list[Exa
 
 
 def _block(request: Request, name: str, calls: int) -> dict[str, Any]:
-    return {"name": name, "seeds": seeds(request.seed, name, 0, calls), "start": 0, "seconds": 5.0}
+    return {"name": name, "seeds": seeds(request.seed, name, 0, calls), "start": 0, "fresh": True, "seconds": 20.0}
 
 
 def _judged(laws: list[ExactLaw]) -> End | None:
@@ -150,6 +153,7 @@ def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:
     """Sequential evidence. An input that makes the subject raise is left out; when all do, that is the end."""
     total = CALLS[request.signature]
     drive.cases.clear()
+    drive.first, drive.calls = ("", NO_TOKENS), 0
     for item in cases():
         drive.add(item)
     for name, count in drive.schedule(total):

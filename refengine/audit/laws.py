@@ -99,6 +99,8 @@ def explain(laws: list[ExactLaw]) -> str:
                 told = np.maximum(table[lane, position, context], 1e-12)[seen]
                 left[name] += float((mass[seen] * np.log(mass[seen] / mass.sum() / told)).sum())
     null = left.pop("")
+    if null < BALL:  # every place has the right law on average, and not given what came before
+        return "unlisted: rows or positions of one call depend on one another, so a coin is shared"
     least = min(left.values())
     if least > 0.1 * null:
         worst = max((law.worst for law in laws), key=lambda place: place.tv)

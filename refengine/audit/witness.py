@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DIAGNOSIS_CALLS = 1500
 MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
+NO_PAST = ("the place",)  # the feature that looks at no past
 FRESH_CALLS = 2000  # at least, for the lower bound on the total variation
 CONFIDENCE = 0.999  # of that bound
 
@@ -115,11 +116,16 @@ def diagnose(drive: Drive) -> str:
     names, posterior = drive.evidence.components(), drive.evidence.posterior()
     likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
     listed = [names[i].removesuffix(", seldom") for i in likely if i < len(LISTED)]
-    return (
-        " or ".join(dict.fromkeys(listed))
-        if listed
-        else f"unlisted: {names[likely[0]] if likely else 'many small signs'}"
-    )
+    if listed:
+        return " or ".join(dict.fromkeys(listed))
+    if not likely:
+        return "unlisted: many small signs"
+    feature = names[likely[0]].removeprefix("learned from ")
+    if feature in NO_PAST:
+        return "unlisted: another law at some place"
+    if feature in drive.evidence.features:
+        return f"unlisted: what is emitted depends on {feature}, so a coin or a state is shared"
+    return f"unlisted: {feature}"
 
 
 def candidates(drive: Drive) -> list[tuple[Small, int]]:

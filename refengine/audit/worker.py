@@ -99,14 +99,16 @@ class Worker:
     def case(self, name: str, p: NDArray[np.float32], q: NDArray[np.float32], noise: str) -> None:
         self.tables[name] = Table(torch.from_numpy(p), torch.from_numpy(q), noise)
 
-    def run(self, name: str, seeds: NDArray[np.int64], start: int, seconds: float) -> dict[str, Any]:
+    def run(self, name: str, seeds: NDArray[np.int64], start: int, fresh: bool, seconds: float) -> dict[str, Any]:
         """One call per row of `seeds` [n, 3], numbered from `start`. Stops early at a broken contract or at the clock.
+        `fresh` also seeds the generators of Python and numpy, which is too slow to do at every call.
 
         tokens int32 [calls, lanes of a call, gamma + 1] padded with -1, drafts int32 [calls, lanes of a call, gamma].
         """
         table, until = self.tables[name], time.monotonic() + seconds
-        random.seed(int(seeds[0, 2]))
-        np.random.seed(int(seeds[0, 2]))
+        if fresh:
+            random.seed(int(seeds[0, 2]))
+            np.random.seed(int(seeds[0, 2]))
         generator = torch.Generator()
         tokens, drafts, broken = [], [], None
         for offset, (ours, everyone, _) in enumerate(seeds.tolist()):
@@ -128,7 +130,6 @@ class Worker:
             "tokens": np.array(tokens, dtype=np.int32).reshape(-1, width, table.gamma + 1),
             "drafts": np.array(drafts, dtype=np.int32).reshape(-1, width, table.gamma),
             "broken": broken,
-            "stopped": broken is None and len(tokens) < len(seeds),
         }
 
     def exact(self, name: str, seconds: float) -> dict[str, Any]:
