@@ -15,7 +15,7 @@ from torch import Tensor
 from refengine.decoder import load_target
 from refengine.decoder.drafters.lookahead import Lookahead, in_turn, window_rows
 from refengine.decoder.loop import Session, begin
-from refengine.decoder.protocols import Target, Tokens
+from refengine.decoder.protocols import Target, Tokens, Turn
 from refengine.decoder.target import TransformersTarget
 from refengine.decoder.toys import ToyTarget
 from refengine.engine.coins import Philox, Site, accept_below
@@ -42,7 +42,15 @@ def target() -> TransformersTarget:
 def drafter(target: Target, golden: dict[str, Tensor], run: str) -> Lookahead:
     sizes = json.loads((GOLDEN / "golden.json").read_text())["lookahead"]
     first = tuple(golden[f"{run}.init_window"].tolist())
-    return Lookahead(target, sizes["LEVEL"], sizes["WINDOW_SIZE"], sizes["GUESS_SET_SIZE"], False, lambda *_: first)
+    return Lookahead(
+        target,
+        sizes["LEVEL"],
+        sizes["WINDOW_SIZE"],
+        sizes["GUESS_SET_SIZE"],
+        sizes["POOL_FROM_PROMPT"],
+        repeats_last=run == "greedy",
+        first_row=lambda *_: first,
+    )
 
 
 def steps(golden: dict[str, Tensor], run: str) -> Iterator[dict[str, Tensor]]:
@@ -208,6 +216,17 @@ def test_the_pool_keeps_the_newest() -> None:
     assert looking.pool[0] == ((2, 2), (1, 1))
     looking._file(0, (3, 3))
     assert looking.pool[0] == ((1, 1), (3, 3))
+
+
+@pytest.mark.parametrize("repeats_last", [False, True])
+def test_the_output_is_filed_once_and_as_asked(repeats_last: bool) -> None:
+    """Kills output that is filed twice or not at all, and the greedy loop's repeats where they were not asked for."""
+    looking = Lookahead(ToyTarget(4), level=3, from_prompt=True, repeats_last=repeats_last)
+    looking.start((0, 1, 2), begin(looking.target, (0, 1, 2), ()))
+    for prefix in ((0, 1, 2, 3), (0, 1, 2, 3, 1, 2)):  # rounds of one token and of two
+        looking.propose(Turn((0, 1, 2), prefix, pipeline(greedy()), COINS))
+    text = (0, 1, 2, 3, 2, 2) if repeats_last else (0, 1, 2, 3, 1, 2)
+    assert looking.pool == {text[i]: (text[i + 1 : i + 3],) for i in range(4)}
 
 
 @pytest.mark.parametrize("sizes", [{"level": 2}, {"window": 0}, {"guesses": 0}])

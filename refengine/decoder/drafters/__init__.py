@@ -16,6 +16,7 @@
    one line in `checkpoints/load.py`.
 3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout; `fixtures/schemas/<name>.json`
    says which fields are known, second-hand or UNKNOWN.
-4. An entry in `refengine/decoder/tiny.py`: the battery (exact law, mass, planted state bugs, greedy equality, incremental
-   = from scratch) is then run on it. A drafter with state bugs of its own lists them as edits in `plants.py`.
+4. An entry in `refengine/decoder/tiny.py`: the battery (exact law, mass, planted state bugs, greedy equality,
+   incremental = from scratch) is then run on it. A drafter with state bugs of its own lists them as edits in
+   `plants.py`.
 """

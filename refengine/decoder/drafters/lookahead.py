@@ -31,7 +31,9 @@ def in_turn(prompt: Tokens, count: int) -> Tokens:
 class Lookahead:
     """Drafts a trie of guesses, N - 2 tokens deep. State, all of it `pool.*`: the window and the pool.
 
-    from_prompt  also file the n-grams of the prompt and of the output (POOL_FROM_PROMPT)
+    from_prompt   also file the n-grams of the prompt and of the output (POOL_FROM_PROMPT)
+    repeats_last  file the output as the released greedy loop does, which takes a round's last token for every token of
+                  the round (the released sampling loop does not); it changes the guesses, never the output
     """
 
     taps: tuple[int, ...] = ()
@@ -43,19 +45,23 @@ class Lookahead:
         window: int = 7,
         guesses: int = 7,
         from_prompt: bool = False,
+        repeats_last: bool = False,
         first_row: FirstRow = in_turn,
     ) -> None:
         if level < 3 or window < 1 or guesses < 1:
             raise ValueError(f"level is at least 3, window and guesses at least 1: got {level}, {window}, {guesses}")
         self.target, self.level, self.window, self.guesses = target, level, window, guesses
-        self.from_prompt, self.first_row = from_prompt, first_row
+        self.from_prompt, self.repeats_last, self.first_row = from_prompt, repeats_last, first_row
         self.rows: tuple[Tokens, ...] = ()
         self.pool: dict[int, tuple[Tokens, ...]] = {}  # a token -> the (N - 1)-grams that may follow it, oldest first
-        self.filed = 0  # length of the text whose n-grams are in the pool
+        self.tail: Tokens = ()  # the last N - 1 tokens of the text that was filed
+        self.filed = 0  # and its length
         self.new: Tokens = ()
 
     def start(self, tokens: Tokens, passed: Pass) -> None:
-        self.pool, self.filed, self.new = {}, 0, ()
+        self.pool, self.tail, self.filed, self.new = {}, (), len(tokens), ()
+        if self.from_prompt:
+            self._file_text(tokens)
         row = self.first_row(tokens, self.window + self.level - 3)
         ahead = self.target.run(chain_rows(row, len(tokens), self.target.device)).logits
         self.target.keep(())
@@ -64,7 +70,9 @@ class Lookahead:
     def propose(self, turn: Turn) -> Block:
         anchor = turn.prefix[-1]
         if self.from_prompt:
-            self._file_text(turn.prefix)
+            emitted = turn.prefix[self.filed :]
+            self._file_text(emitted[-1:] * len(emitted) if self.repeats_last else emitted)
+            self.filed = len(turn.prefix)
         self.new = _argmax(self.look(anchor, len(turn.prefix) - 1))
         ready = len(self.rows) == self.level - 1
         # The released code emits at most N - 1 tokens: the last of a guess could only be emitted, never built upon.
@@ -81,10 +89,12 @@ class Lookahead:
         self.rows = (self.rows[1][1:], *self.rows[2:], self.new)  # by one, however much was accepted
 
     def state(self) -> State:
-        return {"pool.rows": self.rows, "pool.table": tuple(sorted(self.pool.items())), "pool.filed": self.filed}
+        table = tuple(sorted(self.pool.items()))
+        return {"pool.rows": self.rows, "pool.table": table, "pool.tail": self.tail, "pool.filed": self.filed}
 
     def restore(self, state: State) -> None:
-        self.rows, self.pool, self.filed = state["pool.rows"], dict(state["pool.table"]), state["pool.filed"]
+        self.rows, self.pool = state["pool.rows"], dict(state["pool.table"])
+        self.tail, self.filed = state["pool.tail"], state["pool.filed"]
 
     def look(self, anchor: int, start: int) -> Tensor:
         """Logits [W, V] after the window's last row, with the anchor at position `start`. Leaves no row behind."""
@@ -98,11 +108,12 @@ class Lookahead:
         others = [known for known in self.pool.get(key, ()) if known != gram]
         self.pool[key] = (*others, gram)[-self.guesses :]
 
-    def _file_text(self, prefix: Tokens) -> None:
-        for end in range(max(self.filed, self.level - 1), len(prefix)):
-            gram = prefix[end - self.level + 1 : end + 1]
-            self._file(gram[0], gram[1:])
-        self.filed = len(prefix)
+    def _file_text(self, tokens: Tokens) -> None:
+        for token in tokens:
+            gram = (*self.tail, token)
+            if len(gram) == self.level:
+                self._file(gram[0], gram[1:])
+            self.tail = gram[1 - self.level :]
 
 
 def window_rows(grid: tuple[Tokens, ...], start: int, device: torch.device) -> Rows:
