@@ -50,7 +50,7 @@ def target_law(target: Target, prefix: Tokens, length: int) -> Law[Tokens]:
 def completed(emitted: Law[Tokens], target: Target, prefix: Tokens, length: int) -> Law[Tokens]:
     """The law of exactly `length` tokens: longer outputs are cut, shorter ones topped up with target draws.
 
-    A round is lossless iff its completed law is the target's law at every length (proofs/rocq: round_ok).
+    A round is lossless iff its completed law is the target's law at every length (proofs/rocq/Round.v: lossless).
     """
     out: Law[Tokens] = {}
     for tokens, mass in emitted.items():
