@@ -105,6 +105,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "eagle2": (*RECURRENT, SIBLINGS),
     "eagle3": (*RECURRENT, SIBLINGS),
     "eagle3_deepspec": RECURRENT,
+    "p_eagle": RECURRENT,
     "ar": (
         Plant("target-no-crop", "target", NO_CROP, "tokens"),
         Plant("target-position-plus-one", "target", SHIFTED, "tokens"),

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
+from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import load_parallel_heads
 from refengine.decoder.drafters import lookahead, medusa, ngram, parallel_heads, prompt_lookup, recurrence
 from refengine.decoder.drafters.plans import Chain, DynamicTree, StaticTree
@@ -63,6 +64,12 @@ def _eagle(load: Callable[[Path, Target], FeatureRecurrence], name: str, plan: P
     return build
 
 
+def _p_eagle(module: Any, target: Target) -> Drafter:
+    loaded = load_p_eagle(FIXTURES / "eagle" / "p_eagle", target, 2)
+    drafter: Drafter = module.FeatureRecurrence(loaded.network, loaded.plan)
+    return drafter
+
+
 EAGLE_PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)
 EAGLE1_TREE = StaticTree(((0,), (1,), (0, 0)))
 EAGLE2_TREE = DynamicTree(total=6, depth=2, top_k=2)
@@ -91,6 +98,7 @@ TINY: dict[str, Tiny] = {
         target="heads/parallel_heads",
         length=5,
     ),
+    "p_eagle": Tiny(recurrence, _p_eagle, ("leviathan", "block"), (5, 0, 5, 6, 0, 1, 6, 4), length=5),
     "prompt_lookup": Tiny(
         prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING
     ),

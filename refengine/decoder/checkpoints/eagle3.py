@@ -23,7 +23,7 @@ def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> Featu
     config = read_config(folder)
     shape, released = read_shape(config, target)
     found = read_tensors(folder, table(shape, set(tensor_shapes(folder))), config)
-    _refuse_bad_maps(config, shape, found)
+    refuse_bad_maps(config, shape, found)
     if "embed_tokens.weight" not in found:
         if target.width != shape.hidden_size:
             config.refuse(f"no embed_tokens.weight is stored, and the target's has width {target.width}")
@@ -39,7 +39,7 @@ def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
     kind = (config.fields.get("architectures") or ["(none)"])[0]
     if kind == "Qwen3Eagle3Model":
         shape, plan = _deepspec(config)
-    elif config.fields.get("speculators_model_type") == "eagle3":
+    elif config.fields.get("speculators_model_type") in ("eagle3", "peagle"):
         shape, plan = _speculators(config, target)
     else:
         shape, plan = _safeailab(config, target)
@@ -197,7 +197,7 @@ def _layer(s: Shape, prefix: str, width: int) -> dict[str, tuple[int, ...]]:
     return names | {f"{prefix}.{name}.weight": (hidden,) for name in ("input_layernorm", "post_attention_layernorm")}
 
 
-def _refuse_bad_maps(config: Config, s: Shape, found: dict[str, Tensor]) -> None:
+def refuse_bad_maps(config: Config, s: Shape, found: dict[str, Tensor]) -> None:
     """d2t and t2d say the same thing twice, and must agree."""
     if "d2t" not in found:
         return

@@ -13,6 +13,7 @@ from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
+from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
 from refengine.decoder.checkpoints.tensors import tensor_shapes, weight_files
 from refengine.decoder.drafters.ar import AR
@@ -61,6 +62,8 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     kind = (config.fields.get("architectures") or ["(none)"])[0]
     if kind == "Qwen3DSparkModel":
         return _for_target(load_dspark(folder, threshold), target, folder)
+    if config.fields.get("speculators_model_type") == "peagle":
+        return load_p_eagle(folder, target)
     if kind == "Qwen3Eagle3Model" or config.fields.get("speculators_model_type") == "eagle3":
         return load_eagle3(folder, target)
     if kind.endswith("ForCausalLM"):

@@ -116,6 +116,12 @@ class Draft:
         above = torch.tensor(parents, device=self.device)
         return self._run(tokens, self.out[above], torch.cat((self.sees[above], _eye(len(tokens), self.device)), -1))
 
+    def append(self, tokens: Sequence[int], hidden: Tensor) -> Tensor:
+        """Run a chain of tokens beside given hidden states [n, H], each row seeing all before it: logits [n, V]."""
+        above, count = self.sees.shape[1], len(tokens)
+        sees = torch.ones(count, above + count, dtype=torch.bool, device=self.device).tril(above)
+        return self._run(tokens, hidden, sees)
+
     def _run(self, tokens: Sequence[int], hidden: Tensor, sees: Tensor) -> Tensor:
         positions = self.kept + sees.sum(1) - 1  # one for each row above it in the round
         everything = torch.cat((sees.new_ones(len(tokens), self.kept), sees), -1)

@@ -1,0 +1,46 @@
+"""P-EAGLE (parallel EAGLE, 2026): EAGLE-3's network drafts a whole chain in one pass, from mask slots.
+
+Behind the anchor's row stand `length - 1` slots: the mask token's embedding beside one learned feature, the same at
+every depth, that goes through `fc` like a target's. Attention is causal, so slot j sees the slots before it, but no
+drafted token: the rows are independent given the prefix. Slots never enter the cache; accepted tokens come again as
+real rows beside the target's features.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from refengine.decoder.drafters.recurrence import Draft
+from refengine.decoder.layers import wide
+from refengine.decoder.protocols import Tokens, Turn
+from refengine.decoder.rows import chain_block
+from refengine.engine.block import Block
+from refengine.exact.chance import Site
+
+
+@dataclass(frozen=True)
+class MaskSlots:
+    """A plan for `FeatureRecurrence`: `length` tokens, each drawn from its slot's row. For `leviathan` and `block`.
+
+    token   the mask token
+    hidden  the mask's feature after `fc`, [1, H]
+
+    Engines draft by argmax; drawn from the reported rows the chain is as lossless, and its acceptance is the overlap.
+    """
+
+    length: int
+    token: int
+    hidden: Tensor
+
+    def __call__(self, draft: Draft, turn: Turn) -> Block:
+        slots = self.length - 1
+        behind = draft.append([self.token] * slots, self.hidden.expand(slots, -1))
+        path: Tokens = ()
+        q: list[Tensor] = []
+        sites: list[Site] = []
+        for depth, logits in enumerate(wide(torch.cat((draft.first[None], behind)))):
+            q.append(turn.row(logits, path))
+            sites.append(("draft", depth))
+            path = (*path, turn.draw(q[-1], sites[-1]))
+        return chain_block(path, q, sites, q[-1])
