@@ -1,0 +1,49 @@
+"""The installed plugin in somebody else's repository: ten lines there test their sampler."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SAMPLER = """
+import torch
+
+def verify(p, q, draft, generator):
+    for i, x in enumerate(draft.tolist()):
+        if torch.rand((), generator=generator) * q[i, x] < p[i, x]:
+            continue
+        left = {residual}
+        return torch.cat([draft[:i], torch.multinomial(left, 1, generator=generator)])
+    return torch.cat([draft, torch.multinomial(p[-1], 1, generator=generator)])
+"""
+TEST = """
+def test_my_sampler_is_lossless(audit_sampler):
+    audit_sampler("my_sampler:verify", signature="verify", seconds=8)
+"""
+
+
+def run_pytest(folder: Path, residual: str) -> subprocess.CompletedProcess[str]:
+    (folder / "my_sampler.py").write_text(SAMPLER.format(residual=residual))
+    (folder / "test_sampler.py").write_text(TEST)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def test_a_wrong_sampler_fails_with_its_diagnosis(tmp_path: Path) -> None:
+    """Kills a fixture that swallows the verdict, or that looks for the subject in our repository."""
+    result = run_pytest(tmp_path, "p[i]")
+    assert result.returncode == 1
+    assert "not shown to be lossless" in result.stdout
+    assert "residual" in result.stdout
+
+
+def test_a_right_sampler_passes(tmp_path: Path) -> None:
+    """Kills a fixture that fails on everything."""
+    result = run_pytest(tmp_path, "(p[i] - q[i]).clamp(min=0)")
+    assert result.returncode == 0, result.stdout
+    assert "1 passed" in result.stdout
+
+
+def test_collection_imports_no_torch() -> None:
+    """Kills an import of torch by the plugin itself: every pytest run of its users would pay seconds for it."""
+    code = "import sys, refengine.pytest_plugin; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
