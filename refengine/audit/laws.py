@@ -89,17 +89,19 @@ def explain(laws: list[ExactLaw]) -> str:
     if all(law.worst.tv <= BALL for law in laws):
         return "a boundary: a coin at the end of its range emits a token of probability zero"
     left: dict[str, float] = defaultdict(float)
+    apart = 0.0  # the largest TV of a place, whatever came before
     simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the place
     for law in simple if any(law.violates() for law in simple) else laws:
         with np.errstate(all="ignore"):
             rows = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
         for lane, position, context, mass in _conditionals(law):
             seen = mass > 0
+            apart = max(apart, float(np.abs(mass - mass.sum() * law.case.p[lane, position, context]).sum() / 2))
             for name, table in rows.items():
                 told = np.maximum(table[lane, position, context], 1e-12)[seen]
                 left[name] += float((mass[seen] * np.log(mass[seen] / mass.sum() / told)).sum())
     null = left.pop("")
-    if null < BALL:  # every place has the right law on average, and not given what came before
+    if apart < 0.1 * max(law.worst.tv for law in laws):  # right on average, and not given what came before
         return "unlisted: rows or positions of one call depend on one another, so a coin is shared"
     least = min(left.values())
     if least > 0.1 * null:
