@@ -32,6 +32,7 @@ from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 Step = tuple[str, Callable[[], list[Finding]]]
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
+STOPS = 3  # of the tokens that a prompt produces, how many are declared stop tokens in turn
 LOSSLESS = "Leviathan et al. 2023, Theorem 3.5; Sun et al. 2024, Theorem 2; here of drafter, rule and loop together"
 
 
@@ -163,7 +164,8 @@ def greedy_equality(drafter: str) -> list[Finding]:
     prompts = json.loads((FIXTURES.parent / target_of(drafter)).with_name("prompts.json").read_text())
     policy, differing = pipeline(greedy()), []
     for prompt in prompts:
-        for stop in (Stop(), *(Stop(frozenset({token})) for token in sorted(set(prompt["greedy"])))):
+        produced = sorted(set(prompt["greedy"]))
+        for stop in (Stop(), *(Stop(frozenset({token})) for token in produced[:: -(-len(produced) // STOPS)])):
             ours = generate(target, drafting, rule, policy, prompt["prompt"], 32, COINS, stop).tokens
             if ours != plain(target, policy, prompt["prompt"], 32, COINS, stop):
                 differing.append(f"prompt {prompt['prompt']}, stop tokens {sorted(stop.tokens)}: {list(ours)}")
