@@ -192,7 +192,12 @@ def calls(view: View, node: ast.Call) -> Iterator[Piece]:
         for new in ("+ 1", "- 1"):
             end = node.args[1 if len(node.args) > 1 else 0]
             yield view.piece(end, f"{view.of(end)} {new}")
-    if len(node.args) >= 2 and not any(isinstance(arg, ast.Starred) for arg in node.args):
+    # The order of what min and max are given is no mistake.
+    if (
+        name not in ("min", "max", "minimum", "maximum")
+        and len(node.args) >= 2
+        and not any(isinstance(arg, ast.Starred) for arg in node.args)
+    ):
         for left, right in itertools.pairwise(node.args):
             first, second = view.of(left), view.of(right)
             if first != second and not isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):

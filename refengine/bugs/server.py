@@ -5,9 +5,10 @@ text}, "checks": [name], "first": bool, "seconds": s}`, with the whole text of e
 seconds of one check; the answer is a list of `{"check", "outcome", "detail", "witness", "tv"}` in the order in which
 the checks ran.
 
-Outcomes: `holds`, `violated` (the claim is false: only this kills), `crashed` (an exception, which is no detection)
-and `hung` (its time ran out; later ones did not run). With `first` the job ends at the first `violated`, and after the
-third `crashed`. The server itself imports nothing of the package but the loader: every fork imports the rest afresh.
+Outcomes: `holds`, `violated` (the claim is false, or the package refused by name what no right source asks for: only
+this kills), `crashed` (any other exception, which is no detection) and `hung` (its time ran out; later ones did not
+run). With `first` the job ends at the first `violated`, and after the third `crashed`. The server itself imports
+nothing of the package but the loader: every fork imports the rest afresh.
 """
 
 import json
@@ -25,6 +26,10 @@ from refengine.bugs.loader import PACKAGE, install_sources
 
 MEMORY_LIMIT = 6 << 30  # bytes of address space beyond what the parent holds: an endless list ends in MemoryError
 PATIENCE = 60.0  # wall seconds for a child that says nothing: processor time ends checks, this ends what sleeps
+
+
+# What the package itself refuses by name: the refusal is the detection. No other exception is one.
+REFUSALS = ("decided twice", "used twice", "are negative or NaN", "no weight is positive", "no token has mass")
 
 
 class TimeUp(BaseException):
@@ -123,6 +128,10 @@ def run_check(check: str, seconds: float) -> dict[str, Any]:
         found = getattr(import_module(f"refengine.bugs.checks.{module}"), function)()
     except TimeUp:
         return {"outcome": "hung", "detail": f"more than {seconds:g} s of processor time"}
+    except ValueError as error:
+        named = any(words in str(error) for words in REFUSALS)
+        outcome = "violated" if named else "crashed"
+        return {"outcome": outcome, "detail": f"{'refused' if named else 'ValueError'}: {error}"[:400]}
     except BaseException as error:  # a planted defect may raise anything, SystemExit included
         return {"outcome": "crashed", "detail": f"{type(error).__name__}: {error}"[:400]}
     finally:

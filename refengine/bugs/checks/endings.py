@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from refengine.bugs.checks.chances import Case, first, refused
-from refengine.bugs.checks.settings import EVERY
+from refengine.bugs.checks.settings import EVERY, Setting
 from refengine.bugs.checks.violation import Violation
 from refengine.decoder.drafters.ar import AR
-from refengine.decoder.loop import Stop, generate, plain
+from refengine.decoder.loop import Played, Stop, generate, plain
 from refengine.decoder.toys import ToyTarget
 from refengine.engine import policy
 from refengine.engine.coins import Branching
 from refengine.engine.rules.leviathan import leviathan
+from refengine.exact.chance import runs
 
 
 def stops() -> Violation | None:
@@ -30,6 +31,8 @@ def _stops() -> Iterator[Case]:
     yield "greedy decode", whole.tokens, alone
     yield "length", len(whole.tokens), 8
     yield "a draft equal to the target is kept", [len(r.verdict.path) for r in whole.rounds], [2, 2, 2]
+    for played, weight in _with_equal_draft():
+        yield f"an equal draft under a history, mass {weight:.3f}", len(played.verdict.path), 2
     yield "emitted to the limit", [len(r.emitted) for r in whole.rounds], [3, 3, 1]
     for limit in range(4):
         yield (
@@ -57,6 +60,16 @@ def _stops() -> Iterator[Case]:
     ended = EVERY[0].play(_First())
     yield refused(lambda: ended.play(Branching(_First())), "this request has ended")
     yield refused(lambda: AR(ToyTarget(2), 0), "at least 1, got 0")
+
+
+def _with_equal_draft() -> Iterator[tuple[Played, float]]:
+    """Every round of a decode in which draft and target are one network under one history-dependent policy."""
+    setting = Setting(
+        "equal", lambda t: AR(ToyTarget(2, seed=3), 2), leviathan, (policy.presence_penalty(0.7),), (1,), 3
+    )
+    for session, weight, _ in runs(setting.play):
+        if weight > 1e-9:  # rounding lets a draft be refused with some 1e-16
+            yield from ((played, float(weight)) for played in session.rounds)
 
 
 class _First:

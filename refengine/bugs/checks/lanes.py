@@ -53,9 +53,10 @@ def _boundaries() -> Iterator[Case]:
     ):  # fmt: skip
         got = bool(coins.accept_below(doubles(u), doubles(num), doubles(den))[0])
         yield f"accept_below({u}, {num}, {den})", got, want
-    # In float32 the product 0.1 * (1 - 2^-24) rounds to 0.1, and the comparison would be lost.
-    tenth = torch.tensor([0.1])
-    yield "accept_below compares in float64", bool(coins.accept_below(doubles(1 - grid), tenth, tenth)[0]), True
+    # In float32 the product is rounded up to num, and the comparison would be lost.
+    high, tenth = doubles(1 - 3 * grid), torch.tensor([0.1])
+    got = bool(coins.accept_below(high, (high * tenth.double()).float(), tenth)[0])
+    yield "accept_below compares in float64", got, True
     for weights, u, want in (
         ((1, 1), 0.5, 1), ((1, 1), 0.5 - tiny, 0), ((0, 1, 0), 0.0, 1), ((0, 1, 0), 1 - tiny, 1), ((2, 0, 2), 0.5, 2),
         ((1, 2, 1), 0.25, 1), ((1, 2, 1), 0.75, 2), ((3, 1, 0), 1 - tiny, 1), ((0, 0, 0), 0.5, -1), ((5,), 0.9, 0),

@@ -38,6 +38,11 @@ def _weights() -> Iterator[Case]:
     prefix: Any
     yield applied(policy.greedy(), (1, 0, 0, 0))
     yield applied(policy.greedy(), (0, 1, 0), logits=(1, 2, 2))
+    many = policy.greedy()(torch.arange(64.0) % 3, (), ())  # an unstable order shows among many equal logits
+    yield "ties to the lowest id", many.isfinite().nonzero().tolist(), [[2]]
+    several = policy.top_k(30)(torch.arange(64.0) % 3, (), ())
+    ids = [[x] for x in range(64) if x % 3 == 2 or (x % 3 == 1 and x < 27)]
+    yield "several ties to the lowest ids", several.isfinite().nonzero().tolist(), ids
     for value, want in ((1.0, W), (0.5, (16, 1, 4, 1)), (2.0, (2, 1, 2**0.5, 1))):
         yield applied(policy.temperature(value), want)
     for k, want in ((1, (4, 0, 0, 0)), (3, (4, 1, 2, 0)), (4, W), (9, W)):

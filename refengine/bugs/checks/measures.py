@@ -38,6 +38,8 @@ def _rows() -> Iterator[Case]:
     yield "without", row.without(B, 2), (F(1, 4), F(0), F(0))
     yield "overlap", (row.overlap(A, B), row.overlap(A, A)), (F(1, 4), F(1))
     yield refused(lambda: row.row([1, -1, 3]), "weight of token 1 is negative")
+    for ragged in (row.residual, row.overlap):
+        yield refused(lambda f=ragged: f(A, B[:2]), "shorter")  # type: ignore[misc]
     yield refused(lambda: row.normalised([F(0), F(0)]), "no token has mass")
     yield refused(lambda: row.row([0, 0]), "no token has mass")
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from refengine.bugs.checks.chances import Case, first
+from refengine.bugs.checks.chances import Case, first, refused
 from refengine.bugs.checks.tables import share
 from refengine.bugs.checks.violation import Violation
 from refengine.exact import drafters
-from refengine.exact.block import Block
+from refengine.exact.block import Block, chain
 from refengine.exact.chance import runs
+from refengine.exact.rules import block as block_rule
 from refengine.exact.rules import nucleus, truncation, typical
 from refengine.exact.rules.leviathan import leviathan
 
@@ -67,21 +68,39 @@ def _truncated() -> Iterator[Case]:
     p = share((7, 3))
 
     def one_round(chance: Any) -> int:
-        return leviathan([p] * 3, late((), chance), _Padded(chance)).tokens[0]
+        return leviathan([p] * 3, late((), chance), chance).tokens[0]
 
     heads = sum((weight for token, weight, _ in runs(one_round) if token == 0), F(0))
     yield "retrospective law of token 0", heads, F(17, 20)
+    # Kept are 2 tokens after x_0 = 0 and 1 after x_0 = 1: speeds 1, 15/14 and 10/9 or 5/6.
+    early = truncation.retrospective(lambda path: HALF, _promise, (F(1), F(7, 5), F(9, 5)), 2)
+    kept = sorted({(b.tokens[:1], len(b.tokens)) for b in _blocks(early)})
+    yield "retrospective looks at the confidence of each position", kept, [((0,), 2), ((1,), 1)]
     even = truncation.retrospective(lambda path: HALF, lambda path: F(1), (F(1), F(2), F(3)), 2)
     yield "retrospective at a tie keeps the shortest", {len(b.tokens) for b in _blocks(even)}, {0}
     dear = truncation.retrospective(lambda path: HALF, lambda path: F(1, 2), (F(4), F(5), F(6)), 2)
     yield "retrospective weighs 1/4, 3/10, 7/24", {len(b.tokens) for b in _blocks(dear)}, {1}
 
 
-class _Padded:
-    """Passes everything on: the rule is handed one row per possible depth and reads those of its block."""
+def _promise(path: tuple[int, ...]) -> Fraction:
+    return {(): F(1, 2), (0,): F(1), (1,): F(0)}[path]
 
-    def __init__(self, chance: Any) -> None:
-        self.accept, self.choose = chance.accept, chance.choose
+
+def impossible() -> Violation | None:
+    """A draft that q cannot have drawn passes iff the target wants it; rules defined on chains refuse trees."""
+    return first(_impossible())
+
+
+def _impossible() -> Iterator[Case]:
+    p, q = share((0, 1, 1)), share((0, 0, 1))
+    for token, weight in ((0, F(0)), (1, F(1)), (2, F(1, 2))):
+        drafted = chain((token,), (q,), (("draft", 0),))
+        yield f"weight of token {token}", block_rule.prefix_weights([p, p], drafted), [F(1), weight]
+        kept = _law(lambda c, d=drafted: len(leviathan([p, p], d, c).path))
+        yield f"leviathan keeps token {token}", kept.get(1, F(0)), weight
+    tree = Block((1, 2), (-1, -1), (q, q), (("draft", 0, 0), ("draft", 0, 1)))
+    for rule in (leviathan, block_rule.block):
+        yield refused(lambda r=rule: _law(lambda c: r([p] * 3, tree, c).path), "judges chains only")  # type: ignore[misc]
 
 
 def lossy() -> Violation | None:
@@ -119,6 +138,10 @@ def _lossy() -> Iterator[Case]:
     orphan = Block((2, 0), (-1, 0), (None,) * 2, (None,) * 2)
     verdict = typical.typical([share((1, 1, 0)), a, b], orphan, no_coins)
     yield "typical below a refused node", (verdict.tokens, verdict.path), ((0,), ())
+    flat = share((1,) * 16)  # entropy makes the threshold 0.3 / 16: every token passes
+    for rule in (typical.typical, typical.typical_inclusive):
+        verdict = rule([flat, flat], Block((3,), (-1,), (None,), (None,)), no_coins)
+        yield f"{rule.__name__} on a flat row", verdict.tokens, (3, 0)
     thin = share((92, 8))  # 8 % lies above 0.3 exp(-H) only where H is large, and below epsilon = 0.09
     verdict = typical.typical([thin, HALF], Block((1,), (-1,), (None,), (None,)), no_coins)
     yield "typical with the released defaults", verdict.tokens, (0,)
@@ -139,8 +162,11 @@ def _nucleus(a: Any, b: Any) -> Iterator[Case]:
     depth = {2: F(4, 9) + F(5, 9) * F(2, 9), 0: F(1, 9)}
     depth[1] = 1 - depth[2] - depth[0]
     yield "nucleus, shared root", _law(lambda c: len(nucleus.nucleus([a, b, a, a], shared, c, cut).path)), depth
-    single = Block((2,), (-1,), (None,), (None,))  # the default 4/5 keeps the first two of 6/10, 2/10, 2/10
-    yield "nucleus, default", _law(lambda c: nucleus.nucleus([share((6, 2, 2)), a], single, c).path), {(): F(1)}
+    # The default 4/5 keeps tokens 0 and 2 of (7, 1, 2) / 10.
+    for token, law in ((2, {(0,): F(2, 9), (): F(7, 9)}), (1, {(): F(1)})):
+        single = Block((token,), (-1,), (None,), (None,))
+        have = _law(lambda c, b=single: nucleus.nucleus([share((7, 1, 2)), a], b, c).path)
+        yield f"nucleus, default, token {token}", have, law
 
 
 def _law(program: Any) -> dict[Any, Fraction]:

@@ -13,6 +13,7 @@ CHECKS = {
     "policies:refusals": "parameters outside their range are refused",
     "modes:drafted": "drafters draft what they are asked for",
     "modes:truncated": "truncation cuts where it says",
+    "modes:impossible": "a draft that q cannot have drawn passes iff the target wants it; chain rules refuse trees",
     "modes:lossy": "the lossy modes decide as stated",
     "rounds:law": "a round emits the target's law",
     "rounds:coins": "a round emits the target's law when equal sites share one coin",

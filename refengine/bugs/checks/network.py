@@ -101,15 +101,13 @@ def _agrees(name: str, model: Any, tokens: Sequence[int], passed: Any, row: int)
 
 def _one_by_one(name: str, model: Any, target: TransformersTarget, committed: tuple[int, ...]) -> Iterator[Case]:
     """Two passes without a keep between them, as draft models run; then nothing kept of a third."""
-    for i, token in enumerate((6, 2)):
+    new = (6, 2, 4)
+    for i, token in enumerate(new):
         passed = target.run(chain_rows((token,), len(committed) + i, CPU))
-        yield (
-            f"{name}: tentative row {i}",
-            close(passed.logits[0], whole(model, (*committed, *(6, 2)[: i + 1]))[0]),
-            True,
-        )
+        alone, _ = whole(model, (*committed, *new[: i + 1]))
+        yield f"{name}: tentative row {i}", close(passed.logits[0], alone), True
     target.keep((0, 1))
-    committed += (6, 2)
+    committed += new[:2]
     target.run(chain_rows((0, 0, 0), len(committed), CPU))
     target.keep(())
     passed = target.run(chain_rows((1,), len(committed), CPU), (2,))

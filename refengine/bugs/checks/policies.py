@@ -80,8 +80,9 @@ def _penalties() -> Iterator[Case]:
         apply(policy.repetition_penalty(3), (1,), (), cubes),
         [Fraction(8, 27), Fraction(3, 2)],
     )
-    large = (Fraction(10**18 + 2 * 10**9 + 1), Fraction(1))  # (10^9 + 1)^2, beyond what a float root hits
-    yield "repetition of a large square", apply(policy.repetition_penalty(2), (0,), (), large), [10**9 + 1, 1]
+    for root in (12743827415128813, 15026737201994581):  # a float root of its square is one too low, one too high
+        large = apply(policy.repetition_penalty(2), (0,), (), (Fraction(root**2), Fraction(1)))
+        yield "repetition of a large square", large, [root, 1]
     for prefix, presence, frequency in (
         ((), [4, 1, 2, 1], [4, 1, 2, 1]),
         ((0,), [2, 1, 2, 1], [2, 1, 2, 1]),
@@ -106,4 +107,5 @@ def _refusals() -> Iterator[Case]:
     yield refused(
         lambda: apply(policy.repetition_penalty(2), (2,), (), W), "token 2: the repetition penalty has no exact"
     )
+    yield refused(lambda: policy.bad_words([(1,), ()]), "at least one token")
     yield refused(lambda: pipeline(policy.bad_words([(0,), (1,), (2,), (3,)]))(W, (), ()), "no token has mass")
