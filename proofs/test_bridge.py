@@ -72,10 +72,10 @@ def truncated_cases() -> None:
 
 
 def tree_cases() -> None:
-    for seed, widths in ((6, (2,)), (7, (2, 1)), (8, (3,))):
-        zeros = seed == 8
-        p, q = rows(seed, 3, len(widths), zeros), rows(seed + 100, 3, len(widths), zeros)
-        tables = f"id3 {bridge.coq_table(p)} {bridge.coq_table(q)} {bridge.coq_tokens(widths)}"
+    for seed, vocabulary, widths in ((6, 3, (2,)), (7, 2, (2, 1)), (8, 3, (3,))):
+        zeros, depth = seed == 8, len(widths)
+        p, q = rows(seed, vocabulary, depth, zeros), rows(seed + 100, vocabulary, depth, zeros)
+        tables = f"id{vocabulary} {bridge.coq_table(p)} {bridge.coq_table(q)} {bridge.coq_tokens(widths)}"
         case(f"iid-{widths}", f"run_iid {tables}", p, iid_tree(q.__getitem__, widths), iid_candidates)
         drafter = without_replacement_tree(q.__getitem__, widths)
         case(f"without_replacement-{widths}", f"run_without_replacement {tables}", p, drafter, without_replacement)
