@@ -8,6 +8,7 @@ from refengine.bugs.bug import Bug
 from refengine.bugs.catalogue import all_bugs, find
 from refengine.bugs.checks import CHECKS
 from refengine.bugs.loader import edited_source
+from refengine.bugs.mutate import committed
 from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
@@ -16,11 +17,12 @@ SECONDS = 30.0  # processor time of one check; the longest takes one second
 
 
 def kill_matrix(progress: Callable[[str], None] = lambda name: None) -> list[Finding]:
-    """One finding for the unedited source, then one per entry. `progress` is told the id of each entry that is done."""
+    """The unedited source, every entry, the committed mutation run. `progress` is told of each entry that is done."""
     jobs = [Job("", {}, tuple(CHECKS), seconds=SECONDS), *(job_of(bug) for bug in all_bugs())]
     with Servers() as servers:
         first, *rest = servers.run(jobs, lambda job: progress(job.name))
-    return [unedited(first), *(finding(bug, answers) for bug, answers in zip(all_bugs(), rest, strict=True))]
+    seen = [finding(bug, answers) for bug, answers in zip(all_bugs(), rest, strict=True)]
+    return [unedited(first), *seen, *committed()]
 
 
 def rerun(name: str = "") -> list[Finding]:

@@ -70,15 +70,20 @@ def mutants(module: str) -> list[Mutant]:
     text = source_path(module).read_text()
     lines, seen = text.splitlines(), dict[tuple[str, str], int]()
     out: list[Mutant] = []
-    view = View(text)
-    pieces = {piece for node in running(ast.parse(text)) for piece in mistakes(view, node)}
-    for piece in sorted(pieces, key=lambda p: (p.start, p.end, p.new)):
+    for piece in mistakes_in(text):
         number = text.count("\n", 0, piece.start) + 1
         line = lines[number - 1].strip()
         nth = seen[line, piece.change] = seen.get((line, piece.change), 0) + 1
         mutated = text[: piece.start] + piece.new + text[piece.end :]
         out.append(Mutant(module, number, line, piece.change, nth, mutated))
     return out
+
+
+def mistakes_in(text: str) -> list[Piece]:
+    """Every mistake that can be made in a text, in order, each once."""
+    view = View(text)
+    pieces = {piece for node in running(ast.parse(text)) for piece in mistakes(view, node)}
+    return sorted(pieces, key=lambda p: (p.start, p.end, p.new))
 
 
 class View:

@@ -25,6 +25,7 @@ from refengine.bugs.imports import names_of
 from refengine.bugs.loader import PACKAGE, source_path
 from refengine.bugs.mutants import Mutant, mutants
 from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
+from refengine.report.finding import Finding, Recipe
 
 HERE = Path(__file__).parent
 RESULT, SURVIVORS = HERE / "mutation.json", HERE / "survivors.toml"
@@ -130,6 +131,36 @@ def doubts(result: dict[str, Any]) -> list[str]:
     return [f"survived: {k[0]}: {k[2]} ({k[3]}) in: {k[1]}" for k in sorted(standing - known.keys())] + [
         f"stale explanation: {k[0]}: {k[2]} ({k[3]}) in: {k[1]}" for k in stale
     ]
+
+
+def committed() -> list[Finding]:
+    """The committed run as a finding; not tested where a mutated file has changed since."""
+    result = json.loads(RESULT.read_text())
+    counts = sum((Counter({k: n for k, n in c.items() if k != "digest"}) for c in result["files"].values()), Counter())
+    changed = [m for m in subjects() if result["files"].get(m, {}).get("digest") != digest(m)]
+    lines = doubts(result)
+    return [
+        Finding(
+            id="bugs/mutation",
+            subject=f"{len(subjects())} files of refengine.exact, refengine.engine and the decode loop",
+            claim="No small mistake in the core survives the checks without an explanation.",
+            source="refengine.bugs.survivors",
+            verdict="not tested" if changed else "violated" if lines else "consistent",
+            reason=f"changed since the committed run: {', '.join(changed)} (run: make mutation)" if changed else "",
+            method=f"{sum(counts.values())} mutants, each loaded in a process of its own",
+            numbers={word: counts[word] for word in ("killed", "crashed", "hung", "survived")},
+            witness={"in doubt": lines} if lines and not changed else None,
+            recipe=Recipe(function="refengine.bugs.mutate:committed"),
+            tables={"mutants": table(result)},
+        )
+    ]
+
+
+def table(result: dict[str, Any]) -> dict[str, list[Any]]:
+    """Outcomes by file."""
+    words = ("killed", "crashed", "hung", "survived")
+    files = result["files"]
+    return {"file": list(files), **{word: [counts.get(word, 0) for counts in files.values()] for word in words}}
 
 
 def sample(count: int, seed: int) -> list[Mutant]:

@@ -76,8 +76,12 @@ class Servers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for process in self._processes:
             assert process.stdin is not None
+            assert process.stdout is not None
             process.stdin.close()
-            process.kill() if error else process.wait(timeout=60)
+            if error:
+                process.kill()
+            process.wait()
+            process.stdout.close()
 
     def run(self, jobs: Sequence[Job], done: Callable[[Job], None] = lambda job: None) -> Iterator[list[Answer]]:
         """The answers of every job; `done` is called as each ends."""

@@ -29,7 +29,7 @@ PATIENCE = 60.0  # wall seconds for a child that says nothing: processor time en
 
 
 # What the package itself refuses by name: the refusal is the detection. No other exception is one.
-REFUSALS = ("decided twice", "used twice", "are negative or NaN", "no weight is positive", "no token has mass")
+REFUSALS = ("decided twice", "used twice", "negative or NaN", "no weight is positive", "no token has mass")
 
 
 class TimeUp(BaseException):

@@ -62,8 +62,8 @@ def _boundaries() -> Iterator[Case]:
         ((1, 2, 1), 0.25, 1), ((1, 2, 1), 0.75, 2), ((3, 1, 0), 1 - tiny, 1), ((0, 0, 0), 0.5, -1), ((5,), 0.9, 0),
     ):  # fmt: skip
         yield f"choose_below({u}, {weights})", int(coins.choose_below(doubles(u), doubles(*weights)[None])[0]), want
-    thin = torch.full((1, 1 << 12), 0.1)  # float32 sums would drift by more than one token
-    yield "choose_below sums in float64", int(coins.choose_below(doubles(0.999), thin)[0]), int(0.999 * (1 << 12))
+    thin = torch.tensor([[1.0, 2.0**-30]])  # in float32 the second token would add nothing to the sum
+    yield "choose_below sums in float64", int(coins.choose_below(doubles(1 - tiny), thin)[0]), 1
     # u * total rounds up to the last sum: the last token that has weight is meant.
     rounding = doubles(2.0**-1074, 0.0)[None]
     yield "choose_below where rounding reaches the end", int(coins.choose_below(doubles(1 - tiny), rounding)[0]), 0
@@ -110,7 +110,7 @@ def _philox() -> Iterator[Case]:
     for bad in (-1, 1 << 64):
         yield refused(lambda b=bad: Philox(b, torch.tensor([0])), "seed lies in [0, 2^64)")  # type: ignore[misc]
     for request in (-1, 1 << 32):
-        yield refused(lambda r=request: Philox(0, torch.tensor([r])), "must lie in [0, 2^32)")  # type: ignore[misc]
+        yield refused(lambda r=request: Philox(0, torch.tensor([0, r])), "must lie in [0, 2^32)")  # type: ignore[misc]
     for requests in (torch.zeros(1), torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, dtype=torch.int32)):
         yield refused(lambda r=requests: Philox(0, r), "requests must be int64 [B]")  # type: ignore[misc]
     strange: list[Any] = [("draft",), ("draft", 1, 2, 3), ("other", 1), (1, 1), ("draft", "1")]
