@@ -67,7 +67,7 @@ def test_the_unedited_source_passes_every_check_and_known_defects_do_not(servers
     law, coins, state, dispute = (finding(find(n), answers) for n, answers in zip(names, rest, strict=True))
     assert (law.verdict, coins.verdict, state.verdict, dispute.verdict) == ("violated",) * 3 + ("consistent",)
     assert law.magnitude is not None
-    assert law.magnitude.tv.value == 0.25  # at p = (1, 0), q = (1/2, 1/2)?
+    assert law.magnitude.tv.value == 0.25  # p = (1/2, 1/2), q = (1, 0): half is refused, and half of that is 0 again
     assert law.witness is not None
     assert law.witness["check"] == "rounds:law"
     assert coins.witness is not None

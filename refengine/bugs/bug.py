@@ -27,8 +27,8 @@ class Bug:
     law_class the class: entries of one class have one law at the audited signature, so data cannot tell them apart
     edits     how the source changes
     expected  "violated" for a defect; "consistent" for what the field takes for one and is none
-    check     the check that must see it; other checks may see it too
-    witness   the smallest witness that the check finds, as it prints it; "" where a witness is a refusal or a boundary
+    check     the check that must see it (other checks may see it too); `witnesses.json` has what it then says, which
+              is about the smallest case in which its claim is false
     """
 
     id: str
@@ -39,4 +39,3 @@ class Bug:
     edits: tuple[Edit, ...]
     expected: Expected = "violated"
     check: str
-    witness: str = ""
