@@ -32,7 +32,7 @@ RESULT, SURVIVORS = HERE / "mutation.json", HERE / "survivors.toml"
 SECONDS = 6.0  # processor time of one check; the longest takes one second on unedited source
 ORDER = (
     *("chances", "measures", "policies", "modes", "rounds:law", "rounds", "loops", "lanes", "batch_rows", "logits"),
-    *("twins:law", "twins", "endings", "decoding", "network"),
+    *("twins:law", "numerics", "twins", "endings", "decoding", "network"),
 )
 
 

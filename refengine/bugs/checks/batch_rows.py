@@ -76,6 +76,8 @@ def _refusals() -> Iterator[Case]:
     yield refused(lambda: row.check_chain(Block(flat, torch.tensor([[-1, -1, 1]]), None)), "judges chains only")
     gap = Block(torch.tensor([[0, -1, 1]]), torch.tensor([[-1, 0, 1]]), None)
     yield refused(lambda: row.check_chain(gap), "a chain of this batch has a gap")
+    late = Block(torch.tensor([[-1, 0, -1]]), torch.tensor([[-1, 0, 1]]), None)
+    yield refused(lambda: row.check_chain(late), "a chain of this batch has a gap")
     yield (
         "a shorter chain",
         refusal(lambda: row.check_chain(Block(torch.tensor([[0, -1]]), torch.tensor([[-1, 7]]), None))),
@@ -94,6 +96,6 @@ def _rows() -> Iterator[Case]:
     yield "residual", row.residual(a, b).tolist(), [[0.25, 0.5, 0.0]]
     yield "correction", row.correction(a, b).tolist(), [[0.25, 0.5, 0.0]]
     yield "correction where nothing is left", row.correction(a, a + 0.1).tolist(), a.tolist()
-    scaled, mass = row.rescaled(torch.tensor([[3.0, 1.0], [2.0**-40, 0.0]], dtype=torch.float64))
+    scaled, mass = row.rescaled(torch.tensor([[3.0, 1.0], [2.0**-200, 0.0]], dtype=torch.float64))
     yield "rescaled", (scaled.tolist(), mass.tolist()), ([[0.375, 0.125], [0.5, 0.0]], [0.5, 0.5])
     yield "total", row.total(torch.tensor([[1.0, 2.0], [0.0, 4.0]])).tolist(), [3.0, 4.0]

@@ -36,7 +36,7 @@ from refengine.exact.rules import without_replacement as exact_without
 
 Emitted: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # tokens, path
 CHAINS = [(-1, 0, 1), (-1, 0), (-1,), ()]
-TREES = [(-1, -1, 0, 1), (-1, 0, -1, 0, 2), (-1, -1, -1), (-1, -1, 1, 1, 0), (-1,), ()]
+TREES = [(-1, -1, 0, 1), (-1, -1, -1), (-1, 0, -1, 0), (-1, -1, 1, 1, 0), (-1,), ()]
 HALF = Fraction(1, 2)
 COINS = ("refengine.engine.coins",)  # every rule is run on them
 
@@ -144,19 +144,22 @@ def made(pair: Pair, parents: Sequence[int], generator: random.Random, bits: int
 
 
 def dyadic(generator: random.Random, bits: int, vocabulary: int) -> Row:
-    """Integers / 2^bits with sum 1; zeros and one-hot rows come up often."""
+    """Integers / 2^bits with sum 1; two of three have no zero."""
     whole = 1 << bits
-    cuts = sorted(generator.choice((0, whole, *range(whole + 1))) for _ in range(vocabulary - 1))
+    if generator.randrange(3):
+        cuts = sorted(generator.sample(range(1, whole), vocabulary - 1))
+    else:
+        cuts = sorted(generator.choice((0, whole, generator.randrange(whole))) for _ in range(vocabulary - 1))
     row = [Fraction(b - a, whole) for a, b in zip([0, *cuts], [*cuts, whole], strict=True)]
     generator.shuffle(row)
     return tuple(row)
 
 
 def batch(chosen: Sequence[Case]) -> tuple[Tensor, lanes.Block]:
-    """The cases as lanes, float32. What no rule may look at holds NaN."""
+    """The cases as lanes, float32. What no rule may look at holds NaN, or a row left over from something else."""
     n, vocabulary = max(len(case.block.tokens) for case in chosen), len(chosen[0].p[0])
-    nan = float("nan")
-    p, q = torch.full((len(chosen), n + 1, vocabulary), nan), torch.full((len(chosen), n, vocabulary), nan)
+    p, q = torch.full((len(chosen), n + 1, vocabulary), 1 / 4), torch.full((len(chosen), n, vocabulary), 1 / 4)
+    p[::2], q[::2] = float("nan"), float("nan")
     tokens = torch.full((len(chosen), n), -1)
     parents = torch.arange(-1, n - 1).repeat(len(chosen), 1)
     for lane, case in enumerate(chosen):
@@ -174,6 +177,8 @@ def batch(chosen: Sequence[Case]) -> tuple[Tensor, lanes.Block]:
 def unpadded(verdict: lanes.Round) -> list[Emitted]:
     """Every lane's tokens and path; whatever stands beyond its length is kept in sight, as it should be -1."""
     out: list[Emitted] = []
+    if verdict.tokens.shape[1] != verdict.path.shape[1] + 1:
+        return [((), ())] * len(verdict.length)  # one column more than there can be nodes: no round at all
     for tokens, path, length in zip(*(t.tolist() for t in (verdict.tokens, verdict.path, verdict.length)), strict=True):
         rest = tuple(x for x in tokens[length:] if x != -1), tuple(j for j in path[max(0, length - 1) :] if j != -1)
         out.append(((*tokens[:length], *rest[0]), (*path[: max(0, length - 1)], *rest[1])))

@@ -12,7 +12,7 @@ from refengine.engine import policy
 from refengine.engine.policy import pipeline
 
 W = (4.0, 1.0, 2.0, 1.0)  # a tie between tokens 1 and 3
-MIXED = (1.0, -2.0, 0.0, 3.0)  # logits of both signs, and zero
+MIXED = (1.0, -0.5, 0.0, 3.0)  # logits of both signs, and zero
 LN2 = math.log(2)
 
 
@@ -58,12 +58,16 @@ def _weights() -> Iterator[Case]:
         yield applied(policy.top_p(p), want)
     # Rows of 1/4 have exact cumulative sums: a threshold that is met exactly ends the head.
     yield applied(policy.top_p(0.5), (1, 1, 0, 0), logits=(0.0,) * 4)
+    # float32 logits whose softmax is 1/2 + 1e-9: in float32 that is 1/2, and the head would be one token longer.
+    narrow = policy.top_p(0.5 + 5e-10)(torch.tensor([4e-9, 0.0]), (), ())
+    yield "top-p of float32 logits", narrow.isfinite().tolist(), [True, False]
+    yield "head of weights with any sum", policy.head(torch.tensor([2.0, 1.0, 1.0]), 0.6).tolist(), [True, True, False]
     yield applied(policy.top_p(1.0), (1, 1e-20), logits=(0.0, math.log(1e-20)))
     for share, want in ((0.0, W), (0.3, (4, 0, 2, 0)), (0.49, (4, 0, 2, 0)), (0.51, (4, 0, 0, 0)), (1.0, (4, 0, 0, 0))):
         yield applied(policy.min_p(share), want)
     yield applied(policy.min_p(1.0), (1, 1, 0), logits=(2.0, 2.0, 1.0))
     yield applied(policy.logit_bias({0: float("-inf"), 2: LN2}), (0, 1, 4, 1))
-    for prompt, prefix, want in (((), (), MIXED), ((0,), (1,), (0.5, -4, 0, 3)), ((3, 3), (2,), (1, -2, 0, 1.5))):
+    for prompt, prefix, want in (((), (), MIXED), ((0,), (1,), (0.5, -1, 0, 3)), ((3, 3), (2,), (1, -0.5, 0, 1.5))):
         odds = [math.exp(x) for x in want]
         yield applied(policy.repetition_penalty(2.0), odds, prompt, prefix, MIXED)
     for prefix, presence, frequency in (
@@ -134,7 +138,12 @@ def _refusals() -> Iterator[Case]:
         yield refused(lambda s=share: policy.min_p(s), "min_p lies in [0, 1]")  # type: ignore[misc]
     for penalty in (0.0, -1.0):
         yield refused(lambda x=penalty: policy.repetition_penalty(x), "a repetition penalty is positive")  # type: ignore[misc]
-    yield refused(lambda: policy.bad_words([()]), "at least one token")
+    yield "a repetition penalty below 1", refusal(lambda: policy.repetition_penalty(0.5)), ""
+    yield refused(lambda: policy.bad_words([(1,), ()]), "at least one token")
+    none: Any = policy.pipeline()
+    for size, tokens, parents in ((2, (4, 5), (-1, 0)), (3, (4,), (-1, 0)), (3, (4, 5), (-1,))):
+        given = (none, torch.zeros(size, 2), (), (), tokens, parents)
+        yield refused(lambda g=given: policy.rows(*g), "zip()")  # type: ignore[misc]
     everything = pipeline(policy.logit_bias({0: float("-inf"), 1: float("-inf")}))
     yield refused(lambda: everything(torch.zeros(2), (1,), (0, 1)), "bans every token after 1 + 2 tokens")
     yield "one token left", refusal(lambda: everything(torch.zeros(3), (), ())), ""

@@ -27,6 +27,8 @@ CHECKS = {
     "loops:sites": "no coin of a decode is used twice, and each stands where it belongs",
     "twins:law": "enumerated, a batched rule is the exact one, decision by decision",
     "twins:edges": "at every edge of every decision a batched rule gives the definition's tokens",
+    "numerics:precise": "on rows that float32 products cannot hold, a batched rule has the exact law within 2^-40",
+    "numerics:edges": "no underflow, no empty choice, defaults and thresholds as stated; chain rules refuse trees",
     "twins:company": "a lane comes out alike alone and in any batch",
     "lanes:boundaries": "batched comparisons are strict, in float64",
     "lanes:philox": "Philox gives the known answers, and every address its own uniform",
@@ -41,6 +43,7 @@ CHECKS = {
     "decoding:state": "after every round all live state equals a recompute from scratch",
     "decoding:contract": "every draft of the real loop is drawn from its reported q and judged by the target's rows",
     "endings:stops": "a request ends at its limit, stop token or stop string, and an equal draft is kept whole",
+    "endings:refusals": "bad prompts, bad rows and rounds after the end are refused; snapshots restore part by part",
     "network:passes": "cached, rolled-back and tree passes give the logits of one pass without a cache",
     "network:refusals": "models that cannot be rolled back are refused",
 }

@@ -46,7 +46,7 @@ def edges() -> Violation | None:
     for pair in PAIRS:
         pool: list[tuple[Case, dict[Any, Fraction]]] = []
         for case in cases(pair, 2, bits=4):
-            pool += [(case, table) for table in itertools.islice(tables(pair, case), 60)]
+            pool += [(case, table) for table in itertools.islice(tables(pair, case), 40)]
         sites = {site for _, table in pool for site in table}
         columns = {s: torch.tensor([float(t.get(s, HALF)) for _, t in pool], dtype=torch.float64) for s in sites}
         have = pair.run([case for case, _ in pool], Recorded(columns))
