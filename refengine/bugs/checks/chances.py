@@ -69,7 +69,9 @@ def _odds() -> Iterator[Case]:
         lambda: Replay([(("accept", 0), True)]),
     ):
         for num, den in ((-1, 1), (1, -1), (nan, 1.0), (1.0, nan)):
-            yield refused(lambda m=make, n=num, d=den: m().accept(n, d, ("accept", 0)), "negative or NaN")  # type: ignore[misc]
+            yield refused(
+                lambda m=make, n=num, d=den: m().accept(n, d, ("accept", 0)), f"odds {n} : {d} are negative or NaN"
+            )  # type: ignore[misc]
         for weights, words in (
             ((1, -1), "weight 1 is -1"),
             ((nan, 1.0), "weight 0 is nan"),
@@ -152,10 +154,10 @@ def _uniforms_and_record() -> Iterator[Case]:
     yield "Uniforms unused", uniforms.unused(), [("emit", 2)]
     yield refused(lambda: uniforms.accept(1, 2, ("accept", 0)), "used twice")
     yield refused(lambda: uniforms.choose((1,), ("emit", 9)), "no uniform was given")
-    record = Record(Uniforms({("accept", 0): HALF, ("emit", 1): HALF}))
-    yield "Record accept", record.accept(2, 3, ("accept", 0)), True
+    record = Record(Uniforms({("accept", 0): Fraction(3, 4), ("emit", 1): HALF}))
+    yield "Record accept", record.accept(2, 3, ("accept", 0)), False
     yield "Record choose", record.choose((1, 1), ("emit", 1)), 1
-    want = [Decision(("accept", 0), True, (2, 3)), Decision(("emit", 1), 1, (1, 1))]
+    want = [Decision(("accept", 0), False, (2, 3)), Decision(("emit", 1), 1, (1, 1))]
     yield "Record trace", record.trace, want
     yield refused(
         lambda: Record(Sample(random.Random(0)), [], {("emit", 1)}).choose((1,), ("emit", 1)), "decided twice"
