@@ -112,8 +112,10 @@ def f(p: "tuple[int, ...]", q, n: int = 1) -> "list[int]":
 
 
 def test_a_seeded_sample_of_mutants_falls(servers: Servers) -> None:
-    """Kills a check that has lost its teeth: eight mistakes without an explanation, none of which may survive."""
+    """Kills a check that has lost its teeth: eight mistakes that the committed run killed must fall again."""
     chosen = sample(8, seed=20261121)
+    if not chosen:
+        pytest.skip("not tested: no committed mutation run covers a file as it is now; `make mutation` makes one")
     for mutant, answers in zip(chosen, servers.run([job(m, concerned(m.module)) for m in chosen]), strict=True):
         assert fate(mutant, answers).outcome != "survived", (mutant.module, mutant.number, mutant.change)
 

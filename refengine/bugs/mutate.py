@@ -164,10 +164,15 @@ def table(result: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def sample(count: int, seed: int) -> list[Mutant]:
-    """A seeded choice of mutants that have no explanation: each of them must fall."""
-    known = explanations()
-    everything = [m for module in subjects() for m in mutants(module) if m.key() not in known]
-    return random.Random(seed).sample(everything, count)
+    """A seeded choice of mutants that the committed run killed, in files unchanged since: each of them must fall again.
+
+    Fewer than `count`, or none, where no file is as the committed run saw it.
+    """
+    result = json.loads(RESULT.read_text())
+    survived = {(s["module"], s["line"], s["change"], s["nth"]) for s in result["survivors"]}
+    covered = [m for m in subjects() if result["files"].get(m, {}).get("digest") == digest(m)]
+    killed = [mutant for module in covered for mutant in mutants(module) if mutant.key() not in survived]
+    return random.Random(seed).sample(killed, min(count, len(killed)))
 
 
 def main() -> int:
