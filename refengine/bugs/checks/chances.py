@@ -70,7 +70,7 @@ def _odds() -> Iterator[Case]:
     ):
         for num, den in ((-1, 1), (1, -1), (nan, 1.0), (1.0, nan)):
             yield refused(
-                lambda m=make, n=num, d=den: m().accept(n, d, ("accept", 0)), f"odds {n} : {d} are negative or NaN"
+                lambda m=make, n=num, d=den: m().accept(n, d, ("accept", 0)), f"odds {num} : {den} are negative or NaN"
             )  # type: ignore[misc]
         for weights, words in (
             ((1, -1), "weight 1 is -1"),
