@@ -110,7 +110,7 @@ def _refusals() -> Iterator[Case]:
 
 
 def _doubled(after: int, logits: Tensor, prompt: Tokens, out: Tokens) -> Tensor:
-    return logits.softmax(-1) * (2.0 if len(out) >= after else 1.0)
+    return logits.softmax(-1) * (2.0 if len(out) == after else 1.0)
 
 
 def _one_round(session: Session) -> None:
