@@ -69,9 +69,9 @@ def _odds() -> Iterator[Case]:
         lambda: Replay([(("accept", 0), True)]),
     ):
         for num, den in ((-1, 1), (1, -1), (nan, 1.0), (1.0, nan)):
-            yield refused(
-                lambda m=make, n=num, d=den: m().accept(n, d, ("accept", 0)), f"odds {num} : {den} are negative or NaN"
-            )  # type: ignore[misc]
+            asked = (num, den, ("accept", 0))
+            words = f"odds {num} : {den} are negative or NaN"
+            yield refused(lambda m=make, a=asked: m().accept(*a), words)  # type: ignore[misc]
         for weights, words in (
             ((1, -1), "weight 1 is -1"),
             ((nan, 1.0), "weight 0 is nan"),
