@@ -122,7 +122,7 @@ def test_a_seeded_sample_of_mutants_falls(servers: Servers) -> None:
 
 def test_explanations_are_of_mutants_that_exist_and_the_committed_run_has_no_doubts() -> None:
     """Kills an explanation whose line has changed, and a survivor that nobody has explained."""
-    keys = {mutant.key() for module in subjects() for mutant in mutants(module)}
-    assert not explanations().keys() - keys
-    assert all(explanations().values())
+    possible = [(m.module, m.line, m.change) for module in subjects() for m in mutants(module)]
+    assert [(e.module, text) for e in explanations() for text in e.stale(possible)] == []
+    assert all(e.why for e in explanations())
     assert doubts(json.loads(RESULT.read_text())) == []

@@ -1,7 +1,7 @@
 """The mutation run: every small mistake in the core, each loaded in a process of its own and held to the checks.
 
 `python -m refengine.bugs.mutate` mutates every file of `exact` and `engine` and the decode loop, runs the general
-checks that load the file, then the property tests that import it, and writes the outcome to `mutation.json`. What
+checks that load the file, on what is left the property tests that import it, and writes `mutation.json`. What
 survives is explained in `survivors.toml`, mutant by mutant; an explanation without a survivor is stale. Both fail.
 
 Outcomes of a mutant: `killed` by a claim that is false; `crashed` or `hung` where no claim was false but some check
@@ -9,6 +9,7 @@ could not run to its end (told apart: a crash is no detection by name); `survive
 """
 
 import argparse
+import fnmatch
 import hashlib
 import json
 import random
@@ -64,10 +65,10 @@ def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
 
 
 def run(servers: Servers, chosen: Sequence[Mutant], done: Callable[[], None] = lambda: None) -> list[Fate]:
-    """The general checks on every mutant, then the property tests on those that still stand."""
+    """The general checks on every mutant, then the property tests on those that stand without an explanation."""
     answers = servers.run([job(m, concerned(m.module)) for m in chosen], lambda _: done())
     fates = [fate(m, a) for m, a in zip(chosen, answers, strict=True)]
-    standing = [i for i, f in enumerate(fates) if f.outcome == "survived"]
+    standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(*f.mutant.key()[:3])]
     tests = servers.run([job(fates[i].mutant, property_tests(fates[i].mutant.module)) for i in standing])
     for i, later in zip(standing, tests, strict=True):
         fates[i] = fate(fates[i].mutant, later)
@@ -117,20 +118,43 @@ def digest(module: str) -> str:
     return hashlib.sha256(source_path(module).read_bytes()).hexdigest()[:16]
 
 
-def explanations() -> dict[tuple[str, str, str, int], str]:
-    """The committed reasons why a mutant may survive, by its key."""
+@dataclass(frozen=True)
+class Explanation:
+    """Why mutants survive: in these lines of modules of this pattern, these changes."""
+
+    module: str
+    lines: tuple[str, ...]
+    changes: tuple[str, ...]
+    why: str
+
+    def covers(self, module: str, line: str, change: str) -> bool:
+        return fnmatch.fnmatch(module, self.module) and line in self.lines and change in self.changes
+
+    def stale(self, standing: Iterable[tuple[str, str, str]]) -> list[str]:
+        """The lines and changes of this explanation that no survivor needs."""
+        covered = [key for key in standing if self.covers(*key)]
+        lines, changes = {key[1] for key in covered}, {key[2] for key in covered}
+        return [text for text in (*self.lines, *self.changes) if text not in lines | changes]
+
+
+@cache
+def explanations() -> tuple[Explanation, ...]:
+    """The committed reasons."""
     entries = tomllib.loads(SURVIVORS.read_text()).get("survivor", [])
-    return {(e["module"], e["line"], e["change"], e.get("nth", 1)): e["why"] for e in entries}
+    return tuple(Explanation(e["module"], tuple(e["lines"]), tuple(e["changes"]), e["why"]) for e in entries)
+
+
+def explained(module: str, line: str, change: str) -> bool:
+    return any(e.covers(module, line, change) for e in explanations())
 
 
 def doubts(result: dict[str, Any]) -> list[str]:
-    """Survivors without an explanation, and explanations of the files in the result without a survivor."""
-    known = explanations()
-    standing = {(s["module"], s["line"], s["change"], s["nth"]) for s in result["survivors"]}
-    stale = [key for key in known if key not in standing and key[0] in result["files"]]
-    return [f"survived: {k[0]}: {k[2]} ({k[3]}) in: {k[1]}" for k in sorted(standing - known.keys())] + [
-        f"stale explanation: {k[0]}: {k[2]} ({k[3]}) in: {k[1]}" for k in stale
-    ]
+    """Survivors without an explanation; and, where every file was run, what explains no survivor."""
+    standing = [(s["module"], s["line"], s["change"]) for s in result["survivors"]]
+    open_ones = [f"survived: {key[0]}: {key[2]} in: {key[1]}" for key in standing if not explained(*key)]
+    if set(subjects()) - result["files"].keys():
+        return open_ones
+    return open_ones + [f"stale explanation: {e.module}: {text}" for e in explanations() for text in e.stale(standing)]
 
 
 def committed() -> list[Finding]:

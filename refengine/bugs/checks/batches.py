@@ -118,7 +118,15 @@ class Case:
 def cases(pair: Pair, count: int, bits: int = 3, vocabulary: int = 3) -> list[Case]:
     """`count` blocks of every shape with dyadic rows (integers / 2^bits), the same in every run."""
     generator = random.Random(f"{pair.drafts} {bits}")
-    return [made(pair, parents, generator, bits, vocabulary) for parents in pair.shapes for _ in range(count)]
+    found = [made(pair, parents, generator, bits, vocabulary) for parents in pair.shapes for _ in range(count)]
+    return found + (narrow(pair) if pair.shapes is TREES and pair.drafts != "given" else [])
+
+
+def narrow(pair: Pair) -> list[Case]:
+    """After token 0 was refused, what is left of p is below q at token 1: rare among random rows."""
+    p, q = (tuple(Fraction(w, 16) for w in row) for row in ((4, 7, 5), (8, 6, 2)))
+    families = [(0, 1, 2)] if pair.drafts == "distinct" else [(0, 1, 2), (0, 0, 1), (0, 1, 1)]
+    return [Case((p,) * 4, one.Block(tokens, (-1,) * 3, (q,) * 3, (None,) * 3)) for tokens in families]
 
 
 def made(pair: Pair, parents: Sequence[int], generator: random.Random, bits: int, vocabulary: int) -> Case:

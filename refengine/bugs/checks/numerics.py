@@ -81,6 +81,12 @@ def _edges() -> Iterator[Claim]:
         coins = Recorded({("agree", 0, 0): u, ("emit", 0): 0.0, ("emit", 1): 0.0})
         yield f"nucleus with its default, token {token}", int(nucleus.nucleus(row, drafted, coins).length[0]) - 1, kept
 
+    # 0.7 + 0.1 is below 0.8 in float64 and not in float32: the head has a third token, the first of those with 0.1.
+    row = torch.tensor([[[0.1, 0.7, 0.1, 0.1]] * 2])
+    coins = Recorded({("agree", 0, 0): 0.95, ("emit", 0): 0.0, ("emit", 1): 0.0})
+    drafted = Block(torch.tensor([[2]]), torch.tensor([[-1]]), None)
+    yield "nucleus sums its head in float64", int(nucleus.nucleus(row, drafted, coins).length[0]) - 1, 1
+
 
 def share_of(weights: tuple[int, ...]) -> list[float]:
     return [float(w) for w in share(weights)]
