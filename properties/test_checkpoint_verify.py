@@ -9,7 +9,7 @@ import torch
 from refengine.bugs.bug import Edit
 from refengine.bugs.loader import edited_module
 from refengine.decoder import load_drafter, load_target, verify
-from refengine.decoder.plants import AR, DSPARK, NO_CROP, TARGET
+from refengine.decoder.plants import AR, BACKBONE, DSPARK, NO_CROP, TARGET
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny"
 
@@ -42,7 +42,7 @@ def test_a_target_that_keeps_rejected_rows_is_seen(monkeypatch: pytest.MonkeyPat
 
 def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a state check that looks at the target alone: lossless output hides a drafter's stale cache."""
-    edit = Edit(DSPARK, "[kept.taps[j] for j in self.taps]", "[kept.taps[j].roll(1, 0) for j in self.taps]")
+    edit = Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in")
     edited = edited_module(DSPARK, [edit])
 
     def load(path: str, target: Any, gamma: int) -> Any:

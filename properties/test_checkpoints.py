@@ -67,8 +67,8 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
     "mask outside": (lambda t, c: c.update(mask_token_id=96), "mask_token_id 96 is outside the vocabulary"),
     "two thetas": (lambda t, c: c.update(rope_theta=1e6), "rope_theta is 1000000.0, but rope_parameters says 10000.0"),
     "scaled rope": (
-        lambda t, c: c.update(rope_parameters={"rope_type": "yarn", "rope_theta": 1e4}),
-        "rope_type is 'yarn'",
+        lambda t, c: c.update(rope_parameters={"rope_type": "longrope", "rope_theta": 1e4}),
+        "rope_type is 'longrope'",
     ),
     "no rope": (lambda t, c: c.pop("rope_parameters"), "rope_theta is missing"),
     "tied": (lambda t, c: c.update(tie_word_embeddings=True), "tie_word_embeddings is true"),
@@ -149,7 +149,7 @@ def test_rope_and_dtype_are_read_from_either_generation_of_config(copy: Path) ->
         config["torch_dtype"] = config.pop("dtype")
 
     edit(copy, older)
-    assert load_dspark(copy).shape.rope_theta == 20000.0
+    assert load_dspark(copy).shape.rope.theta == 20000.0
     edit(copy, lambda t, c: t.update({name: x.half() for name, x in t.items()}))
     with pytest.raises(BadInput, match="has dtype float16, expected float32"):
         load_dspark(copy)
@@ -185,7 +185,7 @@ def outputs(shape: Any, tensors: dict[str, Tensor]) -> Tensor:
     for slot, token in zip(hidden, (22, 3, 71, 9, 40, 8, 66), strict=False):
         before = drafter.before(token)
         bias, memory = drafter.markov(slot, before, memory)
-        parts.append(drafter.w.linear("lm_head", slot) + bias)
+        parts.append(drafter.logits(slot) + bias)
         if shape.enable_confidence_head:
             parts.append(drafter.confidence(slot, before)[None])
     return torch.cat(parts)

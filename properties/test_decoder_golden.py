@@ -80,7 +80,7 @@ def test_every_tensor_of_a_greedy_run(recording: Recording) -> None:
         golden = {k.split(".", 2)[2]: v for k, v in r.tensors.items() if k.startswith(f"greedy.r{i:02d}.")}
         hidden = r.drafter.block(prefix[-1], len(prefix) - 1)
         assert_close(hidden, golden["block_hidden"])
-        base = r.drafter.w.linear("lm_head", hidden)
+        base = r.drafter.logits(hidden)
         assert_close(base, golden["base_logits"])
         previous = [prefix[-1], *golden["draft_tokens"].tolist()[:-1]]
         biases, confidences = markov_row(r.drafter, hidden, previous)

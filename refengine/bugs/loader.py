@@ -6,7 +6,8 @@ exactly once is refused: the source has moved on, and a bug that changes nothing
 
 import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
@@ -60,11 +61,32 @@ def install_sources(sources: dict[str, str]) -> None:
 
 
 def edited_module(module: str, edits: Sequence[Edit]) -> ModuleType:
-    """The edited module as a separate object, beside the original; what it imports is the original package."""
+    """The edited module as a separate object, beside the original.
+
+    Edits of other modules hold for what it imports from them (`from module import name`); all else is the original.
+    """
+    others = {edit.module for edit in edits} - {module}
+    beside = {name: edited_module(name, [edit for edit in edits if edit.module == name]) for name in sorted(others)}
     edited = ModuleType(f"{module} (edited)")
     edited.__file__ = str(source_path(module))
-    exec(compile(edited_source(module, edits), edited.__file__, "exec"), edited.__dict__)
+    with _standing_in(beside):
+        exec(compile(edited_source(module, edits), edited.__file__, "exec"), edited.__dict__)
     return edited
+
+
+@contextmanager
+def _standing_in(modules: Mapping[str, ModuleType]) -> Iterator[None]:
+    """Imports by name find these modules in the place of the originals, which come back afterwards."""
+    originals = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            if original is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = original
 
 
 class _Edited(MetaPathFinder):

@@ -263,4 +263,4 @@ def _edited(part: str, plant: Plant | None, module: ModuleType = target_module) 
     """The module of a part, with the plant in it if it belongs there."""
     if plant is None or plant.part != part:
         return module
-    return edited_module(plant.edit.module, [plant.edit])
+    return edited_module(module.__name__, [plant.edit])

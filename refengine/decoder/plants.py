@@ -11,6 +11,7 @@ from typing import Literal
 from refengine.bugs.bug import Edit
 
 TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
+BACKBONE = "refengine.decoder.drafters.backbone"
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
 RECURRENCE = "refengine.decoder.drafters.recurrence"
@@ -125,19 +126,19 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         Plant(
             "block-rows-stay-in-the-context",
             "drafter",
-            Edit(DSPARK, " k, v = torch.cat((", " self.keys[i], self.values[i] = k, v = torch.cat(("),
+            Edit(BACKBONE, " k, v = torch.cat((keys, k))", " self.cache[i] = k, v = torch.cat((keys, k))"),
             "rounds",
         ),
         Plant(
             "block-position-plus-one",
             "drafter",
-            Edit(DSPARK, "device=device)\n        hidden = self", "device=device) + 1\n        hidden = self"),
+            Edit(BACKBONE, "device=device)\n        hidden = self", "device=device) + 1\n        hidden = self"),
             "rounds",
         ),
         Plant(
             "stale-tap",
             "drafter",
-            Edit(DSPARK, "[kept.taps[j] for j in self.taps]", "[kept.taps[j].roll(1, 0) for j in self.taps]"),
+            Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in"),
             "rounds",
         ),
         Plant(

@@ -12,6 +12,7 @@ from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark, Shape
 from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
+from refengine.decoder.rope import Rope
 from refengine.decoder.toys import ToyDrafter, ToyTarget
 from refengine.engine import policy
 from refengine.engine.block import Block
@@ -84,11 +85,12 @@ SHAPE = Shape(
     head_dim=4,
     attention_bias=False,
     rms_norm_eps=1e-6,
-    rope_theta=10000.0,
-    num_target_layers=2,
-    target_layer_ids=(-1, 0),
+    rope=Rope(10000.0),
+    taps=(0, 1),
     block_size=2,
     mask_token_id=1,
+    windows=(None,),
+    num_target_layers=2,
     markov_rank=2,
     markov_head_type="rnn",
     enable_confidence_head=True,

@@ -4,6 +4,7 @@ They differ in the name of the first layer, in where the taps are said, in switc
 target: SafeAILab's files mostly hold no embeddings, the other two always do.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -11,11 +12,16 @@ from torch import Tensor
 
 from refengine.decoder.checkpoints.borrowed import embedding
 from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.families import GEMMA4_NORMS, Family, read_gemma4, read_qwen3
+from refengine.decoder.checkpoints.rope import read_rope
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
 from refengine.decoder.drafters.plans import Chain, DynamicTree
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Target
+from refengine.decoder.rope import Rope
+
+DEEPSPEC: dict[str, Callable[[Config], Family]] = {"Qwen3Eagle3Model": read_qwen3, "Gemma4Eagle3Model": read_gemma4}
 
 
 def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
@@ -37,8 +43,8 @@ def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> Featu
 def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
     """The config's sizes, held to the target, and the released way of drafting."""
     kind = (config.fields.get("architectures") or ["(none)"])[0]
-    if kind == "Qwen3Eagle3Model":
-        shape, plan = _deepspec(config)
+    if kind in DEEPSPEC:
+        shape, plan = _deepspec(config, DEEPSPEC[kind](config))
     elif config.fields.get("speculators_model_type") in ("eagle3", "peagle"):
         shape, plan = _speculators(config, target)
     else:
@@ -84,36 +90,37 @@ def _safeailab(config: Config, target: Target) -> tuple[Shape, Plan]:
         num_key_value_heads=config.integer("num_key_value_heads") if "num_key_value_heads" in there else heads,
         head_dim=hidden // heads,
         rms_norm_eps=config.number("rms_norm_eps"),
-        rope_theta=rope_theta_or_default(config),
+        rope=Rope(rope_theta_or_default(config)),
         first="midlayer",
         taps=taps,
     )
     return shape, DynamicTree()
 
 
-def _deepspec(config: Config) -> tuple[Shape, Plan]:
-    """DeepSpec says layers, and layer l writes hidden state l + 1."""
-    config.one_of("hidden_act", "silu")
-    if config.flag("attention_bias", default=False):
-        config.refuse("attention_bias is true, and this layout has none")
-    if config.integer("num_hidden_layers") != 1:
-        config.refuse("num_hidden_layers is not 1, and this layout has one layer")
+def _deepspec(config: Config, family: Family) -> tuple[Shape, Plan]:
+    """DeepSpec says layers, and layer l writes hidden state l + 1. Every one of its layers is a joined one."""
     vocabulary, hidden = config.integer("vocab_size"), config.integer("hidden_size")
+    layers = config.integer("num_hidden_layers")
     shape = Shape(
         vocab_size=vocabulary,
         draft_vocab_size=vocabulary,
         hidden_size=hidden,
         target_hidden_size=hidden,
         intermediate_size=config.integer("intermediate_size"),
-        num_hidden_layers=1,
+        num_hidden_layers=layers,
         num_attention_heads=config.integer("num_attention_heads"),
-        num_key_value_heads=config.integer("num_key_value_heads"),
-        head_dim=config.integer("head_dim"),
+        num_key_value_heads=family.num_key_value_heads,
+        head_dim=family.head_dim,
         rms_norm_eps=config.number("rms_norm_eps"),
-        rope_theta=config.rope_theta(),
+        rope=family.rope,
         first="layers.0",
         taps=tuple(layer + 1 for layer in config.integers("target_layer_ids")),
+        joined=layers,
+        attention_bias=config.flag("attention_bias", default=False),
         head_norms=True,
+        gemma4=family.gemma4,
+        attention_k_eq_v=family.attention_k_eq_v,
+        final_logit_softcapping=family.final_logit_softcapping,
     )
     return shape, Chain(config.integer("ttt_length"))
 
@@ -136,7 +143,7 @@ def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
         num_key_value_heads=inner.integer("num_key_value_heads"),
         head_dim=inner.integer("head_dim"),
         rms_norm_eps=inner.number("rms_norm_eps"),
-        rope_theta=inner.rope_theta(),
+        rope=read_rope(inner),
         first="layers.0",
         taps=config.integers("eagle_aux_hidden_state_layer_ids") if named else default_taps(target.layers),
         head_norms=inner.one_of("model_type", "llama", "qwen3") == "qwen3",
@@ -178,23 +185,31 @@ def table(s: Shape, there: set[str]) -> Table:
         names["input_norm.weight"] = (features,)
     if s.fc_norm:
         names |= {f"fc_norm.{j}.weight": (s.target_hidden_size,) for j in range(len(s.taps))}
-    names |= _layer(s, s.first, 2 * hidden) | {f"{s.first}.hidden_norm.weight": (hidden,)}
-    for i in range(1, s.num_hidden_layers):
-        names |= _layer(s, f"layers.{i}", hidden)
+    for i in range(s.num_hidden_layers):
+        prefix = f"layers.{i}" if i else s.first
+        names |= _layer(s, prefix, 2 * hidden if i < s.joined else hidden)
+        if i < s.joined:
+            names[f"{prefix}.hidden_norm.weight"] = (hidden,)
     return names
 
 
 def _layer(s: Shape, prefix: str, width: int) -> dict[str, tuple[int, ...]]:
     hidden, inner = s.hidden_size, s.intermediate_size
     q, kv = s.num_attention_heads * s.head_dim, s.num_key_value_heads * s.head_dim
-    attention: dict[str, tuple[int, ...]] = {"q_proj": (q, width), "k_proj": (kv, width), "v_proj": (kv, width)}
-    attention["o_proj"] = (hidden, q)
+    attention: dict[str, tuple[int, ...]] = {"q_proj": (q, width), "k_proj": (kv, width), "o_proj": (hidden, q)}
+    if not s.attention_k_eq_v:
+        attention["v_proj"] = (kv, width)
+    names: dict[str, tuple[int, ...]] = {}
+    if s.attention_bias:
+        names |= {f"{prefix}.self_attn.{name}.bias": x[:1] for name, x in attention.items()}
     if s.head_norms:
         attention |= {"q_norm": (s.head_dim,), "k_norm": (s.head_dim,)}
-    names = {f"{prefix}.self_attn.{name}.weight": x for name, x in attention.items()}
+    names |= {f"{prefix}.self_attn.{name}.weight": x for name, x in attention.items()}
     names |= {f"{prefix}.mlp.{name}.weight": (inner, hidden) for name in ("gate_proj", "up_proj")}
     names[f"{prefix}.mlp.down_proj.weight"] = (hidden, inner)
-    return names | {f"{prefix}.{name}.weight": (hidden,) for name in ("input_layernorm", "post_attention_layernorm")}
+    norms = ("input_layernorm", "post_attention_layernorm", *(GEMMA4_NORMS if s.gemma4 else ()))
+    names |= {f"{prefix}.{name}.weight": (hidden,) for name in norms}
+    return names | ({f"{prefix}.layer_scalar": (1,)} if s.gemma4 else {})
 
 
 def refuse_bad_maps(config: Config, s: Shape, found: dict[str, Tensor]) -> None:

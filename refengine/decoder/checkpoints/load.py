@@ -9,8 +9,10 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 from refengine.decoder.checkpoints.config import read_config
+from refengine.decoder.checkpoints.dspark import DEEPSPEC as DSPARK
 from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
+from refengine.decoder.checkpoints.eagle3 import DEEPSPEC as EAGLE3
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
@@ -60,11 +62,11 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     if "medusa_num_heads" in config.fields:
         return load_medusa(folder, target)
     kind = (config.fields.get("architectures") or ["(none)"])[0]
-    if kind == "Qwen3DSparkModel":
+    if kind in DSPARK:
         return _for_target(load_dspark(folder, threshold), target, folder)
     if config.fields.get("speculators_model_type") == "peagle":
         return load_p_eagle(folder, target)
-    if kind == "Qwen3Eagle3Model" or config.fields.get("speculators_model_type") == "eagle3":
+    if kind in EAGLE3 or config.fields.get("speculators_model_type") == "eagle3":
         return load_eagle3(folder, target)
     if kind.endswith("ForCausalLM"):
         # SafeAILab's configs call a drafter a Llama. EAGLE-1's differs from one in the names of its tensors alone.

@@ -1,5 +1,5 @@
-"""DSpark (DeepSeek 2025): a block-parallel backbone over fused target features, a sequential Markov head, a confidence
-head that shortens the block. With both heads off it is DeepSpec's form of DFlash. Qwen3 layers.
+"""DSpark (DeepSeek 2025): the block-parallel backbone of DFlash, a sequential Markov head, and a confidence head that
+shortens the block. With both heads off it is DeepSpec's form of DFlash. Qwen3 or Gemma 4 layers.
 
 Where the paper and the released code differ, the released code is followed: a checkpoint obeys it.
 """
@@ -9,39 +9,29 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.layers import Weights, attend, gated_mlp, rotate, wide
+from refengine.decoder.drafters.backbone import Backbone
+from refengine.decoder.drafters.backbone import Shape as BackboneShape
+from refengine.decoder.layers import Weights, softcapped, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block
 from refengine.engine.block import Block
 from refengine.exact.chance import Site
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The sizes and switches of a DSpark checkpoint; field names as in its config.json."""
+@dataclass(frozen=True, kw_only=True)
+class Shape(BackboneShape):
+    """The sizes of the backbone, and the switches of the heads; field names as in config.json."""
 
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    attention_bias: bool
-    rms_norm_eps: float
-    rope_theta: float
     num_target_layers: int
-    target_layer_ids: tuple[int, ...]
-    block_size: int
-    mask_token_id: int
     markov_rank: int
     markov_head_type: str  # "" where markov_rank is 0
     enable_confidence_head: bool
     confidence_head_with_markov: bool
+    final_logit_softcapping: float | None = None  # of the backbone's logits alone (Gemma 4)
 
 
 class DSpark:
-    """Drafts up to `block_size` tokens after the anchor. Cache: keys and values of the context rows prefix[:-1].
+    """Drafts up to `block_size` tokens after the anchor: slot k is about position start + k + 1.
 
     threshold  the block ends before the first position whose confidence is below it; 0 keeps every position
     """
@@ -50,18 +40,16 @@ class DSpark:
         if threshold > 0 and not shape.enable_confidence_head:
             raise ValueError("a confidence threshold was given, and this checkpoint has no confidence head")
         self.shape, self.threshold, self.w = shape, threshold, Weights(tensors)
-        self.taps = tuple(
-            layer + 1 for layer in shape.target_layer_ids
-        )  # layer l writes hs[l + 1]; -1 is the embedding
-        self._forget()
+        self.backbone = Backbone(shape, self.w)
+        self.taps = shape.taps
 
     def start(self, tokens: Tokens, passed: Pass) -> None:
-        self._forget()
-        self._extend(passed)
+        self.backbone.forget()
+        self.backbone.extend(passed)
 
     def propose(self, turn: Turn) -> Block:
         hidden = self.block(turn.prefix[-1], len(turn.prefix) - 1)
-        base = self.w.linear("lm_head", hidden)
+        base = self.logits(hidden)
         memory = hidden.new_zeros(self.shape.markov_rank)
         path: Tokens = ()
         q: list[Tensor] = []
@@ -78,67 +66,23 @@ class DSpark:
         return chain_block(path, q, sites, wide(base[0]))
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
-        self._extend(kept)
+        self.backbone.extend(kept)
 
     def state(self) -> State:
-        layers = enumerate(zip(self.keys, self.values, strict=True))
-        return {f"kv.{i}.{name}": x for i, kv in layers for name, x in zip("kv", kv, strict=True)}
+        return self.backbone.state()
 
     def restore(self, state: State) -> None:
-        layers = range(self.shape.num_hidden_layers)
-        self.keys = [state[f"kv.{i}.k"] for i in layers]
-        self.values = [state[f"kv.{i}.v"] for i in layers]
-
-    # --- the backbone ----------------------------------------------------------------------------------------------
-
-    def context(self, kept: Pass) -> Tensor:
-        """The fused context C [n, H] = norm(fc(taps side by side)). Every layer attends to this same C."""
-        features = torch.cat([kept.taps[j] for j in self.taps], -1)
-        return self.w.norm("hidden_norm", self.w.linear("fc", features), self.shape.rms_norm_eps)
+        self.backbone.restore(state)
 
     def block(self, anchor: int, start: int) -> Tensor:
-        """Hidden states [B, H] of the block [anchor, MASK, MASK, ...] at positions start, start + 1, ...
+        """Hidden states [B, H] of the block that follows `start` context rows."""
+        return self.backbone.block(anchor, start)
 
-        Slot k is about position start + k + 1. Every row sees the whole context and the whole block, both directions.
-        """
-        s, device = self.shape, self.w["embed_tokens.weight"].device
-        tokens = torch.tensor([anchor] + [s.mask_token_id] * (s.block_size - 1), device=device)
-        positions = torch.arange(start, start + s.block_size, device=device)
-        hidden = self.w.embed("embed_tokens", tokens)
-        for i in range(s.num_hidden_layers):
-            layer = self.w.at("layers", i)
-            normed = layer.norm("input_layernorm", hidden, s.rms_norm_eps)
-            q = self._heads(layer.at("self_attn"), "q", normed, positions)
-            k, v = self._keys_and_values(layer.at("self_attn"), normed, positions)
-            k, v = torch.cat((self.keys[i], k)), torch.cat((self.values[i], v))
-            hidden = hidden + layer.linear("self_attn.o_proj", attend(q, k, v, s.head_dim**-0.5))
-            normed = layer.norm("post_attention_layernorm", hidden, s.rms_norm_eps)
-            hidden = hidden + gated_mlp(layer.at("mlp"), normed)
-        return self.w.norm("norm", hidden, s.rms_norm_eps)
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The backbone's own logits [B, V], to which the Markov head adds its bias."""
+        return softcapped(self.w.linear("lm_head", hidden), self.shape.final_logit_softcapping)
 
-    def _forget(self) -> None:
-        empty = self.w["fc.weight"].new_empty(0, self.shape.num_key_value_heads, self.shape.head_dim)
-        self.keys = [empty] * self.shape.num_hidden_layers
-        self.values = [empty] * self.shape.num_hidden_layers
-
-    def _extend(self, kept: Pass) -> None:
-        """Append the rows that the target has kept. Block rows never enter the cache, so nothing is rolled back."""
-        context = self.context(kept)
-        for i in range(self.shape.num_hidden_layers):
-            k, v = self._keys_and_values(self.w.at("layers", i, "self_attn"), context, kept.positions)
-            self.keys[i], self.values[i] = torch.cat((self.keys[i], k)), torch.cat((self.values[i], v))
-
-    def _keys_and_values(self, attention: Weights, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        v = attention.linear("v_proj", x).view(len(x), -1, self.shape.head_dim)
-        return self._heads(attention, "k", x, positions), v
-
-    def _heads(self, attention: Weights, which: str, x: Tensor, positions: Tensor) -> Tensor:
-        """Queries or keys [n, heads, d]: projected, normed per head, rotated."""
-        heads = attention.linear(f"{which}_proj", x).view(len(x), -1, self.shape.head_dim)
-        normed = attention.norm(f"{which}_norm", heads, self.shape.rms_norm_eps)
-        return rotate(normed, positions, self.shape.rope_theta)
-
-    # --- the heads -------------------------------------------------------------------------------------------------
+    # --- the heads ---------------------------------------------------------------------------------------------------
 
     def before(self, token: int) -> Tensor:
         """The Markov embedding [r] of the token before a position; empty where there is no Markov head."""

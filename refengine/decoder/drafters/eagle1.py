@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.drafters.recurrence import Cache, Heads, self_attention
-from refengine.decoder.layers import Weights, gated_mlp
+from refengine.decoder.drafters.recurrence import Cache, self_attention
+from refengine.decoder.layers import Heads, Weights, after_attention
+from refengine.decoder.rope import Rope
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Eagle1:
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w = shape, Weights(tensors)
         self.taps = (shape.num_target_layers,)  # after the final norm: what the target's own head reads
-        self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope_theta, shape.rms_norm_eps)
+        self.heads = Heads(shape.num_key_value_heads, shape.head_dim, Rope(shape.rope_theta), shape.rms_norm_eps)
 
     def fused(self, features: Tensor) -> Tensor:
         return features
@@ -64,8 +65,7 @@ class Eagle1:
             normed = layer.norm("input_layernorm", hidden, eps) if i else hidden
             attended, both = self_attention(layer.at("self_attn"), self.heads, normed, positions, kept, sees)
             cache.append(both)
-            hidden = hidden + attended
-            hidden = hidden + gated_mlp(layer.at("mlp"), layer.norm("post_attention_layernorm", hidden, eps))
+            hidden = after_attention(layer, hidden, attended, eps)
         return hidden, tuple(cache)
 
     def logits(self, hidden: Tensor) -> Tensor:

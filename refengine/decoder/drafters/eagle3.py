@@ -1,7 +1,7 @@
 """EAGLE-3 (Li et al. 2025): features fused from a low, a middle and a high layer, trained on its own outputs.
 
 One network for three released layouts: SafeAILab's (three taps, draft vocabulary), DeepSpec's (five taps, whole
-vocabulary, Qwen3 norms per head) and that of speculators (its switches, further plain layers). `recurrence.py` holds
+vocabulary, Qwen3 or Gemma 4 layers) and that of speculators (its switches, further plain layers). `recurrence.py` holds
 what it shares with EAGLE-1, `plans.py` how candidates are grown. Positions: row i is at i (SafeAILab, DeepSpec, vLLM);
 speculators trains at i + 1, a uniform shift that rotary embeddings cannot see.
 """
@@ -12,15 +12,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.drafters.recurrence import Cache, Heads, self_attention
-from refengine.decoder.layers import Weights, gated_mlp
+from refengine.decoder.drafters.recurrence import Cache, self_attention
+from refengine.decoder.layers import Heads, Weights, after_attention, softcapped
+from refengine.decoder.rope import Rope
 
 
 @dataclass(frozen=True)
 class Shape:
     """Sizes and switches of an EAGLE-3 checkpoint; field names as in its config.json where it has them.
 
-    first    name of the layer that takes [embedding ; feature]: "midlayer" or "layers.0"
+    first    name of the first layer, which takes [embedding ; feature]: "midlayer" or "layers.0"
+    joined   how many layers, the first ones, take [embedding ; what came in]
     taps     indices of `output_hidden_states` whose features are fused, in the order of `fc`
     """
 
@@ -34,14 +36,19 @@ class Shape:
     num_key_value_heads: int
     head_dim: int
     rms_norm_eps: float
-    rope_theta: float
+    rope: Rope
     first: str
     taps: tuple[int, ...]
+    joined: int = 1
+    attention_bias: bool = False
     head_norms: bool = False  # Qwen3 layers: queries and keys normed per head
     norm_before_fc: bool = False  # one norm over all taps side by side
     fc_norm: bool = False  # a norm for each tap
     norm_before_residual: bool = False  # the first layer's residual is the normed feature
     norm_output: bool = False  # EAGLE-3.1: what is fed back is what the head reads
+    gemma4: bool = False  # Gemma 4 layers, and embeddings times the root of H
+    attention_k_eq_v: bool = False  # Gemma 4: values are the projection of the keys
+    final_logit_softcapping: float | None = None
 
 
 class Eagle3:
@@ -49,7 +56,7 @@ class Eagle3:
 
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps
-        self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope_theta, shape.rms_norm_eps)
+        self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope, shape.rms_norm_eps, shape.gemma4)
         places = torch.arange(shape.draft_vocab_size, device=tensors["fc.weight"].device)
         # d2t is an offset: draft token i is the target's token i + d2t[i].
         self.targets: Tensor = places + tensors["d2t"] if "d2t" in tensors else places
@@ -67,19 +74,18 @@ class Eagle3:
         self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
     ) -> tuple[Tensor, Cache]:
         eps, cache = self.shape.rms_norm_eps, []
+        embedded = self.w.embed("embed_tokens", tokens) * (self.shape.hidden_size**0.5 if self.shape.gemma4 else 1.0)
         for i, kept in enumerate(past):
-            layer = self.w.at(self.shape.first) if i == 0 else self.w.at("layers", i)
-            if i == 0:
+            layer = self.w.at("layers", i) if i else self.w.at(self.shape.first)
+            if i < self.shape.joined:
                 feature = layer.norm("hidden_norm", hidden, eps)
-                token = layer.norm("input_layernorm", self.w.embed("embed_tokens", tokens), eps)
-                normed = torch.cat((token, feature), -1)
+                normed = torch.cat((layer.norm("input_layernorm", embedded, eps), feature), -1)
                 hidden = feature if self.shape.norm_before_residual else hidden
             else:
                 normed = layer.norm("input_layernorm", hidden, eps)
             attended, both = self_attention(layer.at("self_attn"), self.heads, normed, positions, kept, sees)
             cache.append(both)
-            hidden = hidden + attended
-            hidden = hidden + gated_mlp(layer.at("mlp"), layer.norm("post_attention_layernorm", hidden, eps))
+            hidden = after_attention(layer, hidden, attended, eps)
         if self.shape.norm_output:
             hidden = self.w.norm("norm", hidden, eps)
         return hidden, tuple(cache)
@@ -93,7 +99,7 @@ class Eagle3:
     def draft_logits(self, hidden: Tensor) -> Tensor:
         """Logits over the draft vocabulary, [n, Vd]."""
         normed = hidden if self.shape.norm_output else self.w.norm("norm", hidden, self.shape.rms_norm_eps)
-        return self.w.linear("lm_head", normed)
+        return softcapped(self.w.linear("lm_head", normed), self.shape.final_logit_softcapping)
 
     def empty(self) -> Cache:
         return tuple(self.heads.empty(self.w["fc.weight"]) for _ in range(self.shape.num_hidden_layers))

@@ -6,13 +6,12 @@ the token drawn from those logits, it makes the next row of the draft.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
-from refengine.decoder.layers import Weights, attend, rotate
+from refengine.decoder.layers import Heads, Weights, attend
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.engine.block import Block
 
@@ -136,37 +135,10 @@ def _eye(count: int, device: torch.device) -> Tensor:
     return torch.eye(count, dtype=torch.bool, device=device)
 
 
-@dataclass(frozen=True)
-class Heads:
-    """Sizes of an attention: G key/value heads of width d, rotary base, epsilon of the norms per head."""
-
-    key_value_heads: int
-    width: int
-    theta: float
-    eps: float
-
-    def empty(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        nothing = like.new_empty(0, self.key_value_heads, self.width)
-        return nothing, nothing
-
-
 def self_attention(
     w: Weights, heads: Heads, x: Tensor, positions: Tensor, past: tuple[Tensor, Tensor], sees: Tensor
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Attention of rows x [n, *] over `past` and themselves; returns [n, H] and keys and values with the rows in them.
-
-    Queries and keys are normed per head where the file has such norms (Qwen3).
-    """
-
-    def projected(which: str) -> Tensor:
-        y = w.linear(f"{which}_proj", x)
-        return y.view(len(x), y.shape[-1] // heads.width, heads.width)  # -1 would be ambiguous where there is no row
-
-    def rotated(which: str) -> Tensor:
-        y = projected(which)
-        if f"{w.prefix}{which}_norm.weight" in w.tensors:
-            y = w.norm(f"{which}_norm", y, heads.eps)
-        return rotate(y, positions, heads.theta)
-
-    k, v = torch.cat((past[0], rotated("k"))), torch.cat((past[1], projected("v")))
-    return w.linear("o_proj", attend(rotated("q"), k, v, heads.width**-0.5, sees)), (k, v)
+    """Attention of rows x [n, *] over `past` and themselves: [n, H], and keys and values with the rows in them."""
+    k, v = heads.keys_and_values(w, x, positions)
+    k, v = torch.cat((past[0], k)), torch.cat((past[1], v))
+    return w.linear("o_proj", attend(heads.queries(w, x, positions), k, v, heads.scale, sees)), (k, v)
