@@ -43,7 +43,7 @@ def test_frequencies_and_magnitude_are_those_of_transformers(scaling: dict[str, 
     ("fields", "message"),
     [
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "longrope"}}, "rope_type is 'longrope'"),
-        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "factor is missing"),
+        ({"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, "factor is missing"),
         ({"rope_parameters": {"rope_type": "linear", "factor": 0, "rope_theta": 1e4}}, "factor is 0, expected a pos"),
         ({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
         ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters differ by type of layer"),
