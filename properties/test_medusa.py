@@ -258,7 +258,7 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
     "other target": (
         "medusa1_A",
         lambda t, c: t.update({f"{i}.1.weight": torch.ones(95, 64) for i in range(5)}),
-        "heads map a width of 64 to 95 tokens, and the target has width 64 and 96 tokens",
+        "0.1.weight maps a width of 64 to 95 tokens, and the target has width 64 and 96 tokens",
     ),
     "fewer heads than said": ("medusa1_A", lambda t, c: c.update(medusa_num_heads=6), "tensor 5.0.linear.weight is mi"),
     "more layers than said": ("medusa1_A", lambda t, c: c.update(medusa_num_layers=2), "tensor 0.1.linear.weight is m"),

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from properties import report_example as example
 from refengine.report import plots
 from refengine.report.canonical import canonical
-from refengine.report.html import command, matrix, render
+from refengine.report.html import command, render
+from refengine.report.matrices import matrix
 from refengine.report.report import Report, make_report, parse_report
 
 

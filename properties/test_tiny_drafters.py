@@ -4,34 +4,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from refengine.decoder.cells import CELLS, SHORT, session
 from refengine.decoder.law import difference
-from refengine.decoder.loop import nodes
+from refengine.decoder.row_checks import along
 from refengine.decoder.tiny import TINY
-from refengine.engine.block import ROOT, Block, Round
-from refengine.engine.coins import Coins, Philox
+from refengine.engine.coins import Philox
 
 COINS = Philox(3, torch.tensor([0]))
 MIXED = {CELLS[name].drafter: CELLS[name] for name in SHORT}
-
-
-def along(turns: list[int], token: int) -> object:
-    """A rule that accepts a path whatever p says, child number `turns[d]` at depth d, and then emits `token`."""
-
-    def rule(p: Tensor, block: Block, coins: Coins) -> Round:
-        tokens, parents = nodes(block)
-        path: list[int] = []
-        for turn in turns:
-            children = [node for node, parent in enumerate(parents) if parent == (path[-1] if path else ROOT)]
-            if not children:
-                break
-            path.append(children[turn % len(children)])
-        emitted = torch.tensor([[*(tokens[node] for node in path), token]])
-        return Round(emitted, torch.tensor(path, dtype=torch.long)[None], torch.tensor([len(path) + 1]))
-
-    return rule
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
@@ -48,7 +29,7 @@ def test_state_after_any_pattern_is_that_of_a_recompute(
     play.max_new_tokens, play.stop = 10**6, type(play.stop)()
     play.begin(tuple(prompt), COINS)
     for turns, token in pattern:
-        play.rule = along(turns, token)  # type: ignore[assignment]
+        play.rule = along(tuple(turns), token)
         play.play(COINS)
         state, out = play.state(), play.out
         play.rebuild(tuple(prompt), out)

@@ -287,11 +287,35 @@ def bugs(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def drafters(as_json: AsJson = False) -> None:
-    """The drafters of the reference decoder, and what the battery holds each of them to."""
-    from refengine.decoder.battery import coverage
+def drafters(
+    report: Annotated[
+        Path,
+        typer.Option(help="Take the verdicts from this report; where there is none, the battery is run (minutes)."),
+    ] = Path("out/report.json"),
+    as_json: AsJson = False,
+) -> None:
+    """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
+    from refengine.decoder.battery import steps
+    from refengine.report.matrices import battery
+    from refengine.report.report import load_report
 
-    print_rows(coverage(), as_json)
+    if report.exists():
+        typer.echo(f"verdicts from {report}", err=True)
+        findings = load_report(report).findings
+    else:
+        work, findings = list(steps()), []
+        with progress() as tell:
+            for number, (what, step) in enumerate(work):
+                tell(what, number / len(work))
+                findings += step()
+    found = battery(findings)
+    rows = []
+    for name, cells in found.rows.items():
+        row: dict[str, Any] = {"drafter": name}
+        row |= {check: cell.verdict if cell else "not tested" for check, cell in zip(found.checks, cells, strict=True)}
+        reasons = {cell.id: cell.reason for cell in cells if cell and cell.reason}
+        rows.append(row | {"reasons": reasons} if as_json else row)
+    print_rows(rows, as_json)
 
 
 @app.command()

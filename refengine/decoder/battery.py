@@ -26,6 +26,8 @@ from refengine.decoder.cells import (
 from refengine.decoder.law import LoopLaw
 from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.plants import PLANTS, Plant
+from refengine.decoder.row_checks import checks
+from refengine.decoder.table import place
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
@@ -48,24 +50,8 @@ def steps(full: bool = False) -> Iterator[Step]:
         yield f"exact law of {name}, lossy by design", lambda name=name: lossy(name)  # type: ignore[misc]
     for drafter in PLANTS:
         yield f"greedy decoding with {drafter}", lambda drafter=drafter: greedy_equality(drafter)  # type: ignore[misc]
-
-
-def coverage() -> list[dict[str, Any]]:
-    """One row per drafter: the rules that its cells run under, and how many laws and planted state bugs there are."""
-    rows = []
-    for drafter in PLANTS:
-        cells = [cell for cell in CELLS.values() if cell.drafter == drafter]
-        rows.append(
-            {
-                "drafter": drafter,
-                "rules": ", ".join(sorted({cell.rule for cell in cells})),
-                "lossy modes": ", ".join(sorted({cell.rule for cell in LOSSY.values() if cell.drafter == drafter})),
-                "exact laws": len(cells),
-                "in the short report": sum(CELLS[name].drafter == drafter for name in SHORT),
-                "planted state bugs": len(PLANTS[drafter]),
-            }
-        )
-    return rows
+        for check, step in checks(drafter).items():
+            yield f"{check} of {drafter}", step
 
 
 def law(name: str) -> list[Finding]:
@@ -93,6 +79,7 @@ def law(name: str) -> list[Finding]:
             },
             magnitude=None if good else _magnitude(distance),
             notes=[f"after {list(out)}: {what}" for out, what in found.mismatches[:3]],
+            tables=place(cell.drafter, "law"),
         )
     ]
 
@@ -183,6 +170,7 @@ def greedy_equality(drafter: str) -> list[Finding]:
                 "smallest top-2 margin": Quantity(value=min(p["margin"] for p in prompts), tolerance=1e-5),
             },
             notes=differing[:3],
+            tables=place(drafter, "greedy"),
         )
     ]
 

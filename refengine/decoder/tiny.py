@@ -33,6 +33,7 @@ class Tiny:
     rules   those under which it is lossless; the first stands for it
     lossy   those of its released modes that change the law by design
     target  a folder under fixtures/
+    folder  the checkpoint, under fixtures/; empty for drafters without weights
     rounds  of a cell, and the length of the output that is compared
     """
 
@@ -41,6 +42,7 @@ class Tiny:
     rules: tuple[str, ...]
     prompt: tuple[int, ...]
     target: str = "tiny/target"
+    folder: str = ""
     lossy: tuple[str, ...] = ()
     rounds: int = 3
     length: int = 6
@@ -83,12 +85,36 @@ def _parallel(module: Any, target: Target) -> Drafter:
 
 TINY: dict[str, Tiny] = {
     "eagle1": Tiny(
-        recurrence, _eagle(load_eagle1, "eagle1", EAGLE1_TREE), ("without_replacement",), EAGLE_PROMPT, length=5
+        recurrence,
+        _eagle(load_eagle1, "eagle1", EAGLE1_TREE),
+        ("without_replacement",),
+        EAGLE_PROMPT,
+        folder="eagle/eagle1",
+        length=5,
     ),
-    "eagle2": Tiny(recurrence, _eagle(load_eagle1, "eagle1", EAGLE2_TREE), ("point_mass",), EAGLE_PROMPT, length=7),
-    "eagle3": Tiny(recurrence, _eagle(load_eagle3, "eagle3", EAGLE2_TREE), ("point_mass",), EAGLE_PROMPT, length=7),
+    "eagle2": Tiny(
+        recurrence,
+        _eagle(load_eagle1, "eagle1", EAGLE2_TREE),
+        ("point_mass",),
+        EAGLE_PROMPT,
+        folder="eagle/eagle1",
+        length=7,
+    ),
+    "eagle3": Tiny(
+        recurrence,
+        _eagle(load_eagle3, "eagle3", EAGLE2_TREE),
+        ("point_mass",),
+        EAGLE_PROMPT,
+        folder="eagle/eagle3",
+        length=7,
+    ),
     "eagle3_deepspec": Tiny(
-        recurrence, _eagle(load_eagle3, "eagle3_deepspec", Chain(2)), ("leviathan", "block"), EAGLE_PROMPT, length=5
+        recurrence,
+        _eagle(load_eagle3, "eagle3_deepspec", Chain(2)),
+        ("leviathan", "block"),
+        EAGLE_PROMPT,
+        folder="eagle/eagle3_deepspec",
+        length=5,
     ),
     "parallel_heads": Tiny(
         parallel_heads,
@@ -96,9 +122,12 @@ TINY: dict[str, Tiny] = {
         ("leviathan", "block"),
         (4, 3, 4, 0),
         target="heads/parallel_heads",
+        folder="heads/parallel_heads",
         length=5,
     ),
-    "p_eagle": Tiny(recurrence, _p_eagle, ("leviathan", "block"), (5, 0, 5, 6, 0, 1, 6, 4), length=5),
+    "p_eagle": Tiny(
+        recurrence, _p_eagle, ("leviathan", "block"), (5, 0, 5, 6, 0, 1, 6, 4), folder="eagle/p_eagle", length=5
+    ),
     "prompt_lookup": Tiny(
         prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING
     ),
@@ -110,6 +139,8 @@ TINY: dict[str, Tiny] = {
         rounds=4,  # the window is not full before the second
         length=7,
     ),
-    "medusa": Tiny(medusa, _medusa, ("point_mass",), (0, 3, 5, 3, 0, 4, 1, 1), lossy=("typical", "nucleus")),
+    "medusa": Tiny(
+        medusa, _medusa, ("point_mass",), (0, 3, 5, 3, 0, 4, 1, 1), folder="heads/medusa", lossy=("typical", "nucleus")
+    ),
     "ngram": Tiny(ngram, lambda module, target: module.NGram(gamma=2, n=3), ("point_mass",), REPEATING),
 }

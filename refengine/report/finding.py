@@ -4,13 +4,14 @@ A finding is data. Whoever makes one also says how to make it again: `recipe` na
 arguments, and calling it returns findings among which the one with the same `id` must come out with the same verdict,
 integers, strings and witness, and with floats within the tolerance that is stored beside each.
 
-Tables are columns of equal length. Four names are drawn; any other name is shown as a plain table:
+Tables are columns of equal length. Five names are drawn; any other name is shown as a plain table:
 
 "law"          outcome (text or tokens), target, observed: probabilities, counts or exact fractions ("1/3")
 "evidence"     draws (int, ascending), log10_wealth; optionally log10_threshold, where the verdict falls
 "acceptance"   position (int), expected (1 - TV of the rows there), observed (the accepted share)
 "kill matrix"  bug, class, check, outcome ("killed", "survived", "not tested", "crashed", "hung"): one entry per cell,
                none where a check does not apply. The tables of all findings are drawn as one matrix.
+"battery"      row, check: the cell of the table of rows by checks for which the finding's verdict stands
 
 A witness is compared exactly, so it holds integers, strings and dyadic floats. A bare float in a table only draws a
 plot, and is compared to within TABLE_TOLERANCE; a cell that matters more is a Quantity.
@@ -33,6 +34,7 @@ DRAWN = {
     "evidence": ("draws", "log10_wealth"),
     "acceptance": ("position", "expected", "observed"),
     "kill matrix": ("bug", "class", "check", "outcome"),
+    "battery": ("row", "check"),
 }
 
 

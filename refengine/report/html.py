@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,14 +14,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from refengine.report.canonical import canonical, plain, write_atomic
-from refengine.report.finding import DRAWN, Finding, Quantity, Role, Verdict
+from refengine.report.finding import Finding, Quantity, Role, Verdict
+from refengine.report.matrices import BATTERY, battery, matrix
 from refengine.report.plots import magnitude, plot, short
 from refengine.report.report import ALARMING, Report, parse_report, unexpected
 
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
 TABLE_ROWS = 100  # rows of one table that are listed; report.json has them all
-MATRIX = "kill matrix"
-ALONE = "each alone in its class"
 ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
 ROLES: tuple[tuple[Role, str, str, str], ...] = (
     ("subject", "Subjects", "Third-party subjects", "Other people's implementations, held to what they promise."),
@@ -67,32 +65,6 @@ class Part:
     groups: list[Group]
 
 
-@dataclass(frozen=True)
-class Row:
-    """A bug in the kill matrix: one outcome per check, None where the check does not apply."""
-
-    kind: str
-    bug: str
-    finding: Finding
-    outcomes: list[str | None]
-
-    @property
-    def kills(self) -> int:
-        return self.outcomes.count("killed")
-
-    @property
-    def missed(self) -> bool:
-        return self.kills == 0 and self.finding.role == "control"
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Bugs by checks, the bugs of one class together."""
-
-    checks: list[str]
-    rows: list[Row]
-
-
 def save_html(report: Report, path: Path) -> None:
     """Write report.html atomically."""
     write_atomic(path, render(report))
@@ -117,6 +89,7 @@ def render(report: Report) -> str:
         alarms={finding.id for finding in unexpected(report)},
         gallery=[(title, text, _gallery(report, kind)) for kind, title, text in KINDS],
         matrix=matrix(report),
+        battery=battery(report.findings),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
@@ -150,31 +123,6 @@ def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], i
     return [(finding, svg) for finding, svg in plots if svg is not None], len(drawn)
 
 
-def matrix(report: Report) -> Matrix:
-    """The kill matrix of all findings that have a part of it; classes and checks in the order of their first entry.
-
-    Bugs that are alone in their class stand together at the end.
-    """
-    cells: dict[tuple[str, str, str], dict[str, str]] = {}
-    for finding in report.findings:
-        columns = finding.tables.get(MATRIX, dict.fromkeys(DRAWN[MATRIX], ()))
-        for bug, kind, check, outcome in zip(*(columns[name] for name in DRAWN[MATRIX]), strict=True):
-            cells.setdefault((kind, bug, finding.id), {})[check] = outcome
-    sizes = Counter(kind for kind, _, _ in cells)
-    order = [kind for kind in sizes if sizes[kind] > 1] + [kind for kind in sizes if sizes[kind] == 1]
-    checks = list(dict.fromkeys(check for outcomes in cells.values() for check in outcomes))
-    rows = [
-        Row(
-            kind if sizes[kind] > 1 else ALONE,
-            bug,
-            report.finding(finding_id),
-            [outcomes.get(check) for check in checks],
-        )
-        for (kind, bug, finding_id), outcomes in sorted(cells.items(), key=lambda item: order.index(item[0][0]))
-    ]
-    return Matrix(checks, rows)
-
-
 def command(finding: Finding) -> str:
     """The one line that makes a finding again."""
     return shlex.join(["refengine", "rerun", "report.json", finding.id])
@@ -206,4 +154,5 @@ def shown(tables: dict[str, dict[str, list[Any]]]) -> Sequence[tuple[str, Markup
     return [
         (name, plot(name, columns), list(columns), list(zip(*columns.values(), strict=True)))
         for name, columns in sorted(tables.items())
+        if name != BATTERY
     ]

@@ -17,7 +17,7 @@ from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
-from refengine.decoder.checkpoints.tensors import tensor_shapes, weight_files
+from refengine.decoder.checkpoints.tensors import tensor_kinds, tensor_shapes, weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.lookahead import Lookahead
@@ -128,6 +128,7 @@ def _model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]:
             experts_implementation="eager",
             use_safetensors=True,
             local_files_only=True,
+            ignore_mismatched_sizes=True,  # they are named below
             output_loading_info=True,
         )
     except Exception as error:  # transformers raises whatever its parts raise; the first line says what was wrong
@@ -136,7 +137,12 @@ def _model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]:
         log.set_verbosity(verbosity)
         if bars:
             log.enable_progress_bar()
-    for problem, word in (("missing_keys", "is missing"), ("mismatched_keys", "has the wrong shape")):
-        if names := sorted(map(str, info[problem])):
-            raise BadInput(f"{folder}: tensor {names[0]} {word}")
+    if missing := sorted(info["missing_keys"]):
+        raise BadInput(f"{folder}: tensor {missing[0]} is missing")
+    for name, stored, wanted in sorted(info["mismatched_keys"]):
+        raise BadInput(f"{folder}: tensor {name} has shape {list(stored)}, the config asks for {list(wanted)}")
+    held = model.state_dict()
+    for name, kind in sorted(tensor_kinds(folder).items()):
+        if name in held and held[name].is_floating_point() and "F" not in kind:
+            raise BadInput(f"{folder}: tensor {name} has dtype {kind}, expected floating point")
     return model.eval().requires_grad_(False), sorted(info["unexpected_keys"])

@@ -4,6 +4,7 @@ Medusa-1: the heads alone, a pickle `medusa_lm_head.pt` (convert it), names `{i}
 few fields that says nothing of sizes. Medusa-2: a whole fine-tuned model, the same names behind `medusa_head.`.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,8 @@ def load_medusa(folder: Path, target: Target) -> Medusa:
 
 def _shape(config: Config, names: dict[str, tuple[int, ...]], prefix: str, target: Target) -> Shape:
     declared, layers = config.integer("medusa_num_heads"), config.integer("medusa_num_layers")
-    there = 0
-    while f"{prefix}{there}.{layers}.weight" in names:
-        there += 1
+    numbers = [re.match(rf"{re.escape(prefix)}(\d+)\.", name) for name in names]
+    there = 1 + max((int(number[1]) for number in numbers if number), default=-1)
     if prefix and there > declared:
         config.refuse(f"medusa_num_heads is {declared}, and the file has {there} heads")
     # The released Medusa-1 configs say 2 where the file has 5, and the released loader takes 5.
@@ -49,7 +49,7 @@ def _shape(config: Config, names: dict[str, tuple[int, ...]], prefix: str, targe
     first = names.get(f"{prefix}0.{layers}.weight")
     if first is not None and first != (target.vocabulary, target.width):
         config.refuse(
-            f"these heads map a width of {first[-1]} to {first[0]} tokens, "
+            f"tensor {prefix}0.{layers}.weight maps a width of {first[-1]} to {first[0]} tokens, "
             f"and the target has width {target.width} and {target.vocabulary} tokens"
         )
     return shape

@@ -49,7 +49,10 @@ def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
     params = read_config(folder, PARAMS)
     names = tensor_shapes(folder)
     heads = len({name.split(".")[1] for name in names if name.startswith("extra_heads.")})
-    shape = read_shape(params, heads, names.get("tok_embeddings.weight", (0,))[0])
+    embedded, read_out = (names.get(name, (0,))[0] for name in ("tok_embeddings.weight", "output.weight"))
+    if embedded and read_out and embedded != read_out:
+        raise BadInput(f"{folder}: tok_embeddings.weight holds {embedded} tokens, and output.weight {read_out}")
+    shape = read_shape(params, heads, embedded)
     return shape, read_tensors(folder, table(shape), params)
 
 

@@ -38,7 +38,12 @@ def read_tensors(folder: Path, table: Table, config: Config) -> dict[str, Tensor
 
 def tensor_shapes(folder: Path) -> dict[str, Shape]:
     """Names and shapes of everything in the folder, for layouts whose config does not say how much there is."""
-    return {name: tuple(tensor.shape) for file in weight_files(folder) for name, tensor in _tensors(file)}
+    return {name: shape for name, (shape, _) in _headers(folder).items()}
+
+
+def tensor_kinds(folder: Path) -> dict[str, str]:
+    """Names and dtypes of everything in the folder, as safetensors spells them: F32, BF16, I64."""
+    return {name: kind for name, (_, kind) in _headers(folder).items()}
 
 
 def check(found: Mapping[str, Tensor], table: Table, where: str, dtype: torch.dtype | None) -> None:
@@ -98,6 +103,20 @@ def _tensors(file: Path) -> Iterator[tuple[str, Tensor]]:
                 yield name, opened.get_tensor(name)
     except SafetensorError as error:
         raise BadInput(f"{file}: truncated, or no safetensors file: {error}") from None
+
+
+def _headers(folder: Path) -> dict[str, tuple[Shape, str]]:
+    """Shape and dtype of every tensor, no values read."""
+    found: dict[str, tuple[Shape, str]] = {}
+    for file in weight_files(folder):
+        try:
+            with safe_open(str(file), framework="pt") as opened:
+                for name in opened.keys():  # noqa: SIM118 (safe_open is no mapping)
+                    header = opened.get_slice(name)
+                    found[name] = tuple(header.get_shape()), header.get_dtype()
+        except SafetensorError as error:
+            raise BadInput(f"{file}: truncated, or no safetensors file: {error}") from None
+    return found
 
 
 def _declared_dtype(config: Config) -> torch.dtype | None:
