@@ -16,7 +16,8 @@
    one line in `checkpoints/load.py`.
 3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout; `fixtures/schemas/<name>.json`
    says which fields are known, second-hand or UNKNOWN.
-4. An entry in `refengine/decoder/tiny.py`: the battery (exact law, mass, planted state bugs, greedy equality,
-   incremental = from scratch) is then run on it. A drafter with state bugs of its own lists them as edits in
+4. An entry in `refengine/decoder/tiny.py`, with the checkpoint's folder, and the tests against independent code in
+   `row_checks.AGREES`: the battery (`table.CHECKS`, and planted state bugs) is then run on it. What cannot be tested is
+   listed with its reason in `table.NOT_TESTED`. A drafter with state bugs of its own lists them as edits in
    `plants.py`.
 """
