@@ -15,6 +15,7 @@ BACKBONE = "refengine.decoder.drafters.backbone"
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
 RECURRENCE = "refengine.decoder.drafters.recurrence"
+GEMMA4 = "refengine.decoder.drafters.gemma4_assistant"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ SHIFTED = Edit(
     "inputs = Inputs(rows.tokens, rows.positions + (self.kept > 0),",
 )
 ANCHOR_ALONE = Edit(PARALLEL, "(kept)\n\n    def state", "(kept.select([0]))\n\n    def state")
+ANCHORS_HIDDEN = Edit(GEMMA4, "kept.taps[self.taps[0]][-1:]", "kept.taps[self.taps[0]][:1]")
+NEVER_AGAIN = Edit(GEMMA4, "self.hidden = kept.taps[self.taps[0]][-1:]", "pass")
 WINDOW_ROW_STAYS = Edit(
     LOOKAHEAD,
     "(rows).logits\n        self.target.keep(())",
@@ -162,6 +165,17 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
             "tokens",
             truncated=True,
         ),
+    ),
+    "gemma4_assistant": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant("rejected-keys-stay", "drafter", Edit(GEMMA4, "if self.stale_keys:", "if True:"), "rounds"),
+        Plant("hidden-state-of-the-anchor", "drafter", ANCHORS_HIDDEN, "rounds"),
+        Plant("stale-hidden-state", "drafter", NEVER_AGAIN, "rounds"),
+        Plant("position-moves-on", "drafter", Edit(GEMMA4, "position, keys)\n", "position + depth, keys)\n"), "rounds"),
+        Plant("position-plus-one", "drafter", Edit(GEMMA4, "tensor([length - 1]", "tensor([length]"), "rounds"),
+        Plant("window-of-one-key-less", "drafter", Edit(GEMMA4, "[-(window + 1) :]", "[-window:]"), "rounds"),
+        Plant("own-state-not-carried", "drafter", Edit(GEMMA4, "hidden, logits = step", "_, logits = step"), "rounds"),
     ),
     "prompt_lookup": (
         Plant("target-no-crop", "target", NO_CROP, "tokens"),

@@ -41,6 +41,7 @@ AGREES = {
     "eagle2": ("test_eagle_golden", "tree.*eagle1"),
     "eagle3": ("test_eagle_golden", "eagle3_A|speculators"),
     "eagle3_deepspec": ("test_eagle_golden", "deepspec"),
+    "gemma4_assistant": ("test_gemma4_golden", ""),
     "lookahead": ("test_lookahead", "_run"),
     "medusa": ("test_medusa", "run|logits|released|shipped"),
     "p_eagle": ("test_p_eagle", "recording"),

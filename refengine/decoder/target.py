@@ -64,6 +64,10 @@ class TransformersTarget:
         self.layer_types: set[str] = set(types or (["sliding_attention"] if self.window else ["full_attention"]))
         if unknown := self.layer_types - ATTENTION:
             raise ValueError(f"{config.model_type}: layers of type {', '.join(sorted(unknown))} cannot be rolled back")
+        if getattr(config, "use_bidirectional_attention", None) == "all":
+            raise ValueError(
+                f"{config.model_type}: use_bidirectional_attention is 'all', and decoding needs a causal model"
+            )
         self.masks_by_type = types is not None and len(self.layer_types) > 1
         self.forward: Forward = lambda inputs: forward(model, inputs)
         self.reset()

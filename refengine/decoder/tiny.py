@@ -12,10 +12,19 @@ from typing import Any, TypeAlias
 
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
+from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import load_parallel_heads
-from refengine.decoder.drafters import lookahead, medusa, ngram, parallel_heads, prompt_lookup, recurrence
+from refengine.decoder.drafters import (
+    gemma4_assistant,
+    lookahead,
+    medusa,
+    ngram,
+    parallel_heads,
+    prompt_lookup,
+    recurrence,
+)
 from refengine.decoder.drafters.plans import Chain, DynamicTree, StaticTree
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Drafter, Target
@@ -83,6 +92,12 @@ def _parallel(module: Any, target: Target) -> Drafter:
     return drafter
 
 
+def _gemma4(module: Any, target: Target) -> Drafter:
+    loaded = load_gemma4_assistant(FIXTURES / "gemma4" / "assistant", target)
+    drafter: Drafter = module.Gemma4Assistant(loaded.shape, loaded.w.tensors, loaded.backbone, gamma=2)
+    return drafter
+
+
 TINY: dict[str, Tiny] = {
     "eagle1": Tiny(
         recurrence,
@@ -114,6 +129,15 @@ TINY: dict[str, Tiny] = {
         ("leviathan", "block"),
         EAGLE_PROMPT,
         folder="eagle/eagle3_deepspec",
+        length=5,
+    ),
+    "gemma4_assistant": Tiny(
+        gemma4_assistant,
+        _gemma4,
+        ("leviathan", "block"),
+        (5, 4, 0, 4, 0, 6, 3, 2),  # longer than the sliding window
+        target="gemma4/target",
+        folder="gemma4/assistant",
         length=5,
     ),
     "parallel_heads": Tiny(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from refengine.errors import BadInput
 
@@ -65,7 +65,7 @@ class Config:
         where = Config(self.path, {"rope_theta": old if new is None else new})
         return where.number("rope_theta")
 
-    def refuse(self, problem: str) -> None:
+    def refuse(self, problem: str) -> NoReturn:
         raise BadInput(f"{self.path}: {problem}")
 
     def _get(self, name: str) -> Any:

@@ -14,6 +14,8 @@ from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import DEEPSPEC as EAGLE3
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
+from refengine.decoder.checkpoints.gemma4_assistant import ARCHITECTURES as GEMMA4_ASSISTANTS
+from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
@@ -49,7 +51,7 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
 
     path       a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
-    gamma      drafted tokens per round, where the checkpoint does not fix it (ar, and drafters without files)
+    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, and drafters without files)
     threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
     Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
     """
@@ -64,6 +66,8 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     kind = (config.fields.get("architectures") or ["(none)"])[0]
     if kind in DSPARK:
         return _for_target(load_dspark(folder, threshold), target, folder)
+    if kind in GEMMA4_ASSISTANTS:
+        return load_gemma4_assistant(folder, target, gamma)
     if config.fields.get("speculators_model_type") == "peagle":
         return load_p_eagle(folder, target)
     if kind in EAGLE3 or config.fields.get("speculators_model_type") == "eagle3":
