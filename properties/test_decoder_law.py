@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from refengine.decoder import seed_loops
 from refengine.decoder.battery import law, planted
 from refengine.decoder.cells import CELLS, EXACT, MOVED, SHORT, cell_law, completed, mass_report, target_law, tv
 from refengine.decoder.plants import PLANTS
+from refengine.decoder.seed_loops import LOOPS, seed_loop
 from refengine.report.finding import Quantity
 
 DRAFTERS = sorted(PLANTS)
@@ -58,3 +60,15 @@ def test_an_unfinished_law_is_topped_up() -> None:
     assert any(len(outcome.out) < cell.length and not outcome.stopped for outcome in found.law)
     assert abs(sum(completed(cell, found).values()) - 1) < EXACT
     assert tv(completed(cell, found), target_law(cell)) <= EXACT
+
+
+@pytest.mark.parametrize("name", sorted(LOOPS))
+def test_published_loops_are_as_far_off_as_arithmetic_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a negative example that is violated whatever it runs: with a drawn first token the distance is another."""
+    (finding,) = seed_loop(name)
+    assert finding.verdict == "violated"
+    assert finding.magnitude
+    assert finding.magnitude.tv.value > 0.1
+    monkeypatch.setattr(seed_loops, "FromArgmax", seed_loops.Session)
+    (sound,) = seed_loop(name)
+    assert sound.verdict == "consistent"

@@ -27,6 +27,7 @@ from refengine.decoder.law import LoopLaw
 from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.plants import PLANTS, Plant
 from refengine.decoder.row_checks import checks
+from refengine.decoder.seed_loops import LOOPS, seed_loop
 from refengine.decoder.table import place
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
@@ -48,6 +49,8 @@ def steps(full: bool = False) -> Iterator[Step]:
         yield f"planted state bugs in {name}", lambda name=name: planted(name)  # type: ignore[misc]
     for name in LOSSY:
         yield f"exact law of {name}, lossy by design", lambda name=name: lossy(name)  # type: ignore[misc]
+    for name in LOOPS:
+        yield f"exact law of {name}", lambda name=name: seed_loop(name)  # type: ignore[misc]
     for drafter in PLANTS:
         yield f"greedy decoding with {drafter}", lambda drafter=drafter: greedy_equality(drafter)  # type: ignore[misc]
         for check, step in checks(drafter).items():
