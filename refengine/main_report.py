@@ -52,6 +52,7 @@ def sections(full: bool) -> list[Section]:
         Section("rules", rules),
         Section("engine", engine),
         Section("decoder", lambda: decoder(full)),
+        Section("effects in miniature", effects),
         Section("bugs", bugs),
         Section("transformers: verification", hf_kernel),
         Section("transformers: generation", hf_generate),
@@ -98,6 +99,12 @@ def decoder(full: bool) -> Iterable[Finding]:
 
     for _, step in steps(full):
         yield from step()
+
+
+def effects() -> Iterable[Finding]:
+    from refengine.decoder.effects import effects
+
+    return effects()
 
 
 def bugs() -> Iterable[Finding]:

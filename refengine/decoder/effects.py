@@ -1,0 +1,189 @@
+"""What the papers say makes a drafter good, in miniature: overlap of p and q by depth, for one choice made differently.
+
+Each variant is a tiny checkpoint of `fixtures/effects`, trained alike but for that choice, or one head of a checkpoint
+switched off. The overlap is the mean of sum min(p, q) over rows of text that the target itself wrote: what Leviathan's
+rule accepts at that depth, given that it accepted all before.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+from refengine.decoder.cells import FIXTURES
+from refengine.decoder.checkpoints.dspark import load_dspark
+from refengine.decoder.checkpoints.eagle3 import load_eagle3
+from refengine.decoder.checkpoints.load import load_target
+from refengine.decoder.drafters.dspark import DSpark
+from refengine.decoder.drafters.recurrence import Network
+from refengine.decoder.loop import begin, plain
+from refengine.decoder.protocols import Target, Tokens
+from refengine.engine.coins import Philox
+from refengine.engine.policy import pipeline, temperature
+from refengine.report.finding import Finding, Quantity, Recipe, Verdict
+
+SENTENCES, LENGTH, DEPTHS = 24, 24, 3
+SAMPLED = pipeline(temperature(1.0))
+EAGLE, VARIANTS = FIXTURES.parent / "eagle" / "eagle3_deepspec", FIXTURES.parent / "effects"
+Overlap = tuple[float, ...]  # by depth
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A claim that one variant overlaps more than another, from a depth on (0 is the first).
+
+    not_shown  why the miniature cannot show it; it is an error when it does
+    """
+
+    claim: str
+    source: str
+    better: str
+    worse: str
+    depth: int = 0
+    not_shown: str = ""
+
+
+EFFECTS = {
+    "training": Effect(
+        "Training raises the overlap at every depth.",
+        "every document; here EAGLE-3's objective",
+        "released",
+        "untrained",
+    ),
+    "fused-taps": Effect(
+        "Features of several layers overlap more than those of one.",
+        "EAGLE-3, section 3.1",
+        "released",
+        "top",
+        not_shown="a language that two tokens decide: the upper of two layers holds all there is to know",
+    ),
+    "on-policy": Effect(
+        "Training on its own outputs raises the overlap where it feeds on them.",
+        "EAGLE-3, section 3.2: training-time test",
+        "released",
+        "teacher_forced",
+        depth=1,
+    ),
+    "shifted-tokens": Effect(
+        "The token after a feature says more than the feature's own token.", "EAGLE, section 4", "released", "unshifted"
+    ),
+    "markov-head": Effect(
+        "The Markov head raises the overlap at every slot; switched off, not trained without.",
+        "DSpark, section 3",
+        "markov",
+        "no markov",
+    ),
+}
+
+
+def effects() -> list[Finding]:
+    """Every effect, and the fading of acceptance along a block."""
+    return [finding for name in EFFECTS for finding in effect(name)] + fading()
+
+
+def effect(name: str) -> list[Finding]:
+    """One choice against the other."""
+    told = EFFECTS[name]
+    good, bad = overlap(told.better)[told.depth :], overlap(told.worse)[told.depth :]
+    holds = all(a > b for a, b in zip(good, bad, strict=True))
+    verdict: Verdict = "consistent" if holds else "violated"
+    if told.not_shown:
+        verdict = "violated" if holds else "not tested"
+    numbers = [
+        (f"{variant}, depth {i}", value)
+        for variant, values in ((told.better, good), (told.worse, bad))
+        for i, value in enumerate(values, told.depth + 1)
+    ]
+    return [_finding(name, told.claim, told.source, verdict, numbers, {"name": name}, told.not_shown)]
+
+
+def fading() -> list[Finding]:
+    """Overlap along a parallel block, whose later slots know less of what stands before them."""
+    slots = overlap("no markov")
+    falls = all(a > b for a, b in itertools.pairwise(slots))
+    numbers = [(f"slot {i}", value) for i, value in enumerate(slots, 1)]
+    claim = "Without the Markov head the overlap fades along a parallel block."
+    return [_finding("fading", claim, "DSpark, section 3", "consistent" if falls else "violated", numbers, {}, "")]
+
+
+def _finding(
+    name: str,
+    claim: str,
+    source: str,
+    verdict: Verdict,
+    numbers: Sequence[tuple[str, float]],
+    arguments: dict[str, str],
+    reason: str,
+) -> Finding:
+    return Finding(
+        id=f"effects/{name}",
+        subject="effects in miniature",
+        claim=claim,
+        source=source,
+        verdict=verdict,
+        reason=reason if verdict == "not tested" else "",
+        method=f"mean of sum min(p, q) by depth, {SENTENCES} texts of {LENGTH} tokens that the target wrote, float64",
+        recipe=Recipe(function=f"refengine.decoder.effects:{'effect' if arguments else name}", arguments=arguments),
+        numbers={name: Quantity(value=value, tolerance=1e-4) for name, value in numbers},
+    )
+
+
+@cache
+def overlap(variant: str) -> Overlap:
+    """Mean overlap of a variant by depth."""
+    if "markov" in variant:
+        return blocks(_double(load_dspark(FIXTURES / "dspark")), with_markov=variant == "markov")
+    folder = EAGLE if variant == "released" else VARIANTS / variant
+    return recurrences(load_eagle3(folder, target()).network, 0 if variant == "unshifted" else 1)
+
+
+def _double(drafter: DSpark) -> DSpark:
+    return DSpark(drafter.shape, {name: x.double() for name, x in drafter.w.tensors.items()})
+
+
+@cache
+def target() -> Target:
+    return load_target(FIXTURES / "target", torch.float64)
+
+
+@cache
+def texts() -> tuple[Tokens, ...]:
+    """Texts that the target wrote, each begun with one of its words."""
+    coins = (Philox(11, torch.tensor([i])) for i in range(SENTENCES))
+    return tuple((i % 7, *plain(target(), SAMPLED, (i % 7,), LENGTH - 1, c)) for i, c in enumerate(coins))
+
+
+def recurrences(network: Network, shift: int) -> Overlap:
+    """Of a recurrence on the text's own tokens, fed with its own outputs from the second depth on."""
+    total = torch.zeros(DEPTHS, dtype=torch.float64)
+    for words in texts():
+        passed = begin(target(), words, network.taps)
+        hidden = network.fused(torch.cat([passed.taps[j] for j in network.taps], -1))
+        for depth in range(DEPTHS):
+            count = len(words) - 1 - depth
+            tokens, positions = torch.tensor(words[shift + depth :][:count]), torch.arange(count)
+            causal = torch.ones(count, count, dtype=torch.bool).tril()
+            hidden, _ = network.rows(tokens, hidden[:count], positions, network.empty(), causal)
+            q, p = network.logits(hidden).softmax(-1), passed.logits[1 + depth :].softmax(-1)
+            total[depth] += torch.minimum(p, q).sum(-1).mean()
+    return tuple((total / SENTENCES).tolist())
+
+
+def blocks(drafter: DSpark, with_markov: bool) -> Overlap:
+    """Of a block after every prefix of the text, each slot told the text's own token before it, or nothing."""
+    slots = drafter.shape.block_size
+    total, count = torch.zeros(slots, dtype=torch.float64), 0
+    for words in texts():
+        passed = begin(target(), words, drafter.taps)
+        for start in range(1, len(words) - slots):
+            drafter.start(words[:start], passed.select(range(start)))
+            hidden = drafter.block(words[start], start)
+            base, memory = drafter.logits(hidden), hidden.new_zeros(drafter.shape.markov_rank)
+            for k in range(slots):
+                bias, memory = drafter.markov(hidden[k], drafter.before(words[start + k]), memory)
+                q, p = (base[k] + bias * with_markov).softmax(-1), passed.logits[start + k].softmax(-1)
+                total[k] += torch.minimum(p, q).sum()
+            count += 1
+    return tuple((total / count).tolist())
