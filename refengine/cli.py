@@ -17,6 +17,7 @@ import typer
 
 from refengine.errors import BadInput
 from refengine.report.finding import Finding
+from refengine.report.matrices import Battery, battery
 from refengine.terminal import progress
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
@@ -296,7 +297,6 @@ def drafters(
 ) -> None:
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
     from refengine.decoder.battery import steps
-    from refengine.report.matrices import battery
     from refengine.report.report import load_report
 
     if report.exists():
@@ -308,14 +308,26 @@ def drafters(
             for number, (what, step) in enumerate(work):
                 tell(what, number / len(work))
                 findings += step()
-    found = battery(findings)
-    rows = []
+    print_battery(battery(findings), as_json)
+
+
+def print_battery(found: Battery, as_json: bool) -> None:
+    """The table of drafters by checks; on a terminal as signs, with the reasons below."""
+    rows: list[dict[str, Any]] = []
+    reasons: dict[str, str] = {}
     for name, cells in found.rows.items():
-        row: dict[str, Any] = {"drafter": name}
-        row |= {check: cell.verdict if cell else "not tested" for check, cell in zip(found.checks, cells, strict=True)}
-        reasons = {cell.id: cell.reason for cell in cells if cell and cell.reason}
-        rows.append(row | {"reasons": reasons} if as_json else row)
+        verdicts = {check: cell.verdict if cell else None for check, cell in zip(found.checks, cells, strict=True)}
+        why = {check: cell.reason for check, cell in zip(found.checks, cells, strict=True) if cell and cell.reason}
+        rows.append({"drafter": name, **verdicts, **({"reasons": why} if as_json else {})})
+        reasons |= {f"{name}, {check}": reason for check, reason in why.items()}
+    signs = {"consistent": "✓", "violated": "✕", "not tested": "–", None: ""}
+    if not as_json:
+        rows = [{column: signs.get(value, value) for column, value in row.items()} for row in rows]
     print_rows(rows, as_json)
+    if not as_json:
+        typer.echo(
+            "\n".join(["✓ consistent   ✕ violated   – not tested:", *(f"  {k}: {v}" for k, v in reasons.items())])
+        )
 
 
 @app.command()
