@@ -28,8 +28,9 @@ from refengine.audit.schedule import Case, case, cases, step
 from refengine.audit.witness import diagnose
 from refengine.audit.worker import turn
 from refengine.evidence.alternatives import alternatives
+from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows
-from refengine.evidence.sequential import BALL, DEFECTS, CaseEvidence
+from refengine.evidence.sequential import DEFECTS, CaseEvidence
 
 ALPHA = 1e-6
 CAP = np.log(1e6)  # nats: an impossible token is worth as much as the whole verdict
@@ -41,29 +42,36 @@ def laws_of(item: Case) -> dict[str, Rows]:
 
 
 class Simulated:
-    """Stands where the child stands: answers "run" with tokens drawn from `laws[case]` [lanes, gamma + 1, C, V]."""
+    """Stands where the child stands: answers "run" with tokens drawn from `laws[case]` [lanes, gamma + 1, C, V]. A call
+    is one lane in its turn, or with `batch` every lane at once."""
 
-    def __init__(self, told: dict[str, Case], laws: dict[str, Rows]) -> None:
-        self.told, self.laws = told, laws
+    def __init__(self, told: dict[str, Case], laws: dict[str, Rows], batch: bool = False) -> None:
+        self.told, self.laws, self.batch = told, laws, batch
 
     def ask(self, request: dict[str, Any], seconds: float) -> Outcome:
         if request["op"] != "run":
             return Outcome("result")
-        item, law, n = self.told[request["name"]], self.laws[request["name"]], len(request["seeds"])
+        item, law = self.told[request["name"]], self.laws[request["name"]]
+        calls, width = len(request["seeds"]), item.lanes if self.batch else 1
         generator = np.random.default_rng(request["seeds"][0].tolist())
-        lane = np.array([turn(request["start"] + t, item.lanes) for t in range(n)])
-        tokens = np.full((n, 1, item.gamma + 1), -1, dtype=np.int32)
+        turns = [turn(request["start"] + t, item.lanes) for t in range(calls)]
+        lane = np.tile(np.arange(width), calls) if self.batch else np.array(turns)
+        n = len(lane)
+        tokens = np.full((n, item.gamma + 1), -1, dtype=np.int32)
         live, context = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
         for i in range(item.gamma + 1):
             row = law[lane, i, context]
             cdf = row.cumsum(-1)
             y = (generator.random(n)[:, None] * cdf[:, -1:] < cdf).argmax(-1)
-            tokens[live, 0, i] = y[live]
+            tokens[live, i] = y[live]
             if i < item.gamma:  # a draft is kept as often as law and q can agree on it
                 at = np.arange(n)
                 agree = np.minimum(row, item.q[lane, i, context])[at, y] / row[at, y]
                 live = live & (generator.random(n) < agree)
             context = np.asarray(step(context, y, item.contexts))
+        if item.ids:
+            tokens = np.where(tokens < 0, tokens, np.take(item.ids, tokens)).astype(np.int32)
+        tokens = tokens.reshape(calls, width, -1)
         reply = {"tokens": tokens, "drafts": tokens[:, :, : item.gamma], "broken": None}
         return Outcome("result", reply)
 
@@ -82,8 +90,14 @@ def reach(item: Case, law: Rows) -> Rows:
     return np.asarray(np.repeat(visits[:, :, None], item.contexts, axis=2) / item.lanes / item.contexts)
 
 
-def per_call(item: Case, law: Rows) -> float:
-    return float((reach(item, law) * nats(law, item.p)).sum())
+def in_batches(name: str) -> bool:
+    """Lanes are mixed up where there are several in a call."""
+    return "another lane" in name
+
+
+def per_call(name: str, item: Case, law: Rows) -> float:
+    lanes = item.lanes if in_batches(name) else 1
+    return float((reach(item, law) * nats(law, item.p)).sum() * lanes)
 
 
 def best_inputs(seeds: int = 300) -> dict[str, float]:
@@ -99,7 +113,7 @@ def best_inputs(seeds: int = 300) -> dict[str, float]:
         pool.append(case(f"search {k}", rows[:, : gamma + 1], rows[:, gamma + 1 :]))
     for item in pool:
         for name, law in laws_of(item).items():
-            best[name] = max(best[name], per_call(item, law))
+            best[name] = max(best[name], per_call(name, item, law))
     return best
 
 
@@ -113,7 +127,9 @@ def detect(
 ) -> dict[str, Any]:
     """One audit of the defect."""
     laws = {case_name: tables[case_name][name] for case_name in told}
-    drive = Drive(Simulated(told, laws), "verify", seed, ALPHA, monotonic() + 3600.0)  # type: ignore[arg-type]
+    batch = in_batches(name)
+    child: Any = Simulated(told, laws, batch)
+    drive = Drive(child, "verify_batch" if batch else "verify", seed, ALPHA, monotonic() + 3600.0)
     for case_name, item in told.items():
         evidence[case_name].reset()
         drive.adopt(item, evidence[case_name])

@@ -6,32 +6,36 @@ import numpy as np
 import pytest
 
 from refengine.evidence.alternatives import alternatives, names
+from refengine.evidence.bets import BALL
 from refengine.evidence.cells import CELLS, cells, kinds
-from refengine.evidence.sequential import BALL, LISTED, CaseEvidence, Draws, Evidence
+from refengine.evidence.coupled import one_coin_law
+from refengine.evidence.sequential import LISTED, CaseEvidence, Draws, Evidence
 from refengine.exact.block import Block, Round, chain, drawn
 from refengine.exact.chance import Chance
 from refengine.exact.law import law
 from refengine.exact.row import residual, row
 
-P = np.array([[[0.7, 0.2, 0.1]], [[0.05, 0.05, 0.9]]])[None]
-Q = np.array([[[0.2, 0.5, 0.3]]])[None]
+P = np.array([[[0.7, 0.2, 0.1]], [[0.3, 0.6, 0.1]], [[0.05, 0.05, 0.9]]])[None]
+Q = np.array([[[0.2, 0.5, 0.3]], [[0.4, 0.2, 0.4]]])[None]
 FEATURES = {"the place": 1, "the token before": 3}
 
 
 def evidence_of(sequence: tuple[int, ...]) -> np.ndarray:
-    """Component wealth after one lane emitted `sequence`, two tokens a round, the token before being its state."""
+    """Component wealth after one lane emitted `sequence`, three tokens a round, the token before being its state."""
     case = CaseEvidence(P, Q, FEATURES)
-    place = np.arange(len(sequence)) % 2
+    place = np.arange(len(sequence)) % 3
     token = np.array(sequence)
     before = np.concatenate([[-1], token[:-1]])
-    case.add(Draws(place, token, {"the place": np.zeros_like(token), "the token before": before}))
+    odds = np.minimum(1.0, P[0, :2, 0] / Q[0, :, 0])
+    coin = np.array([min((odds[j % 3, token[j]] for j in range(i - i % 3, i)), default=1.0) for i in range(len(token))])
+    case.add(Draws(place, token, {"the place": np.zeros_like(token), "the token before": before}, coin=coin))
     return np.exp(case.log_wealth[0])
 
 
 def nulls() -> list[np.ndarray]:
     """p itself, and corners of the ball around it."""
-    rows = P.reshape(2, 3)
-    moved = [np.outer(np.ones(2), np.eye(3)[a] - np.eye(3)[b]) * BALL for a, b in ((0, 1), (1, 2), (2, 0))]
+    rows = P.reshape(3, 3)
+    moved = [np.outer(np.ones(3), np.eye(3)[a] - np.eye(3)[b]) * BALL for a, b in ((0, 1), (1, 2), (2, 0))]
     return [rows, *(rows + move for move in moved)]
 
 
@@ -40,7 +44,7 @@ def test_every_component_has_mean_at_most_one(null: np.ndarray) -> None:
     """Bug: a component that looks at its own token, is not a law, or ignores the float32 ball: false alarms."""
     mean = np.zeros(0)
     for sequence in product(range(3), repeat=5):
-        chance = np.prod([null[i % 2, token] for i, token in enumerate(sequence)])
+        chance = np.prod([null[i % 3, token] for i, token in enumerate(sequence)])
         wealth = evidence_of(sequence)
         mean = chance * wealth if not mean.size else mean + chance * wealth
     assert (mean <= 1.0 + 1e-12).all()
@@ -109,6 +113,28 @@ def test_the_law_of_a_defect_is_that_of_the_mutated_rule(odds: str, correction: 
         first[tokens[0]] += float(mass)
     table = alternatives(np.array(p, dtype=float)[None, :, None], np.array(q, dtype=float)[None, :, None])
     assert table[name][0, 0, 0] == pytest.approx(first, abs=1e-12)
+
+
+def test_one_coin_for_a_block_has_the_law_that_is_bet_on() -> None:
+    """Bug: a bet on what the emitted prefix does not say, or that forgets the least of the coins' bounds."""
+    p = [row([2, 1, 5]), row([1, 5, 2]), row([3, 3, 2])]
+    q = [row([4, 3, 1]), row([4, 1, 3])]
+
+    def one_round(chance: Chance) -> tuple[int, ...]:
+        drafts = [chance.choose(q[i], ("draft", i)) for i in range(2)]
+        u = chance.choose([1] * 120, ("coin",))  # 120 is a multiple of every denominator of p/q here
+        for i, x in enumerate(drafts):
+            if not (u + 1) * q[i][x] <= 120 * p[i][x]:
+                return (*drafts[:i], chance.choose(residual(p[i], q[i]), ("emit", i)))
+        return (*drafts, chance.choose(p[2], ("emit", 2)))
+
+    true = law(one_round)
+    for first in range(3):
+        seen = np.array([float(sum((m for t, m in true.items() if t[:2] == (first, y)), 0)) for y in range(3)])
+        below = np.array(min(1.0, float(p[0][first] / q[0][first])))
+        if seen.sum():
+            told = one_coin_law(np.array(p[1], dtype=float), np.array(q[1], dtype=float), below)
+            assert seen / seen.sum() == pytest.approx(told, abs=1e-12)
 
 
 def test_cells_are_few_and_fixed_by_the_rows() -> None:

@@ -5,10 +5,10 @@ fresh seed would risk. Changing a seed to get green is a defect.
 """
 
 FAMILY = 1e-6
-TESTS = 40  # at least as many as there are; test_budget.py counts them
+TESTS = 400  # at least as many as there are; test_budget.py counts them
 ALPHA = FAMILY / TESTS
 
 
-def state(null: str, n: int, detectable: float) -> None:
+def state(null: str, n: int, detectable: float, alpha: float = ALPHA) -> None:
     """What every test prints."""
-    print(f"null: {null}; n = {n}; alpha = {ALPHA:.2g}; a TV of {detectable:.2g} is seen with probability 0.99")
+    print(f"null: {null}; n = {n}; alpha = {alpha:.2g}; a TV of {detectable:.2g} is seen with probability 0.99")

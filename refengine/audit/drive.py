@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 
 from refengine.audit.child import Child, Outcome
 from refengine.audit.past import Past, features
-from refengine.audit.schedule import FIRST_PASSES, Case, block_size
+from refengine.audit.schedule import OPENING, Case, block_size
 from refengine.audit.worker import turn
+from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import LISTED, CaseEvidence, Evidence
 
 HANG_SECONDS = 10.0  # one call that takes longer hangs
 SLICE_SECONDS = 5.0  # how often a child reports back
 NO_TOKENS: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 CHUNK = 256  # calls between two looks at the evidence
+EARLY = 3000  # calls in which most listed defects show
+LUCK = 0.01  # what is believed of a learner before it has grown: most growth is luck
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Progress:
     case: Case
     evidence: CaseEvidence
     past: Past
+    reach: Rows  # visits to each place [S] that are expected of a call
     calls: int = 0
 
 
@@ -61,6 +65,7 @@ class Drive:
     until: float  # time.monotonic() at which the clock ends it
     cases: dict[str, Progress] = field(default_factory=dict)
     evidence: Evidence = field(init=False)
+    chance: np.random.Generator = field(init=False)  # decides which defect is looked for next
     curve: list[tuple[int, float]] = field(default_factory=list)  # (calls, log evidence)
     calls: int = 0
     skipped: dict[str, str] = field(default_factory=dict)  # case -> what the subject raised there
@@ -77,8 +82,11 @@ class Drive:
         """Take a case on this side, with evidence that starts from nothing."""
         if not self.cases:
             self.evidence = Evidence(tuple(features(case)), self.alpha)
-        lane_of = None if self.signature == "verify_batch" else partial(turn, lanes=case.lanes)
-        self.cases[case.name] = Progress(case, found, Past(case, lane_of))
+            self.chance = np.random.default_rng(self.seed & (2**64 - 1))
+        batch = self.signature == "verify_batch"
+        lane_of = None if batch else partial(turn, lanes=case.lanes)
+        reach = case.reach() if batch else case.reach() / case.lanes
+        self.cases[case.name] = Progress(case, found, Past(case, lane_of), reach)
         self.evidence.cases[case.name] = found
 
     def run(self, name: str, count: int, stop: bool = True) -> End | None:
@@ -120,6 +128,7 @@ class Drive:
             if outcome.value["broken"]:
                 break
         joined = {key: np.concatenate([part[key] for part in slices]) for key in ("tokens", "drafts")}
+        joined["tokens"] = progress.case.narrow(joined["tokens"])
         return {**joined, "broken": slices[-1]["broken"]}
 
     def _count(self, progress: Progress, reply: dict[str, Any]) -> End | None:
@@ -152,17 +161,22 @@ class Drive:
     # --- where effort goes -------------------------------------------------------------------------------------------
 
     def schedule(self, total: int) -> Iterator[tuple[str, int]]:
-        """(case, calls): first every case a few times. Then half of the calls go where the likeliest listed defects
-        would show fastest, a quarter where something learned grew fastest, a quarter round. Looks at the past only."""
+        """(case, calls): first the opening cases once. Then the turns are divided between what would show a listed
+        defect fastest, where something learned grew fastest, and a round of all; the listed ones have more while
+        little is spent. Looks at the past only."""
         spent = 0
-        for calls in FIRST_PASSES:
-            for name, progress in self.cases.items():
-                count = calls if progress.case.vocabulary <= 64 else max(1, calls // 4)
-                if name not in self.skipped:
-                    spent += count
-                    yield name, count
-        listed, learned, turn = self._fastest_listed, self._fastest_learned, self._next_in_turn()
-        for choose in cycle((listed, turn, listed, learned)):
+        for name in list(self.cases)[:OPENING]:
+            spent += 1
+            yield name, 1
+        one, listed, learned, turn = (
+            self._fastest_for_one,
+            self._fastest_listed,
+            self._fastest_learned,
+            self._next_in_turn(),
+        )
+        early, late = cycle((one, listed, one, turn, one, learned)), cycle((one, turn, listed, learned))
+        while True:
+            choose = next(early if spent < EARLY else late)
             if spent >= total or len(self.skipped) == len(self.cases):
                 return
             name = choose()
@@ -178,21 +192,38 @@ class Drive:
         return lambda: next(name for name in names if name not in self.skipped)
 
     def _fastest_listed(self) -> str:
+        """Where the listed defects would show fastest, weighed by what is believed of each."""
         posterior = self.evidence.posterior()[: len(LISTED)]
-        posterior = posterior / posterior.sum()
+        return self._fastest(posterior / posterior.sum())
 
+    def _fastest_for_one(self) -> str:
+        """Where one listed defect would show fastest, drawn by what is believed of each: the mean above is governed by
+        the crudest."""
+        posterior = self.evidence.posterior()[: len(LISTED)]
+        one = int(self.chance.choice(len(LISTED), p=posterior / posterior.sum()))
+        return self._fastest(np.arange(len(LISTED)) == one)
+
+    def _fastest(self, belief: Rows) -> str:
         def growth(name: str) -> float:
-            progress = self.cases[name]
-            visits = progress.evidence.counts[0].sum(1) / max(progress.calls, 1)
-            return float(posterior @ progress.evidence.growth @ visits)
+            return float(belief @ self.cases[name].evidence.growth @ self._visits(self.cases[name]))
 
         return max(self._open(), key=growth)
 
+    @staticmethod
+    def _visits(progress: Progress) -> Rows:
+        """How often a call gets to each place: as it was seen, beginning with every draft kept as often as p and q
+        can agree on it."""
+        seen = progress.evidence.counts[0].sum(1)
+        return np.asarray((seen + progress.reach) / (progress.calls + 1))
+
     def _fastest_learned(self) -> str:
+        """Where a learner grew fastest, less what is likely to be luck."""
+
         def growth(name: str) -> float:
             progress = self.cases[name]
-            learned = progress.evidence.log_wealth[0, -len(progress.evidence.learners) :]
-            return float(learned.max()) / max(progress.calls, 1)
+            learned = float(progress.evidence.log_wealth[0, -len(progress.evidence.learners) :].max())
+            real = LUCK / (LUCK + float(np.exp(-learned)))
+            return real * learned / max(progress.calls, 1)
 
         return max(self._open(), key=growth)
 

@@ -15,11 +15,12 @@ import numpy as np
 from refengine.audit import witness
 from refengine.audit.child import Child
 from refengine.audit.drive import NO_TOKENS, Drive, End, seeds
-from refengine.audit.laws import ExactLaw, exact_law, explain
+from refengine.audit.explain import explain
+from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
 from refengine.errors import BadInput
-from refengine.evidence.sequential import BALL
+from refengine.evidence.bets import BALL
 from refengine.report.finding import Finding, Recipe
 
 Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)

@@ -1,7 +1,7 @@
 """An enumerated law of one call, held to the conditional null."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.audit.schedule import Case, step
-from refengine.evidence.alternatives import alternatives
+from refengine.evidence.bets import BALL
 from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.rows import Rows
-from refengine.evidence.sequential import BALL
 
 SELDOM = 3e-6
 AGREEMENT = 1e-9  # the p-value below which we distrust our interception rather than the subject
@@ -81,45 +80,6 @@ class ExactLaw:
 def exact_law(case: Case, reply: dict[str, Any]) -> ExactLaw:
     """From the worker's reply to "exact"."""
     return ExactLaw(case, reply["outcomes"], reply["runs"], deviations(case, reply["outcomes"]))
-
-
-def explain(laws: list[ExactLaw]) -> str:
-    """The listed defects whose laws are nearest to what was enumerated, by Kullback-Leibler divergence summed over all
-    places; named where they leave less than a tenth of what the null leaves."""
-    if all(law.worst.tv <= BALL for law in laws):
-        return "a boundary: a coin at the end of its range emits a token of probability zero"
-    left: dict[str, float] = defaultdict(float)
-    apart = 0.0  # the largest TV of a place, whatever came before
-    simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the place
-    for law in simple if any(law.violates() for law in simple) else laws:
-        with np.errstate(all="ignore"):
-            rows = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
-        for lane, position, context, mass in _conditionals(law):
-            seen = mass > 0
-            apart = max(apart, float(np.abs(mass - mass.sum() * law.case.p[lane, position, context]).sum() / 2))
-            for name, table in rows.items():
-                told = np.maximum(table[lane, position, context], 1e-12)[seen]
-                left[name] += float((mass[seen] * np.log(mass[seen] / mass.sum() / told)).sum())
-    null = left.pop("")
-    if apart < 0.1 * max(law.worst.tv for law in laws):  # right on average, and not given what came before
-        return "unlisted: rows or positions of one call depend on one another, so a coin is shared"
-    least = min(left.values())
-    if least > 0.1 * null:
-        worst = max((law.worst for law in laws), key=lambda place: place.tv)
-        return f"unlisted, at position {worst.position} of a block"
-    return " or ".join(name for name, value in left.items() if value <= least + 0.02 * null)
-
-
-def _conditionals(law: ExactLaw) -> Iterator[tuple[int, int, int, Rows]]:
-    """(lane, position, context, mass of every next token)."""
-    for lane in range(len(law.outcomes[0][0])):
-        for position in range(law.case.gamma + 1):
-            masses: dict[int, Rows] = defaultdict(lambda: np.zeros(law.case.vocabulary))
-            for tokens, mass in law.outcomes:
-                if len(tokens[lane]) > position:
-                    masses[context_after(law.case, tokens[lane][:position])][tokens[lane][position]] += mass
-            for context, mass in masses.items():
-                yield lane, position, context, mass
 
 
 def deviations(case: Case, outcomes: list[Any]) -> list[Deviation]:

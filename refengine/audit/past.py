@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from refengine.audit.schedule import Case, step
 from refengine.evidence.cells import SMALL
+from refengine.evidence.rows import Rows, ratio
 from refengine.evidence.sequential import Draws, Ints
 
 PARITIES = 4
+ROUND_BEFORE = tuple(f"the {what} of the previous round" for what in ("first token", "last token", "length"))
+ABOVE = ("of the row above", "two rows above", "half a batch above")
 
 
 def features(case: Case) -> dict[str, int]:
@@ -23,11 +26,9 @@ def features(case: Case) -> dict[str, int]:
     return {
         "the place": 1,
         "the token before": tokens,
-        "the first token of the previous round": tokens,
-        "the last token of the previous round": tokens,
-        "the length of the previous round": case.gamma + 1,
-        "the same place of the row above": tokens,
-        "the length of the row above": case.gamma + 1,
+        **dict(zip(ROUND_BEFORE, (tokens, tokens, case.gamma + 1), strict=True)),
+        **{f"the same place {where}": tokens for where in ABOVE},
+        **{f"the length {where}": case.gamma + 1 for where in ABOVE},
         "the number of the call": PARITIES,
     }
 
@@ -39,6 +40,11 @@ class Past:
     case: Case
     lane_of: Callable[[int], int] | None  # the lane of a call; None where every call takes all lanes
     last: NDArray[np.int32] | None = field(default=None)  # [lanes of a call, gamma + 1]
+    odds: Rows = field(init=False)  # min(1, p/q) of every token at every place, 1 where it cannot be drafted
+
+    def __post_init__(self) -> None:
+        q = np.concatenate([self.case.q, np.zeros_like(self.case.p[:, :1])], axis=1)
+        self.odds = np.where(q > 0, ratio(self.case.p, q), 1.0).reshape(-1, self.case.vocabulary)
 
     def draws(self, tokens: NDArray[np.int32], start: int) -> Draws:
         """tokens int32 [calls, lanes of a call, gamma + 1] padded with -1, calls numbered from `start`."""
@@ -49,8 +55,6 @@ class Past:
         before = np.concatenate([np.full_like(token[:, :, :1], -1), token[:, :, :-1]], axis=2)
         previous = self._previous(token)
         length = emitted.sum(2)
-        above = np.concatenate([np.full_like(token[:, :1], -1), token[:, :-1]], axis=1)
-        above_length = np.concatenate([np.full((calls, 1), 0), length[:, :-1]], axis=1)
         previous_length = (previous >= 0).sum(2)
         last = np.take_along_axis(previous, np.maximum(previous_length - 1, 0)[:, :, None], axis=2)
         known = self.case.vocabulary <= SMALL
@@ -61,12 +65,21 @@ class Past:
             "the first token of the previous round": np.broadcast_to(previous[:, :, :1], shape) if known else nothing,
             "the last token of the previous round": np.broadcast_to(last, shape) if known else nothing,
             "the length of the previous round": np.broadcast_to(previous_length[:, :, None] - 1, shape),
-            "the same place of the row above": above if known else nothing,
-            "the length of the row above": np.broadcast_to(above_length[:, :, None] - 1, shape),
             "the number of the call": np.broadcast_to(((start + np.arange(calls)) % PARITIES)[:, None, None], shape),
         }
+        for where, lag in zip(ABOVE, (1, 2, max(shape[1] // 2, 1)), strict=True):
+            states[f"the same place {where}"] = _down(token, lag) if known else nothing
+            states[f"the length {where}"] = np.broadcast_to(_down(length - 1, lag)[:, :, None], shape)
         place = self._place(token, start)
-        return Draws(place[emitted], token[emitted], {name: state[emitted] for name, state in states.items()})
+        told = {name: state[emitted] for name, state in states.items()}
+        return Draws(place[emitted], token[emitted], told, coin=self._coin(place, token)[emitted])
+
+    def _coin(self, place: Ints, token: Ints) -> Rows:
+        """The coin of a block that has only one lies below this, as the kept tokens tell: [calls, lanes, i]."""
+        least = np.ones(token.shape)
+        odds = self.odds[place[:, :, :-1], np.maximum(token[:, :, :-1], 0)]
+        least[:, :, 1:] = np.minimum.accumulate(odds, axis=2)
+        return least
 
     def _previous(self, token: Ints) -> Ints:
         first = np.full_like(token[:1], -1) if self.last is None else self.last[None].astype(np.int64)
@@ -85,3 +98,8 @@ class Past:
             place[:, :, i] = (lane * positions + i) * self.case.contexts + context
             context = np.asarray(step(context, np.maximum(token[:, :, i], 0), self.case.contexts))
         return place
+
+
+def _down(states: Ints, lag: int) -> Ints:
+    """The state of the row `lag` rows above, -1 where there is none: [calls, lanes, ...]."""
+    return np.concatenate([np.full_like(states[:, :lag], -1), states[:, :-lag]], axis=1)[:, : states.shape[1]]

@@ -7,7 +7,7 @@ that equal inputs come in consecutive calls.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -26,6 +26,8 @@ class Case:
     p: Rows
     q: Rows
     noise: Noise = "uniform"
+    ids: tuple[int, ...] = ()  # where few of many tokens have mass: their ids, the last one standing for all others
+    width: int = 0  # and the size of the vocabulary
 
     @property
     def lanes(self) -> int:
@@ -43,13 +45,34 @@ class Case:
     def vocabulary(self) -> int:
         return int(self.p.shape[3])
 
+    def reach(self) -> Rows:
+        """How often each place is got to in a round of every lane, where a draft is kept as often as p and q allow and
+        contexts are equally likely: [lanes * (gamma + 1) * contexts]."""
+        keep = np.minimum(self.p[:, :-1], self.q).sum(-1).mean(-1)
+        visits = np.concatenate([np.ones((self.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
+        return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts).ravel()
+
     def float32(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The rows that are handed over."""
-        return self.p.astype(np.float32), self.q.astype(np.float32)
+        rows = self.p.astype(np.float32), self.q.astype(np.float32)
+        if not self.ids:
+            return rows
+        wide = [np.zeros((*r.shape[:-1], self.width), dtype=np.float32) for r in rows]
+        for full, r in zip(wide, rows, strict=True):
+            full[..., self.ids] = r
+        return wide[0], wide[1]
+
+    def narrow(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Tokens as they came back, in the ids of the rows that are kept here."""
+        if not self.ids:
+            return tokens
+        place = np.searchsorted(self.ids, tokens)
+        live = np.take(self.ids, place, mode="clip") == tokens
+        return np.where(tokens < 0, tokens, np.where(live, place, len(self.ids) - 1)).astype(np.int32)
 
     def cut(self, gamma: int, lanes: int) -> "Case":
         """The first lanes and positions alone: a smaller witness."""
-        return Case(self.name, self.p[:lanes, : gamma + 1], self.q[:lanes, :gamma], self.noise)
+        return replace(self, p=self.p[:lanes, : gamma + 1], q=self.q[:lanes, :gamma])
 
 
 def step(context: NDArray[np.int64] | int, token: NDArray[np.int64] | int, contexts: int) -> NDArray[np.int64] | int:
@@ -82,8 +105,32 @@ def same(row: list[float] | Rows, lanes: int, positions: int) -> Rows:
 
 
 def cases() -> list[Case]:
-    """Every input family. The first pass takes them in this order: the crudest questions first."""
-    return [*_crude(), *_small(), *_near(), *_history(), *_wide()]
+    """Every input family, the crudest questions first: what comes first is met at once, and once only."""
+    return [*_opening(), *_crude(), *_small(), *_near(), *_history(), *_wide()]
+
+
+def _opening() -> Iterator[Case]:
+    """Rows that say little but their place, drawn anew for every lane, position and side. Few tokens have nearly all of
+    the mass; the others have none ("sparse"), or next to none ("settled": a wrong draw within the support shows too).
+    Where the draft is the target's own row the block is always kept, so that its end is always met."""
+    generator = np.random.default_rng(20261120)
+    sparse = []
+    for vocabulary, gamma, concentration in ((8, 8, 0.2), (7, 4, 0.1)):
+        rows = generator.dirichlet(np.full(vocabulary, concentration), size=(4, 2 * gamma + 1, 1))
+        rows[rows < 1e-4] = 0.0
+        sparse.append(case(f"sparse, V = {vocabulary}", rows[:, : gamma + 1], rows[:, gamma + 1 :]))
+        sparse.append(case(f"sparse and kept, V = {vocabulary}", rows[:, : gamma + 1], rows[:, :gamma]))
+    settled = [_settled(generator, vocabulary) for vocabulary in (2, 3, 2, 4)]
+    yield from (item for pair in zip(sparse, settled, strict=True) for item in pair)
+
+
+def _settled(generator: np.random.Generator, vocabulary: int, lanes: int = 4, gamma: int = 4) -> Case:
+    """A favourite per row, the same for draft and target every other time; the rest between 1e-2 and 1e-5."""
+    favourites = generator.integers(vocabulary, size=(2, lanes, gamma + 1))
+    favourites[1] = np.where(generator.random(favourites[1].shape) < 0.5, favourites[0], favourites[1])
+    rows = 10.0 ** -generator.uniform(2.0, 5.0, size=(2, lanes, gamma + 1, 1, vocabulary))
+    np.put_along_axis(rows, favourites[:, :, :, None, None], 1.0, axis=-1)
+    return case(f"settled {favourites[0, 0].tolist()}", rows[0], rows[1, :, :gamma])
 
 
 def _crude() -> Iterator[Case]:
@@ -98,7 +145,9 @@ def _crude() -> Iterator[Case]:
     yield case("different masks", rolled(p, 5, 4, 1, 2), rolled(q, 5, 3, 1, 2), "race")
     yield case("one-hot target", rolled([0, 0, 1, 0], 2, 3, 1, 1), rolled([0.25, 0.25, 0.25, 0.25], 2, 2, 1, 1))
     yield case("one-hot draft", rolled([0.1, 0.2, 0.3, 0.4], 3, 4, 1, 1), rolled([0, 1, 0, 0], 3, 3, 1, 1))
-    yield case("first and last id", same([0.48, 0.01, 0.01, 0.02, 0.48], 2, 3), same([0.05, 0.3, 0.3, 0.3, 0.05], 2, 2))
+    first = np.array([1.0, 1e-3, 1e-4, 1e-3, 1e-5])
+    ends = np.array([[[first, first[::-1]][(lane + i) % 2] for i in range(4)] for lane in range(2)])[:, :, None]
+    yield case("first and last id", ends, 0.5 * ends[:, :3] + 0.5 * np.array([0.0, 0.4, 0.3, 0.3, 0.0]))
 
 
 def _small() -> Iterator[Case]:
@@ -115,13 +164,12 @@ def _small() -> Iterator[Case]:
 def _near() -> Iterator[Case]:
     """q = p (1 +- 10^-k) beside rare tokens: nearly every draft is kept, and what replaces the others is concentrated
     where the target has little, so that an error of the residual is large against the token that it falls on. Fine
-    print has a kind of precision at every two positions, since nearly every call gets to the end of the block."""
+    print has another kind of precision at every position, since nearly every call gets to the end of the block."""
     for k in (1, 2):
         p, q = _close(10.0**-k)
         yield case(f"near to 1e-{k}", same(p, 2, 6), same(q, 2, 5))
-    rows = [_half_ulp(11), _half_ulp(8), _close(1e-3)]
-    order = [0, 1, 2, 0, 1, 2]
-    p, q = (np.array([[rows[i][side] for i in order]])[:, :, None] for side in (0, 1))
+    kinds = [_half_ulp(11), _half_ulp(8), _astride(8), _astride(11), _surplus(1e-5), _close(1e-3)]
+    p, q = (np.array([[kind[side] for kind in kinds]])[:, :, None] for side in (0, 1))
     yield case("fine print", np.concatenate([p, p[:, :1]], axis=1), q)
     rare = np.array([0.5, 0.4988889, 1e-3, 1e-4, 1e-5, 1e-6])
     yield case("rare", same(rare, 2, 4), same([0.49, 0.49, 5e-3, 5e-3, 5e-3, 5e-3], 2, 3))
@@ -131,6 +179,12 @@ def _near() -> Iterator[Case]:
 def _close(small: float) -> tuple[Rows, Rows]:
     p = np.array([0.3, 0.3, 0.2, 0.2, small / 20, small / 40])
     return p, p * [1 - small, 1 + small, 1 + small, 1 - small, 0.0, 0.0]
+
+
+def _surplus(rare: float) -> tuple[Rows, Rows]:
+    """Where the target has more than the draft it is rare: whatever refuses too much falls there."""
+    q = np.array([0.3, 0.3, 0.2, 0.2, 0.0, 0.0])
+    return q * (1 - 1.5 * rare) + [0, 0, 0, 0, rare, rare / 2], q
 
 
 def _half_ulp(bits: int) -> tuple[Rows, Rows]:
@@ -144,12 +198,26 @@ def _half_ulp(bits: int) -> tuple[Rows, Rows]:
     return p, q
 
 
+def _astride(bits: int) -> tuple[Rows, Rows]:
+    """p and q lie just below and just above the middle of two `bits`-bit significands: in less precision p / q is
+    smaller by a whole spacing, and what is then refused falls on the rare tokens."""
+    ulp, rare = 2.0 ** (-1 - bits), 1e-5
+    q = np.array(
+        [0.25 + 0.5 * ulp + rare / 2, 0.3125 + 0.5 * ulp + rare / 2, 0.25 + 0.5 * ulp + rare / 2, 0.0, 0.0, 0.0]
+    )
+    q[3] = 1.0 - q.sum()
+    p = q + np.array([-rare, -rare, -rare, 0.0, 2 * rare, rare])
+    return p, q
+
+
 def _history() -> Iterator[Case]:
     """Rows that depend on the prefix, and equal rows in which only a shared coin ties one outcome to another."""
     generator = np.random.default_rng(20261121)
     for contexts, vocabulary, gamma in ((3, 3, 5), (2, 2, 3), (4, 6, 4)):
         rows = generator.dirichlet(np.full(vocabulary, 0.7), size=(3, 2 * gamma + 1, contexts))
         yield case(f"{contexts} contexts", rows[:, : gamma + 1], rows[:, gamma + 1 :])
+    # A draft that is kept against the odds tells its coin: whatever uses that coin again, in part or whole, shows.
+    yield case("against the odds", same([0.5, 0.44, 0.06], 8, 4), same([0.03, 0.03, 0.94], 8, 3))
     yield case("twins", same([0.5, 0.3, 0.2], 4, 3), same([0.2, 0.2, 0.6], 4, 2))
     yield case("disjoint twins", same([0.5, 0.5, 0, 0], 2, 2), same([0, 0, 0.5, 0.5], 2, 1), "race")
 
@@ -160,9 +228,18 @@ def _wide() -> Iterator[Case]:
     for vocabulary, lanes, gamma, concentration in ((12, 16, 1, 0.5), (64, 4, 4, 0.3), (600, 2, 2, 0.2)):
         rows = generator.dirichlet(np.full(vocabulary, concentration), size=(lanes, 2 * gamma + 1, 1))
         yield case(f"random, V = {vocabulary}", rows[:, : gamma + 1], rows[:, gamma + 1 :])
+    graded = 10.0 ** -generator.uniform(0.0, 3.0, size=(1, 5, 1, 4096))  # thresholds of 1e-3 .. 1e-6 cut some of it
+    yield case("graded, V = 4096", graded[:, :3], graded[:, 3:])
     flat = np.ones(4096)
     draft = np.where(np.arange(4096) % 2, 1.6, 0.4)
     yield case("flat, V = 4096", same(flat, 2, 3), same(draft, 2, 2))
+    rows = generator.dirichlet(np.full(len(LIVE), 2.0), size=(2, 5, 1)) * (np.arange(len(LIVE)) < len(LIVE) - 1)
+    wide = case("few of many", rows[:, :3], rows[:, 3:])
+    yield replace(wide, ids=LIVE, width=LIVE[-1] + 1)
+
+
+# Ids that one or two bytes do not hold, nor significands of 8 or 11 bits; the last stands for all that have no mass.
+LIVE = (0, 127, 300, 2_049, 32_770, 65_535, 69_998, 69_999)
 
 
 def exact_cases(batch: bool) -> list[Case]:
@@ -170,7 +247,7 @@ def exact_cases(batch: bool) -> list[Case]:
     if batch:
         half = case("exact, two lanes", rolled([0.7, 0.3], 2, 2, 1, 1), same([0.4, 0.6], 2, 1))
         return [half, *(item for item in exact_cases(False) if item.gamma == 1)]
-    p = np.array([[0.1, 0.2, 0.4, 0.3], [0.4, 0.0, 0.35, 0.25], [0.25, 0.45, 0.3, 0.0]])[None, :, None]
+    p = np.array([[0.1, 0.2, 0.4, 0.3], [0.15, 0.0, 0.5, 0.35], [0.25, 0.45, 0.3, 0.0]])[None, :, None]
     q = np.array([[0.4, 0.3, 0.1, 0.2], [0.25, 0.25, 0.25, 0.25]])[None, :, None]
     zeros = case("exact, zeros in the middle", p, q)
     ends = case("exact, zeros at the ends", same([0, 0.55, 0.45, 0], 1, 2), same([0.3, 0.4, 0.1, 0.2], 1, 1))
@@ -187,11 +264,11 @@ def exact_cases(batch: bool) -> list[Case]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-FIRST_PASSES = (1, 3, 12, 24)  # calls of each case before effort moves to where it pays
+OPENING = 4  # cases that are met once before effort moves to where it pays
 
 
 def block_size(item: Case, spent: int) -> int:
-    """Calls at a time once effort moves: a sixteenth of what was spent, so that mistakes are cheap while little is
+    """Calls at a time once effort moves: a twelfth of what was spent, so that mistakes are cheap while little is
     known; fewer where the vocabulary is large and a call costs more."""
-    most = 1024 if item.vocabulary <= 64 else 256
-    return min(most, max(32, spent // 16))
+    most = 16 if item.ids else 1024 if item.vocabulary <= 64 else 256
+    return min(most, max(1, spent // 12))

@@ -17,11 +17,13 @@ import numpy as np
 
 from refengine.audit.child import Child
 from refengine.audit.drive import Drive, End
+from refengine.audit.explain import OF_POSITIONS, OF_ROWS
 from refengine.audit.laws import ExactLaw, exact_law
-from refengine.audit.past import features
+from refengine.audit.past import ABOVE, ROUND_BEFORE, features
 from refengine.audit.schedule import Case, cases, exact_cases
+from refengine.evidence.bets import BALL
 from refengine.evidence.distance import tv_at_least
-from refengine.evidence.sequential import BALL, LISTED, CaseEvidence, Evidence
+from refengine.evidence.sequential import LISTED, CaseEvidence, Evidence
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 if TYPE_CHECKING:
@@ -29,7 +31,14 @@ if TYPE_CHECKING:
 
 DIAGNOSIS_CALLS = 1500
 MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
-NO_PAST = ("the place",)  # the feature that looks at no past
+# What a feature of the past says, where what is emitted depends on it.
+SHARED = {
+    "the place": "unlisted: another law at some place",
+    "the token before": OF_POSITIONS,
+    **{feature: OF_ROWS for where in ABOVE for feature in (f"the same place {where}", f"the length {where}")},
+    **dict.fromkeys(ROUND_BEFORE, "unlisted: a round depends on the one before, so a coin or a state is shared"),
+    "the number of the call": "unlisted: what is emitted depends on the number of the call, so a state is kept",
+}
 FRESH_CALLS = 2000  # at least, for the lower bound on the total variation
 CONFIDENCE = 0.999  # of that bound
 
@@ -121,11 +130,7 @@ def diagnose(drive: Drive) -> str:
     if not likely:
         return "unlisted: many small signs"
     feature = names[likely[0]].removeprefix("learned from ")
-    if feature in NO_PAST:
-        return "unlisted: another law at some place"
-    if feature in drive.evidence.features:
-        return f"unlisted: what is emitted depends on {feature}, so a coin or a state is shared"
-    return f"unlisted: {feature}"
+    return SHARED.get(feature, f"unlisted: {feature}")
 
 
 def candidates(drive: Drive) -> list[tuple[Small, int]]:

@@ -5,7 +5,7 @@ null it is a supermartingale with mean at most 1, so it reaches 1/alpha with pro
 moment one looks (Ville). It is a mixture of three kinds of component, none of which sees the current draft or length:
 
 * listed   half of the prior: the law of each known defect (alternatives.py), the most powerful bet there is against it,
-           and the same defect when it strikes seldom;
+           and the same defect when it strikes seldom; and one that remembers (coupled.py);
 * tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every place;
 * learners three eighths: Dirichlet-multinomials on few cells, for each feature of the past that could matter.
 
@@ -22,20 +22,16 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from refengine.evidence.alternatives import alternatives, names
+from refengine.evidence.bets import ALWAYS, BALL, SELDOM, bets
 from refengine.evidence.cells import KINDS, cells, kinds
+from refengine.evidence.coupled import OneCoin
 from refengine.evidence.learning import Learner
 from refengine.evidence.rows import Rows
 
-BALL = 1e-6
-DECISIVE = 14.0  # what an impossible token is worth when cases are compared: log 1e6
-FLOOR = 1e-6
-ALWAYS, SELDOM = (
-    0.99,
-    0.05,
-)  # shares of a listed law in its bets, the rest being p: a near miss must not ruin the bettor
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())
-LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS))
+ONE_COIN = "one coin decides the whole block"
+LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS), ONE_COIN)
 Ints = NDArray[np.int64]
 
 
@@ -43,13 +39,15 @@ Ints = NDArray[np.int64]
 class Draws:
     """Emitted tokens, in order: place [n], token [n], and for each feature the state of the past [n], -1 for none.
 
-    copy [n] says which of several independent audits a token belongs to.
+    copy [n] says which of several independent audits a token belongs to. coin [n]: were there one coin for the block,
+    the tokens kept so far would say that it lies below this.
     """
 
     place: Ints
     token: Ints
     states: Mapping[str, Ints]
     copy: Ints | None = None
+    coin: Rows | None = None
 
 
 class CaseEvidence:
@@ -62,16 +60,20 @@ class CaseEvidence:
     def __init__(self, p: Rows, q: Rows, features: Mapping[str, int], ball: float = BALL, copies: int = 1) -> None:
         self.ball, vocabulary = ball, p.shape[-1]
         self.p = p.reshape(-1, vocabulary)
-        padded = np.concatenate([q, p[:, -1:]], axis=1).reshape(-1, vocabulary)
+        drafted = np.concatenate([q, p[:, -1:]], axis=1)
+        padded = drafted.reshape(-1, vocabulary)
         with np.errstate(divide="ignore", invalid="ignore"):
             laws = alternatives(p, q)
         law = np.stack([laws[name].reshape(-1, vocabulary) for name in DEFECTS])
-        bets = [_bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (ALWAYS, SELDOM)]
-        self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in bets])
-        self.growth = np.concatenate([growth for _, growth in bets])  # [listed, S], where the law of the bet holds
+        placed = [bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (ALWAYS, SELDOM)]
+        self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in placed])
+        self.growth = np.concatenate([growth for _, growth in placed])  # [listed, S], where the law of the bet holds
+        self.one_coin = OneCoin(p, drafted, ball)
+        self.growth = np.concatenate([self.growth, self.one_coin.growth()])
         self.kind = kinds(self.p, padded).astype(float)
         self.learners = _learners(self.p, padded, p.shape[0], features, ball, copies)
         self.counts = np.zeros((copies, *self.p.shape))
+        self.coin_wealth = np.zeros((copies, 1))
         self.log_wealth = np.zeros((copies, len(LISTED) + len(KINDS) * len(TILTS) + len(features)))
 
     def add(self, draws: Draws) -> None:
@@ -81,13 +83,17 @@ class CaseEvidence:
         self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
         for name, learner in self.learners.items():
             learner.add(copy, draws.place, draws.token, draws.states[name])
-        listed = self.counts.reshape(len(self.counts), -1) @ self.log_ratio.reshape(len(LISTED), -1).T
+        if draws.coin is not None:
+            gained = self.one_coin.log_ratio(draws.place, draws.token, draws.coin)
+            self.coin_wealth += np.bincount(copy, gained, len(self.counts))[:, None]
+        tabled = self.counts.reshape(len(self.counts), -1) @ self.log_ratio.reshape(len(self.log_ratio), -1).T
         learned = np.stack([learner.log_wealth() for learner in self.learners.values()], axis=1)
-        self.log_wealth = np.concatenate([listed, self._tilted(), learned], axis=1)
+        self.log_wealth = np.concatenate([tabled, self.coin_wealth, self._tilted(), learned], axis=1)
 
     def reset(self) -> None:
         """Forget every draw, and keep the tables."""
         self.counts[:] = 0.0
+        self.coin_wealth[:] = 0.0
         self.log_wealth = np.zeros_like(self.log_wealth)
         for learner in self.learners.values():
             learner.counts[:] = 0.0
@@ -106,20 +112,6 @@ class CaseEvidence:
         hits = np.einsum("ksv,csv->ck", self.kind * split[..., None], self.counts)
         paid = np.einsum("kst,cs->ckt", cost, self.counts.sum(2))
         return np.asarray(hits[..., None] * TILTS - paid).reshape(len(self.counts), -1)
-
-
-def _bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
-    """log R and its expected growth where the law holds, [K, S, V] and [K, S]; no bet where none is worth its cost."""
-    live = p > 0
-    ratio = np.where(live, law / np.where(live, p, 1.0), 1.0)
-    # A token without mass ends the matter, so what is paid for it only tells the listed laws apart.
-    high = np.where(live, ratio, -np.inf).max(-1)
-    low = np.where(live, ratio, np.inf).min(-1)
-    log_ratio = np.log(ratio) - np.log1p(ball * (high - low))[..., None]
-    log_ratio = np.where(live, log_ratio, np.log(law + FLOOR) + DECISIVE)
-    growth = (law * log_ratio).sum(-1)
-    idle = (growth <= 0) | (np.abs(law - p).max(-1) < 1e-9)
-    return np.where(idle[..., None], 0.0, log_ratio), np.where(idle, 0.0, growth)
 
 
 def _learners(
@@ -147,7 +139,7 @@ class Evidence:
 
     def log_prior(self) -> Rows:
         """Half for the listed defects, most of it for those that always strike; the rest as in the heading."""
-        listed = [(len(DEFECTS), 0.4), (len(DEFECTS), 0.1)]
+        listed = [(len(DEFECTS), 0.39), (len(DEFECTS), 0.1), (1, 0.01)]
         parts = [*listed, (len(KINDS) * len(TILTS), 0.125), (len(self.features), 0.375)]
         return np.concatenate([np.full(count, np.log(share / count)) for count, share in parts])
 
