@@ -16,7 +16,7 @@ def test_every_effect_is_as_committed() -> None:
     verdicts = {finding.id: finding.verdict for finding in effects.effects()}
     assert verdicts.pop("effects/fused-taps") == "not tested"
     assert set(verdicts.values()) == {"consistent"}
-    assert len(verdicts) == 5
+    assert len(verdicts) == 6
 
 
 @pytest.mark.parametrize("name", ["training", "fused-taps"])

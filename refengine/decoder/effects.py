@@ -7,7 +7,7 @@ rule accepts at that depth, given that it accepted all before.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
@@ -15,8 +15,10 @@ import torch
 from refengine.decoder.cells import FIXTURES
 from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
+from refengine.decoder.checkpoints.gemma4_assistant import FULL, load_gemma4_assistant
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.drafters.dspark import DSpark
+from refengine.decoder.drafters.gemma4_assistant import SLIDING
 from refengine.decoder.drafters.recurrence import Network
 from refengine.decoder.loop import begin, plain
 from refengine.decoder.protocols import Target, Tokens
@@ -74,6 +76,12 @@ EFFECTS = {
         "DSpark, section 3",
         "markov",
         "no markov",
+    ),
+    "centroid-head": Effect(
+        "Scoring every token overlaps more than scoring those of the best centroids, all else equal.",
+        "seed 000, section 06",
+        "full head",
+        "centroid head",
     ),
 }
 
@@ -135,6 +143,8 @@ def overlap(variant: str) -> Overlap:
     """Mean overlap of a variant by depth."""
     if "markov" in variant:
         return blocks(_double(load_dspark(FIXTURES / "dspark")), with_markov=variant == "markov")
+    if variant.endswith("head"):
+        return assistants(centroids=variant == "centroid head")
     folder = EAGLE if variant == "released" else VARIANTS / variant
     return recurrences(load_eagle3(folder, target()).network, 0 if variant == "unshifted" else 1)
 
@@ -144,15 +154,15 @@ def _double(drafter: DSpark) -> DSpark:
 
 
 @cache
-def target() -> Target:
-    return load_target(FIXTURES / "target", torch.float64)
+def target(family: str = "tiny") -> Target:
+    return load_target(FIXTURES.parent / family / "target", torch.float64)
 
 
 @cache
-def texts() -> tuple[Tokens, ...]:
+def texts(family: str = "tiny") -> tuple[Tokens, ...]:
     """Texts that the target wrote, each begun with one of its words."""
     coins = (Philox(11, torch.tensor([i])) for i in range(SENTENCES))
-    return tuple((i % 7, *plain(target(), SAMPLED, (i % 7,), LENGTH - 1, c)) for i, c in enumerate(coins))
+    return tuple((i % 7, *plain(target(family), SAMPLED, (i % 7,), LENGTH - 1, c)) for i, c in enumerate(coins))
 
 
 def recurrences(network: Network, shift: int) -> Overlap:
@@ -187,3 +197,24 @@ def blocks(drafter: DSpark, with_markov: bool) -> Overlap:
                 total[k] += torch.minimum(p, q).sum()
             count += 1
     return tuple((total / count).tolist())
+
+
+def assistants(centroids: bool) -> Overlap:
+    """Of the Gemma 4 assistant after every prefix of the text, fed with its own states from the second depth on."""
+    judge = target("gemma4")
+    drafter = load_gemma4_assistant(FIXTURES.parent / "gemma4" / "assistant", judge)
+    if not centroids:
+        drafter.shape = replace(drafter.shape, num_centroids=0)
+    total = torch.zeros(DEPTHS, dtype=torch.float64)
+    for words in texts("gemma4"):
+        passed = begin(judge, words, drafter.taps)
+        anchors, rows = torch.arange(1, len(words) - DEPTHS + 1), torch.arange(len(words))
+        before = rows < anchors[:, None]
+        sees = {FULL: before, SLIDING: before & (rows >= anchors[:, None] - drafter.shape.sliding_window - 1)}
+        keys, hidden = drafter.rows(len(words)), passed.taps[drafter.taps[0]][anchors - 1]
+        for depth in range(DEPTHS):
+            step = drafter.step(torch.tensor(words)[anchors + depth], hidden, anchors, keys, sees)
+            q = step.logits.masked_fill(~step.scored, float("-inf")).softmax(-1)
+            total[depth] += torch.minimum(passed.logits[anchors + depth].softmax(-1), q).sum(-1).mean()
+            hidden = step.hidden
+    return tuple((total / SENTENCES).tolist())

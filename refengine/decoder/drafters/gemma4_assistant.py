@@ -185,12 +185,12 @@ class Gemma4Assistant:
         # after L rows. Without stale keys neither takes anything away.
         first = max(0, self.verified - (window - 1))
         keys = {}
-        for kind, pair in self._rows(length - 1).items():
+        for kind, pair in self.rows(length - 1).items():
             k, v = (x[first:][:length][-(window + 1) :] if kind == SLIDING else x[:length] for x in pair)
             keys[kind] = k, v
         return keys
 
-    def _rows(self, kept: int) -> Keys:
+    def rows(self, kept: int) -> Keys:
         """The target's keys and values [m, G, d] of the kept rows, and of the rejected ones after them, if any."""
         target, before = self.backbone.target, None
         if self.rejected:
