@@ -18,6 +18,7 @@ from properties.gemma4_example import (
     WINDOW,
     assistant,
     gemma,
+    outputs,
     shape_of,
 )
 from refengine.decoder import verify
