@@ -275,6 +275,30 @@ def checkpoint_convert(
     typer.echo(f"{out}: {len(names)} tensors, names unchanged")
 
 
+@checkpoint_app.command("convert-mtp")
+def checkpoint_convert_mtp(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Folder of a Qwen model with mtp.* tensors.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; not overwritten.")],
+    steps: Annotated[int, typer.Option(help="Drafted tokens a round, which the layout says.")] = 3,
+) -> None:
+    """The multi-token prediction module of a Qwen checkpoint in the layout of speculators."""
+    from refengine.decoder.checkpoints.mtp_convert import convert_mtp
+
+    typer.echo(f"{out}: {len(convert_mtp(source, out, steps))} tensors")
+
+
+@checkpoint_app.command("stitch-mtp")
+def checkpoint_stitch_mtp(
+    module: Annotated[Path, typer.Argument(metavar="MODULE", help="Folder in the layout of speculators.")],
+    verifier: Annotated[Path, typer.Argument(metavar="VERIFIER", help="Folder of the model whose mtp.* it replaces.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; not overwritten.")],
+) -> None:
+    """A copy of a Qwen checkpoint with a fine-tuned module in the place of its own."""
+    from refengine.decoder.checkpoints.mtp_convert import stitch_mtp
+
+    typer.echo(f"{out}: {len(stitch_mtp(module, verifier, out))} tensors replaced")
+
+
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 

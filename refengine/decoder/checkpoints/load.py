@@ -19,6 +19,7 @@ from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
+from refengine.decoder.checkpoints.qwen_mtp import is_native, is_speculators, load_qwen_mtp
 from refengine.decoder.checkpoints.tensors import tensor_kinds, tensor_shapes, weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
@@ -51,7 +52,7 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
 
     path       a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
-    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, and drafters without files)
+    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, native mtp.*, no files at all)
     threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
     Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
     """
@@ -72,6 +73,8 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
         return load_p_eagle(folder, target)
     if kind in EAGLE3 or config.fields.get("speculators_model_type") == "eagle3":
         return load_eagle3(folder, target)
+    if is_speculators(config) or is_native(folder):
+        return load_qwen_mtp(folder, target, gamma)
     if kind.endswith("ForCausalLM"):
         # SafeAILab's configs call a drafter a Llama. EAGLE-1's differs from one in the names of its tensors alone.
         if "draft_vocab_size" in config.fields:

@@ -19,15 +19,16 @@ Table: TypeAlias = Mapping[str, Shape | tuple[Shape, torch.dtype]]
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
 
 
-def read_tensors(folder: Path, table: Table, config: Config) -> dict[str, Tensor]:
+def read_tensors(folder: Path, table: Table, config: Config, within: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
     """Every tensor of the folder's safetensors file(s), held to `table`: none missing, none left over.
 
+    within  the beginnings of the names that are read, where the file holds the target too
     Raises BadInput with one line that names the first thing that is wrong.
     """
     files = weight_files(folder)
     found: dict[str, Tensor] = {}
     for file in files:
-        for name, tensor in _tensors(file):
+        for name, tensor in _tensors(file, within):
             if name in found:
                 raise BadInput(f"{file}: tensor {name} is stored twice")
             found[name] = tensor
@@ -96,11 +97,17 @@ def refuse_pickle(folder: Path) -> None:
         )
 
 
-def _tensors(file: Path) -> Iterator[tuple[str, Tensor]]:
+def _tensors(file: Path, within: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
+    names = [name for name in _names(file) if name.startswith(within)]
+    with safe_open(str(file), framework="pt") as opened:
+        for name in names:
+            yield name, opened.get_tensor(name)
+
+
+def _names(file: Path) -> list[str]:
     try:
         with safe_open(str(file), framework="pt") as opened:
-            for name in opened.keys():  # noqa: SIM118 (safe_open is no mapping)
-                yield name, opened.get_tensor(name)
+            return list(opened.keys())
     except SafetensorError as error:
         raise BadInput(f"{file}: truncated, or no safetensors file: {error}") from None
 
