@@ -53,7 +53,14 @@ def convert_mtp(source: Path, out: Path, steps: int = 3) -> list[str]:
         "speculators_config": {
             "algorithm": "mtp",
             "default_proposal_method": "greedy",
-            "proposal_methods": [{"proposal_type": "greedy", "speculative_tokens": steps}],
+            "proposal_methods": [
+                {
+                    "accept_tolerance": 0.0,
+                    "proposal_type": "greedy",
+                    "speculative_tokens": steps,
+                    "verifier_accept_k": 1,
+                }
+            ],
             "verifier": {"architectures": config.fields.get("architectures") or [], "name_or_path": source.name},
         },
         "speculators_model_type": "mtp",
@@ -67,18 +74,16 @@ def convert_mtp(source: Path, out: Path, steps: int = 3) -> list[str]:
 
 
 def stitch_mtp(module: Path, verifier: Path, out: Path) -> list[str]:
-    """A copy of the verifier with the module of speculators' layout in the place of its own; returns the names replaced.
+    """A copy of the verifier with the module of speculators' layout in the place of its own, in its own precision.
 
-    Raises BadInput where the two are not of one shape.
+    Returns the names replaced. Raises BadInput where the two are not of one shape.
     """
     if not is_speculators(read_config(module)):
         read_config(module).refuse("this is not speculators' layout")
     (shape, tensors), (theirs, _) = read(module), read(verifier)
-    if shape != theirs:
-        different = next(name for name in vars(shape) if getattr(shape, name) != getattr(theirs, name))
-        raise BadInput(
-            f"{module}: its {different} is {getattr(shape, different)}, the verifier's {getattr(theirs, different)}"
-        )
+    for name, size in vars(shape).items():
+        if getattr(theirs, name) != size:
+            raise BadInput(f"{module}: its {name} is {size}, and the verifier's is {getattr(theirs, name)}")
     replaced = sorted(name for name in tensor_shapes(verifier) if name.startswith(NATIVE))
     with appearing(out) as folder:
         shutil.copytree(verifier, folder, dirs_exist_ok=True)

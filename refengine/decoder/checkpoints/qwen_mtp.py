@@ -85,15 +85,14 @@ def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
     Copies of the target's tensors (COPIES) are among them where speculators' layout has them.
     """
     config, names = read_config(folder), tensor_shapes(folder)
-    inner = layer_config(config)
+    inner, table = layer_config(config), dict[str, tuple[int, ...]]()
     if is_speculators(config):
         shape = read_shape(inner, f"{SPECULATORS}mlp.gate.weight" in names)
-        copies = {name: (shape.vocab_size, shape.hidden_size) for name in COPIES & names.keys()}
         table = {speculators_name(name): size for name, size in own_table(shape, fused=True).items()}
-        found = read_tensors(folder, table | copies, config)
+        table |= dict.fromkeys(COPIES & names.keys(), (shape.vocab_size, shape.hidden_size))
+        found = read_tensors(folder, table, config)
         return shape, apart({name if name in COPIES else native_name(name): x for name, x in found.items()}, folder)
     shape = read_shape(inner, f"{NATIVE}layers.0.mlp.gate.weight" in names)
-    table = {}
     for fused in layouts(shape, inner, names):
         table |= {NATIVE + name: size for name, size in own_table(shape, fused).items()}
     found = read_tensors(folder, table, inner, within=(NATIVE,))
@@ -123,8 +122,8 @@ def apart(found: Mapping[str, Tensor], folder: Path) -> dict[str, Tensor]:
             key = f"{EXPERTS}{i}.{name}.weight"
             if key in rest and not torch.equal(rest[key], x):
                 raise BadInput(
-                    f"{folder}: tensor {NATIVE}{key} is not what {NATIVE}{EXPERTS}* says of this expert: a file that was "
-                    "stitched over fused experts holds both (`refengine checkpoint stitch-mtp` leaves one)"
+                    f"{folder}: tensor {NATIVE}{key} is not this expert of {NATIVE}{EXPERTS}{FUSED[0]} and {FUSED[1]}: "
+                    "stitched over fused experts, a file holds both (`refengine checkpoint stitch-mtp` leaves one)"
                 )
             rest[key] = x
     return rest
@@ -207,7 +206,7 @@ def is_mixture(c: Config, routed: bool) -> bool:
     which layer's rule the module follows (vLLM: the first; speculators: the last full-attention one); the file knows.
     """
     if c.fields["model_type"] != "qwen3_next":
-        return c.fields["model_type"] == "qwen3_5_moe_text"
+        return bool(c.fields["model_type"] == "qwen3_5_moe_text")
     uniform = not c.fields.get("mlp_only_layers") and c.fields.get("decoder_sparse_step", 1) == 1
     return bool(c.fields.get("num_experts")) and (uniform or routed)
 

@@ -2,10 +2,10 @@
 
 A row joins the normed embedding of a token with the normed hidden state of the position before it, embedding first,
 and runs the pair through a layer of the target's own full-attention kind, with a cache of its own. Embedding and head
-are the target's. Trained for one token, or for several by recursion (FastMTP, Cai et al. 2025): what the final norm puts
-out takes the place of the hidden state, one position on. So it is a recurrence over features, and `recurrence.py` is
-its loop: drafted rows attend to the rows before them, as vLLM runs it. (speculators trains each step on rows of that
-step alone, which differs from the second drafted token on.)
+are the target's. It drafts one token, or several by recursion (FastMTP 2025 trains it for that): what the final norm
+puts out takes the place of the hidden state, one position on. So it is a recurrence over features, and `recurrence.py`
+is its loop: drafted rows attend to the rows before them, as vLLM runs it. (speculators trains each step on rows of
+that step alone, which differs from the second drafted token on.)
 """
 
 from collections.abc import Mapping
@@ -120,7 +120,7 @@ def mixture(w: Weights, s: Experts, x: Tensor) -> Tensor:
     if s.norm_topk_prob:
         weights = weights / weights.sum(-1, keepdim=True)
     out = sigmoid(w.linear("shared_expert_gate", x)) * gated_mlp(w.at("shared_expert"), x)
-    for expert in chosen.unique().tolist():
+    for expert in sorted(set(chosen.flatten().tolist())):
         rows, places = (chosen == expert).nonzero(as_tuple=True)
         part = gated_mlp(w.at("experts", expert), x[rows]) * weights[rows, places, None].to(x.dtype)
         out = out.index_add(0, rows, part)
