@@ -46,6 +46,7 @@ def convert_mtp(source: Path, out: Path, steps: int = 3) -> list[str]:
     inner = layer_config(config)
     table = {speculators_name(name): name for name in own_table(shape, fused=True)}
     written = {theirs: packed(tensors, own) for theirs, own in table.items()}
+    method = {"accept_tolerance": 0.0, "proposal_type": "greedy", "speculative_tokens": steps, "verifier_accept_k": 1}
     fields = {
         "architectures": ["MTPDraftModel"],
         "dtype": str(written[speculators_name("fc.weight")].dtype).removeprefix("torch."),
@@ -53,14 +54,7 @@ def convert_mtp(source: Path, out: Path, steps: int = 3) -> list[str]:
         "speculators_config": {
             "algorithm": "mtp",
             "default_proposal_method": "greedy",
-            "proposal_methods": [
-                {
-                    "accept_tolerance": 0.0,
-                    "proposal_type": "greedy",
-                    "speculative_tokens": steps,
-                    "verifier_accept_k": 1,
-                }
-            ],
+            "proposal_methods": [method],
             "verifier": {"architectures": config.fields.get("architectures") or [], "name_or_path": source.name},
         },
         "speculators_model_type": "mtp",
