@@ -5,6 +5,7 @@ its recompute from scratch, and each state bug that is planted must move the law
 because one that never rejects proves nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from refengine.bugs.loader import edited_module
+from refengine.decoder import recurrent as recurrent_module
 from refengine.decoder import target as target_module
 from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.load import load_drafter, load_target
@@ -25,7 +27,8 @@ from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.memo import remembered
 from refengine.decoder.plants import Plant
 from refengine.decoder.protocols import Drafter, Target, Tokens
-from refengine.decoder.target import Float64, Forward, TransformersTarget, forward
+from refengine.decoder.recurrent import RecurrentTarget, step
+from refengine.decoder.target import Float64, TransformersTarget, forward
 from refengine.decoder.tiny import TINY
 from refengine.engine.policy import (
     Policy,
@@ -126,10 +129,10 @@ SHORT = (
 
 def session(cell: Cell, plant: Plant | None = None) -> Session:
     """The loop that a cell enumerates, with at most one state bug in one of its parts."""
-    target = _target(_edited("target", plant), target_of(cell.drafter))
+    target = _target("target", plant, target_of(cell.drafter))
     drafter: Drafter
     if cell.drafter == "ar":
-        model = _target(_edited("model", plant), "tiny/ar")
+        model = _target("model", plant, "tiny/ar")
         drafter = _edited("drafter", plant, ar_module).AR(model, cell.gamma)
     elif cell.drafter in TINY:
         tiny = TINY[cell.drafter]
@@ -231,10 +234,11 @@ def target_of(drafter: str) -> str:
 
 
 @cache
-def _network(name: str) -> tuple[TransformersTarget, Forward]:
+def _network(name: str) -> tuple[TransformersTarget | RecurrentTarget, Callable[..., Any]]:
+    """A target, and its pass remembered."""
     loaded = load_target(FIXTURES.parent / name, torch.float64)
-    assert isinstance(loaded, TransformersTarget)
-    return loaded, remembered(partial(forward, loaded.model))
+    run = forward if isinstance(loaded, TransformersTarget) else step
+    return loaded, remembered(partial(run, loaded.model))
 
 
 def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
@@ -252,14 +256,19 @@ def _dspark() -> dspark_module.DSpark:
     return dspark_module.DSpark(loaded.shape, {name: x.double() for name, x in loaded.w.tensors.items()})
 
 
-def _target(module: Any, name: str) -> TransformersTarget:
+def _target(part: str, plant: Plant | None, name: str) -> Any:
+    """A target with no history, of whichever kind its layers ask for."""
     loaded, known = _network(name)
-    target: TransformersTarget = module.TransformersTarget(loaded.model)
+    if isinstance(loaded, RecurrentTarget):
+        recurrent = _edited(part, plant, recurrent_module).RecurrentTarget(loaded.model)
+        recurrent.step = known
+        return recurrent
+    target = _edited(part, plant, target_module).TransformersTarget(loaded.model)
     target.forward = known
     return target
 
 
-def _edited(part: str, plant: Plant | None, module: ModuleType = target_module) -> Any:
+def _edited(part: str, plant: Plant | None, module: ModuleType) -> Any:
     """The module of a part, with the plant in it if it belongs there."""
     if plant is None or plant.part != part:
         return module

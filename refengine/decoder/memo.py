@@ -6,21 +6,22 @@ with the right result, and rollback would not be tested at all.
 """
 
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
 
 from torch import Tensor
 
-from refengine.decoder.target import Forward, Inputs, Outputs
+Out = TypeVar("Out")
 
 
-def remembered(forward: Forward) -> Forward:
-    """The same function, each distinct input computed once."""
-    known: dict[Hashable, Outputs] = {}
+def remembered(forward: Callable[..., Out]) -> Callable[..., Out]:
+    """The same function, each distinct input computed once. It must not change its inputs."""
+    known: dict[Hashable, Out] = {}
 
-    def lookup(inputs: Inputs) -> Outputs:
-        key = tuple(content(getattr(inputs, field.name)) for field in dataclasses.fields(inputs))
+    def lookup(*inputs: object) -> Out:
+        key = content(inputs)
         if key not in known:
-            known[key] = forward(inputs)
+            known[key] = forward(*inputs)
         return known[key]
 
     return lookup
@@ -30,9 +31,11 @@ def content(value: object) -> Hashable:
     """A value down to its bits, as something hashable."""
     if isinstance(value, Tensor):
         return value.dtype, tuple(value.shape), value.detach().cpu().contiguous().numpy().tobytes()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return tuple((key, content(value[key])) for key in sorted(value))
     if isinstance(value, tuple):
         return tuple(content(part) for part in value)
+    if dataclasses.is_dataclass(value):
+        return tuple(content(getattr(value, field.name)) for field in dataclasses.fields(value))
     assert isinstance(value, Hashable)
     return value

@@ -119,9 +119,9 @@ def mixture(w: Weights, s: Experts, x: Tensor) -> Tensor:
     weights, chosen = probabilities.topk(s.num_experts_per_tok, -1)
     if s.norm_topk_prob:
         weights = weights / weights.sum(-1, keepdim=True)
-    out = sigmoid(w.linear("shared_expert_gate", x)) * gated_mlp(w.at("shared_expert"), x)
+    out = torch.zeros_like(x)
     for expert in sorted(set(chosen.flatten().tolist())):
         rows, places = (chosen == expert).nonzero(as_tuple=True)
         part = gated_mlp(w.at("experts", expert), x[rows]) * weights[rows, places, None].to(x.dtype)
         out = out.index_add(0, rows, part)
-    return out
+    return out + sigmoid(w.linear("shared_expert_gate", x)) * gated_mlp(w.at("shared_expert"), x)
