@@ -14,7 +14,7 @@ TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafte
 BACKBONE = "refengine.decoder.drafters.backbone"
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
-RECURRENCE = "refengine.decoder.drafters.recurrence"
+RECURRENCE, REMEMBERING = "refengine.decoder.drafters.recurrence", "refengine.decoder.recurrent"
 GEMMA4 = "refengine.decoder.drafters.gemma4_assistant"
 
 
@@ -96,6 +96,39 @@ RECURRENT = (
         "rounds",
     ),
 )
+# Of a target that remembers its states, because recurrent layers cannot be rolled back by indexing.
+REMEMBERED = "self.past = self.after[len(rows) - 1] if rows else self.past\n"
+MIXED = "{**self.after[len(rows) - 1], **{k: x for k, x in self.after[-1].items() if 'states' in k}}"
+RECURRENT_TARGET = (
+    Plant(
+        "target-no-rollback",
+        "target",
+        Edit(REMEMBERING, REMEMBERED, "self.past = self.after[-1] if rows else self.past\n"),
+        "tokens",
+    ),
+    Plant(
+        "recurrent-states-not-rolled-back",
+        "target",
+        Edit(REMEMBERING, REMEMBERED, f"self.past = {MIXED} if rows else self.past\n"),
+        "tokens",
+    ),
+    Plant(
+        "target-state-of-the-anchor",
+        "target",
+        Edit(REMEMBERING, REMEMBERED, "self.past = self.after[0] if rows else self.past\n"),
+        "tokens",
+    ),
+    Plant(
+        "target-position-plus-one",
+        "target",
+        Edit(
+            REMEMBERING,
+            "rows.positions[i : i + size], past)",
+            "rows.positions[i : i + size] + (self.kept > 0), past)",
+        ),
+        "tokens",
+    ),
+)
 # A chain has no siblings, so that only a tree shows it.
 SIBLINGS = Plant(
     "branches-see-each-other",
@@ -110,6 +143,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "eagle3": (*RECURRENT, SIBLINGS),
     "eagle3_deepspec": RECURRENT,
     "p_eagle": RECURRENT,
+    "qwen_mtp": (*RECURRENT_TARGET, *(plant for plant in RECURRENT if plant.part == "drafter")),
     "ar": (
         Plant("target-no-crop", "target", NO_CROP, "tokens"),
         Plant("target-position-plus-one", "target", SHIFTED, "tokens"),

@@ -16,6 +16,7 @@ from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import load_parallel_heads
+from refengine.decoder.checkpoints.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters import (
     gemma4_assistant,
     lookahead,
@@ -77,6 +78,12 @@ def _eagle(load: Callable[[Path, Target], FeatureRecurrence], name: str, plan: P
 
 def _p_eagle(module: Any, target: Target) -> Drafter:
     loaded = load_p_eagle(FIXTURES / "eagle" / "p_eagle", target, 2)
+    drafter: Drafter = module.FeatureRecurrence(loaded.network, loaded.plan)
+    return drafter
+
+
+def _qwen_mtp(module: Any, target: Target) -> Drafter:
+    loaded = load_qwen_mtp(FIXTURES / "qwen_mtp" / "target", target, 2)
     drafter: Drafter = module.FeatureRecurrence(loaded.network, loaded.plan)
     return drafter
 
@@ -151,6 +158,15 @@ TINY: dict[str, Tiny] = {
     ),
     "p_eagle": Tiny(
         recurrence, _p_eagle, ("leviathan", "block"), (5, 0, 5, 6, 0, 1, 6, 4), folder="eagle/p_eagle", length=5
+    ),
+    "qwen_mtp": Tiny(
+        recurrence,
+        _qwen_mtp,
+        ("leviathan", "block"),
+        (5, 4, 0, 4, 0, 6, 3, 2),
+        target="qwen_mtp/target",
+        folder="qwen_mtp/target",
+        length=5,
     ),
     "prompt_lookup": Tiny(
         prompt_lookup, lambda module, target: module.PromptLookup(gamma=2, ngram=2), ("point_mass",), REPEATING
