@@ -46,6 +46,7 @@ AGREES = {
     "medusa": ("test_medusa", "run|logits|released|shipped"),
     "p_eagle": ("test_p_eagle", "recording"),
     "parallel_heads": ("test_parallel_heads", "transformers|rotary"),
+    "qwen_mtp": ("test_qwen_mtp_golden", "recording"),
     "prompt_lookup": ("test_text_drafters", "transformers"),
 }
 

@@ -165,7 +165,7 @@ TINY: dict[str, Tiny] = {
         ("leviathan", "block"),
         (5, 4, 0, 4, 0, 6, 3, 2),
         target="qwen_mtp/target",
-        folder="qwen_mtp/target",
+        folder="qwen_mtp/speculators",
         length=5,
     ),
     "prompt_lookup": Tiny(

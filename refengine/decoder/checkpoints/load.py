@@ -19,7 +19,7 @@ from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
-from refengine.decoder.checkpoints.qwen_mtp import is_native, is_speculators, load_qwen_mtp
+from refengine.decoder.checkpoints.qwen_mtp import COPIES, is_native, is_speculators, load_qwen_mtp
 from refengine.decoder.checkpoints.tensors import tensor_kinds, tensor_shapes, weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
@@ -44,7 +44,11 @@ def load_target(
 ) -> TransformersTarget | RecurrentTarget:
     """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
     folder = Path(path)
-    model: Any = load_trunk(folder, dtype) if is_meta_layout(folder) else _model(folder, dtype)[0]
+    if is_meta_layout(folder):
+        return behind_the_protocol(load_trunk(folder, dtype).to(device))
+    model, left_over = _model(folder, dtype)
+    if is_native(folder) and (strays := set(left_over) - COPIES):
+        raise BadInput(f"{folder}: tensor {min(strays)} is in the file, and the config has no place for it")
     return behind_the_protocol(model.to(device))
 
 
