@@ -91,20 +91,19 @@ def test_drafts_of_the_recording(recording: Recording) -> None:
 def test_traces_of_the_recording(recording: Recording) -> None:
     """Kills features of rejected rows that stay: the first draft of every round, after the recorded prefix."""
     judge, drafter, g = recording
-    for trace in range(2):
-        ids, drafts = g[f"trace.{trace}.ids"][0].tolist(), g[f"trace.{trace}.drafts"][:, 0].tolist()
-        first = {n: x for n, x in zip(g[f"trace.{trace}.prefix_len"].tolist(), drafts, strict=True) if x >= 0}
-        prompt = tuple(g[f"trace.{trace}.prompt"][0].tolist())
-        session, seen = Session(judge, drafter, leviathan, GREEDY, len(ids) - len(prompt)), 0
-        session.begin(prompt, COINS)
-        while not session.done:
-            length = len(session.prompt + session.out)
-            session.play(COINS)
-            if length in first:
-                seen += 1
-                assert nodes(session.rounds[-1].block)[0][0] == first[length]
-        assert list(prompt + session.out) == ids
-        assert seen >= 4
+    g = {name.removeprefix("trace.1."): x for name, x in g.items() if name.startswith("trace.1.")}
+    ids, prompt = g["ids"][0].tolist(), tuple(g["prompt"][0].tolist())
+    first = {n: x for n, x in zip(g["prefix_len"].tolist(), g["drafts"][:, 0].tolist(), strict=True) if x >= 0}
+    session, seen = Session(judge, drafter, leviathan, GREEDY, len(ids) - len(prompt)), 0
+    session.begin(prompt, COINS)
+    while not session.done:
+        length = len(session.prompt + session.out)
+        session.play(COINS)
+        if length in first:
+            seen += 1
+            assert nodes(session.rounds[-1].block)[0][0] == first[length]
+    assert list(prompt + session.out) == ids
+    assert seen >= 4
 
 
 def test_the_loss_of_the_recording(recording: Recording) -> None:
