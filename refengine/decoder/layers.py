@@ -60,13 +60,8 @@ def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
 
 
 def rotate_pairs(x: Tensor, positions: Tensor, theta: float) -> Tensor:
-    """The same rotation of neighbours (x0, x1), (x2, x3), ... against each other, as Meta's own layouts have it."""
-    width = x.shape[-1]
-    exponents = torch.arange(0, width, 2, device=x.device).to(wide(x).dtype) / width
-    angles = positions[:, None].to(exponents.dtype) / theta**exponents
-    cos, sin = (f.to(x.dtype)[:, None] for f in (angles.cos(), angles.sin()))
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+    """The same rotation of neighbours against each other."""
+    return Rope(theta).rotate_pairs(x, positions)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, sees: Tensor | None = None) -> Tensor:

@@ -15,6 +15,7 @@ BACKBONE = "refengine.decoder.drafters.backbone"
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
 RECURRENCE, REMEMBERING = "refengine.decoder.drafters.recurrence", "refengine.decoder.recurrent"
+DEEPSEEK = "refengine.decoder.drafters.deepseek_mtp"
 GEMMA4 = "refengine.decoder.drafters.gemma4_assistant"
 
 
@@ -47,6 +48,10 @@ SHIFTED = Edit(
     TARGET,
     "inputs = Inputs(rows.tokens, rows.positions,",
     "inputs = Inputs(rows.tokens, rows.positions + (self.kept > 0),",
+)
+SHIFTED_ROWS = "(old > 0) + torch.arange(old, old +"
+NO_CATCHING_UP = Edit(
+    DEEPSEEK, "torch.cat((self.waiting[depth], hidden)))", "hidden if depth else self.waiting[depth])"
 )
 ANCHOR_ALONE = Edit(PARALLEL, "(kept)\n\n    def state", "(kept.select([0]))\n\n    def state")
 ANCHORS_HIDDEN = Edit(GEMMA4, "kept.taps[self.taps[0]][-1:]", "kept.taps[self.taps[0]][:1]")
@@ -138,6 +143,21 @@ SIBLINGS = Plant(
 )
 
 PLANTS: dict[str, tuple[Plant, ...]] = {
+    "deepseek_mtp": RECURRENT,
+    "deepseek_mtp2": (
+        Plant("target-no-crop", "target", NO_CROP, "tokens"),
+        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        Plant(
+            "draft-rows-stay-in-the-cache",
+            "drafter",
+            Edit(DEEPSEEK, "hidden, _ = self._run(", "hidden, self.caches[depth] = self._run("),
+            "rounds",
+        ),
+        Plant("row-position-plus-one", "drafter", Edit(DEEPSEEK, "torch.arange(old, old +", SHIFTED_ROWS), "rounds"),
+        Plant("stale-waiting-row", "drafter", Edit(DEEPSEEK, "= hidden[-1:]", "= hidden[:1]"), "rounds"),
+        Plant("one-cache-for-all", "drafter", Edit(DEEPSEEK, "self.caches[depth], l", "self.caches[0], l"), "rounds"),
+        Plant("a-module-does-not-catch-up", "drafter", NO_CATCHING_UP, "rounds"),
+    ),
     "eagle1": RECURRENT,
     "eagle2": (*RECURRENT, SIBLINGS),
     "eagle3": (*RECURRENT, SIBLINGS),

@@ -111,12 +111,21 @@ class Rope:
 
     def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
         """x [n, heads, d] at `positions` [n]: halves rotated against each other (NeoX style)."""
-        angles = self.angles(x, positions)
-        cos, sin = (
-            (torch.cat((f, f), -1) * self.scaling.magnitude).to(x.dtype)[:, None] for f in (angles.cos(), angles.sin())
-        )
+        cos, sin = (torch.cat((f, f), -1) for f in self._turns(x, positions))
         left, right = x.chunk(2, -1)
         return x * cos + torch.cat((-right, left), -1) * sin
+
+    def rotate_pairs(self, x: Tensor, positions: Tensor) -> Tensor:
+        """The same rotation of neighbours (x0, x1), (x2, x3), ... against each other, as Meta and DeepSeek have it."""
+        cos, sin = self._turns(x, positions)
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+
+    def _turns(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine [n, 1, d / 2] of every angle, times the magnitude."""
+        angles = self.angles(x, positions)
+        cos, sin = ((f * self.scaling.magnitude).to(x.dtype)[:, None] for f in (angles.cos(), angles.sin()))
+        return cos, sin
 
     def angles(self, x: Tensor, positions: Tensor) -> Tensor:
         """[n, d / 2]: that of pair i at position t is t times its frequency."""

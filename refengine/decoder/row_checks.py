@@ -36,6 +36,8 @@ SECONDS = 900  # for the tests against recordings; they take one minute
 # The tests that hold a drafter to independent code: a file of properties/, and the pattern of their names.
 AGREES = {
     "ar": ("test_ar_golden", ""),
+    "deepseek_mtp": ("test_deepseek_mtp_golden", "hf_dsv3_mtp_A"),
+    "deepseek_mtp2": ("test_deepseek_mtp_golden", "hf_dsv3_mtp2_A"),
     "dspark": ("test_decoder_golden", "dspark"),
     "eagle1": ("test_eagle_golden", "eagle1"),
     "eagle2": ("test_eagle_golden", "tree.*eagle1"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from refengine.decoder.checkpoints.deepseek_mtp import load_deepseek_mtp
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
@@ -18,6 +19,7 @@ from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import load_parallel_heads
 from refengine.decoder.checkpoints.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters import (
+    deepseek_mtp,
     gemma4_assistant,
     lookahead,
     medusa,
@@ -88,6 +90,21 @@ def _qwen_mtp(module: Any, target: Target) -> Drafter:
     return drafter
 
 
+def _deepseek_mtp(module: Any, target: Target) -> Drafter:
+    loaded = load_deepseek_mtp(FIXTURES / "deepseek" / "mtp", target, 2)
+    assert isinstance(loaded, FeatureRecurrence)
+    drafter: Drafter = module.FeatureRecurrence(loaded.network, loaded.plan)
+    return drafter
+
+
+def _deepseek_mtp2(module: Any, target: Target) -> Drafter:
+    loaded = load_deepseek_mtp(FIXTURES / "deepseek" / "mtp2", target)
+    assert isinstance(loaded, deepseek_mtp.ModuleChain)
+    drafter: Drafter = module.ModuleChain(loaded.modules)
+    return drafter
+
+
+DEEPSEEK_PROMPT = (3, 5, 0, 5, 6, 0, 1, 6)
 EAGLE_PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)
 EAGLE1_TREE = StaticTree(((0,), (1,), (0, 0)))
 EAGLE2_TREE = DynamicTree(total=6, depth=2, top_k=2)
@@ -106,6 +123,24 @@ def _gemma4(module: Any, target: Target) -> Drafter:
 
 
 TINY: dict[str, Tiny] = {
+    "deepseek_mtp": Tiny(
+        recurrence,
+        _deepseek_mtp,
+        ("leviathan", "block"),
+        DEEPSEEK_PROMPT,
+        target="deepseek/mtp",
+        folder="deepseek/mtp",
+        length=5,
+    ),
+    "deepseek_mtp2": Tiny(
+        deepseek_mtp,
+        _deepseek_mtp2,
+        ("leviathan", "block"),
+        DEEPSEEK_PROMPT,
+        target="deepseek/mtp2",
+        folder="deepseek/mtp2",
+        length=5,
+    ),
     "eagle1": Tiny(
         recurrence,
         _eagle(load_eagle1, "eagle1", EAGLE1_TREE),

@@ -9,6 +9,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 from refengine.decoder.checkpoints.config import read_config
+from refengine.decoder.checkpoints.deepseek_mtp import has_modules, load_deepseek_mtp
+from refengine.decoder.checkpoints.deepseek_mtp import read as read_deepseek
 from refengine.decoder.checkpoints.dspark import DEEPSPEC as DSPARK
 from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
@@ -46,6 +48,8 @@ def load_target(
     folder = Path(path)
     if is_meta_layout(folder):
         return behind_the_protocol(load_trunk(folder, dtype).to(device))
+    if has_modules(folder):
+        read_deepseek(folder)  # transformers fuses experts and skips modules: its refusals would name other tensors
     model, left_over = _model(folder, dtype)
     if is_native(folder) and (strays := set(left_over) - COPIES):
         raise BadInput(f"{folder}: tensor {min(strays)} is in the file, and the config has no place for it")
@@ -56,7 +60,7 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
 
     path       a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
-    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, native mtp.*, no files at all)
+    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, qwen_mtp, deepseek_mtp, no files)
     threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
     Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
     """
@@ -79,6 +83,8 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
         return load_eagle3(folder, target)
     if is_speculators(config) or is_native(folder):
         return load_qwen_mtp(folder, target, gamma)
+    if has_modules(folder):
+        return load_deepseek_mtp(folder, target, gamma)
     if kind.endswith("ForCausalLM"):
         # SafeAILab's configs call a drafter a Llama. EAGLE-1's differs from one in the names of its tensors alone.
         if "draft_vocab_size" in config.fields:

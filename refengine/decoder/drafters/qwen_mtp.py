@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import sigmoid
 
+from refengine.decoder.drafters.experts import weighted
 from refengine.decoder.drafters.recurrence import Cache
 from refengine.decoder.layers import Weights, attend, gated_mlp, rms, rotate, wide
 
@@ -119,9 +120,5 @@ def mixture(w: Weights, s: Experts, x: Tensor) -> Tensor:
     weights, chosen = probabilities.topk(s.num_experts_per_tok, -1)
     if s.norm_topk_prob:
         weights = weights / weights.sum(-1, keepdim=True)
-    out = torch.zeros_like(x)
-    for expert in sorted(set(chosen.flatten().tolist())):
-        rows, places = (chosen == expert).nonzero(as_tuple=True)
-        part = gated_mlp(w.at("experts", expert), x[rows]) * weights[rows, places, None].to(x.dtype)
-        out = out.index_add(0, rows, part)
+    out = weighted(w.at("experts"), chosen, weights.to(x.dtype), x)
     return out + sigmoid(w.linear("shared_expert_gate", x)) * gated_mlp(w.at("shared_expert"), x)
