@@ -1,6 +1,7 @@
-"""A mixture of experts as DeepSeek-V3 routes it (DeepSeek-AI 2024, V3, section 2.1.2): sigmoid scores, groups, no loss.
+"""A mixture of experts: what the chosen ones put out, and how DeepSeek-V3 chooses (V3 report, section 2.1.2).
 
-A learned bias moves the *choice* of experts and never their weights. Only the experts of the best groups can be chosen.
+Scores are sigmoids. A learned bias moves the *choice* of experts and never their weights, and only the experts of the
+best groups can be chosen.
 """
 
 from dataclasses import dataclass
