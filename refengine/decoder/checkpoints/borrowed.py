@@ -25,3 +25,10 @@ def _weight(target: Target, getter: str, what: str) -> Tensor:
         raise BadInput(f"the drafter's file has no {what} of its own, and this target has none to lend")
     weight: Tensor = module.weight.detach()
     return weight
+
+
+def end_of_text(target: Target) -> int | None:
+    """`eos_token_id` of the target's config, the first where there are several; None where it has none."""
+    config: Any = getattr(getattr(target, "model", None), "config", None)
+    token = getattr(config, "eos_token_id", None)
+    return (token[0] if token else None) if isinstance(token, list) else token

@@ -49,6 +49,12 @@ def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
         shape, plan = _speculators(config, target)
     else:
         shape, plan = _safeailab(config, target)
+    hold_to_target(config, shape, target)
+    return shape, plan
+
+
+def hold_to_target(config: Config, shape: Shape, target: Target) -> None:
+    """Raise BadInput for sizes that contradict each other, or the target's."""
     if shape.num_attention_heads % shape.num_key_value_heads:
         config.refuse(
             f"{shape.num_attention_heads} heads do not divide over {shape.num_key_value_heads} key/value heads"
@@ -65,21 +71,22 @@ def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
         # hs[L] of transformers is normed, and training tapped what the layers wrote: the last one cannot be served.
         if not 0 <= tap < target.layers:
             config.refuse(f"it taps hidden state {tap}, outside 0 .. {target.layers - 1} of the target")
-    return shape, plan
 
 
 def _safeailab(config: Config, target: Target) -> tuple[Shape, Plan]:
+    return midlayer(config, target, even_width(config), Rope(rope_theta_or_default(config))), DynamicTree()
+
+
+def midlayer(config: Config, target: Target, head_dim: int, rope: Rope) -> Shape:
+    """The sizes of one `midlayer` over three taps: SafeAILab's layout, and DART's."""
     config.one_of("hidden_act", "silu")
-    hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
-    if hidden % heads:
-        config.refuse(f"hidden_size {hidden} does not divide over {heads} heads")
     if config.integer("num_hidden_layers") != 1:
         config.refuse("num_hidden_layers is not 1, and this layout has one layer")
     taps = default_taps(target.layers)
     if len(taps) != 3:
         config.refuse(f"layers 2, L/2 and L - 3 of a target of {target.layers} layers are not three")
-    there = config.fields
-    shape = Shape(
+    hidden, heads, there = config.integer("hidden_size"), config.integer("num_attention_heads"), config.fields
+    return Shape(
         vocab_size=config.integer("vocab_size"),
         draft_vocab_size=config.integer("draft_vocab_size"),
         hidden_size=hidden,
@@ -88,13 +95,20 @@ def _safeailab(config: Config, target: Target) -> tuple[Shape, Plan]:
         num_hidden_layers=1,
         num_attention_heads=heads,
         num_key_value_heads=config.integer("num_key_value_heads") if "num_key_value_heads" in there else heads,
-        head_dim=hidden // heads,
+        head_dim=head_dim,
         rms_norm_eps=config.number("rms_norm_eps"),
-        rope=Rope(rope_theta_or_default(config)),
+        rope=rope,
         first="midlayer",
         taps=taps,
     )
-    return shape, DynamicTree()
+
+
+def even_width(config: Config) -> int:
+    """The width of a head where the config does not say it."""
+    hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
+    if hidden % heads:
+        config.refuse(f"hidden_size {hidden} does not divide over {heads} heads")
+    return hidden // heads
 
 
 def _deepspec(config: Config, family: Family) -> tuple[Shape, Plan]:

@@ -11,6 +11,7 @@ from transformers.utils import logging
 from refengine.decoder.checkpoints.config import read_config
 from refengine.decoder.checkpoints.deepseek_mtp import has_modules, load_deepseek_mtp
 from refengine.decoder.checkpoints.deepseek_mtp import read as read_deepseek
+from refengine.decoder.checkpoints.dart import load_dart
 from refengine.decoder.checkpoints.dspark import DEEPSPEC as DSPARK
 from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
@@ -56,12 +57,15 @@ def load_target(
     return behind_the_protocol(model.to(device))
 
 
-def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: float = 0.0) -> Drafter:
+def load_drafter(
+    path: str | Path, target: Target, gamma: int = 4, threshold: float = 0.0, ngram: Path | None = None
+) -> Drafter:
     """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
 
     path       a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
     gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, qwen_mtp, deepseek_mtp, no files)
     threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
+    ngram      the n-gram store of a drafter that has one in another place (dart): a file, or the folder it is in
     Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
     """
     folder = Path(path)
@@ -73,6 +77,8 @@ def load_drafter(path: str | Path, target: Target, gamma: int = 4, threshold: fl
     if "medusa_num_heads" in config.fields:
         return load_medusa(folder, target)
     kind = (config.fields.get("architectures") or ["(none)"])[0]
+    if "draft_length" in config.fields:
+        return load_dart(folder, target, ngram)
     if kind in DSPARK:
         return _for_target(load_dspark(folder, threshold), target, folder)
     if kind in GEMMA4_ASSISTANTS:

@@ -57,9 +57,7 @@ class Eagle3:
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps
         self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope, shape.rms_norm_eps, shape.gemma4)
-        places = torch.arange(shape.draft_vocab_size, device=tensors["fc.weight"].device)
-        # d2t is an offset: draft token i is the target's token i + d2t[i].
-        self.targets: Tensor = places + tensors["d2t"] if "d2t" in tensors else places
+        self.targets = drafted_tokens(shape, tensors)
 
     def fused(self, features: Tensor) -> Tensor:
         s, w = self.shape, self.w
@@ -91,10 +89,7 @@ class Eagle3:
         return hidden, tuple(cache)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        own = self.draft_logits(hidden)
-        whole = own.new_full((*own.shape[:-1], self.shape.vocab_size), float("-inf"))
-        whole[..., self.targets] = own
-        return whole
+        return spread(self.draft_logits(hidden), self.targets, self.shape.vocab_size)
 
     def draft_logits(self, hidden: Tensor) -> Tensor:
         """Logits over the draft vocabulary, [n, Vd]."""
@@ -103,3 +98,16 @@ class Eagle3:
 
     def empty(self) -> Cache:
         return tuple(self.heads.empty(self.w["fc.weight"]) for _ in range(self.shape.num_hidden_layers))
+
+
+def drafted_tokens(shape: Shape, tensors: Mapping[str, Tensor]) -> Tensor:
+    """The target's ids of the draft vocabulary, [Vd]. d2t is an offset: draft token i is the target's i + d2t[i]."""
+    places = torch.arange(shape.draft_vocab_size, device=tensors["fc.weight"].device)
+    return places + tensors["d2t"] if "d2t" in tensors else places
+
+
+def spread(own: Tensor, targets: Tensor, vocabulary: int) -> Tensor:
+    """Logits [*, Vd] over the target's vocabulary, [*, V]: -inf for what cannot be drafted."""
+    whole = own.new_full((*own.shape[:-1], vocabulary), float("-inf"))
+    whole[..., targets] = own
+    return whole
