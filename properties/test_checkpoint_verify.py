@@ -45,7 +45,7 @@ def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -
     edit = Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in")
     edited = edited_module(DSPARK, [edit])
 
-    def load(path: str, target: Any, gamma: int) -> Any:
+    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
         loaded: Any = load_drafter(path, target)
         return edited.DSpark(loaded.shape, loaded.w.tensors)
 
@@ -63,7 +63,7 @@ def test_drafts_that_are_not_drawn_from_q_are_seen(monkeypatch: pytest.MonkeyPat
     edit = Edit(AR, "turn.draw(q[-1], sites[-1])", "int(q[-1].argmin())")
     edited = edited_module(AR, [edit])
 
-    def load(path: str, target: Any, gamma: int) -> Any:
+    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
         return edited.AR(load_target(path, target.dtype), gamma)
 
     monkeypatch.setattr(verify, "load_drafter", load)

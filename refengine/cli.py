@@ -49,6 +49,7 @@ class Precision(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
+Ngram = Annotated[Path | None, typer.Option(help="The n-gram store of a drafter that has one elsewhere (DART).")]
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
 
 
@@ -236,12 +237,25 @@ def decode(
     seed: Annotated[int, typer.Option(help="Of every coin.")] = 0,
     dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",
+    ngram: Ngram = None,
 ) -> None:
     """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
     from refengine import decode as command
 
     request = command.Request(
-        target, drafter, prompt, max_new_tokens, temperature, top_k, top_p, rule, gamma, seed, dtype.value, device
+        target,
+        drafter,
+        prompt,
+        max_new_tokens,
+        temperature,
+        top_k,
+        top_p,
+        rule,
+        gamma,
+        seed,
+        dtype.value,
+        device,
+        ngram,
     )
     text, statistics = command.decode(request)
     typer.echo(text)
@@ -255,12 +269,14 @@ def checkpoint_verify(
     dtype: Annotated[Precision, typer.Option()] = Precision.float64,
     device: Annotated[str, typer.Option()] = "cpu",
     gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    ngram: Ngram = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state, acceptance."""
     from refengine.decoder.verify import verify
 
-    finish(verify(str(drafter), str(target), dtype.value, device, gamma), as_json)
+    store = str(ngram) if ngram else None
+    finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json)
 
 
 @checkpoint_app.command("convert")

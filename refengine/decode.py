@@ -36,13 +36,14 @@ class Request:
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
+    ngram: Path | None = None
 
 
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
     """The text (or the tokens, where the target has no tokenizer) and how it came about. Raises BadInput."""
     check(request)
     target = load_target(request.target, getattr(torch, request.dtype), request.device)
-    drafter = load_drafter(request.drafter, target, gamma=request.gamma)
+    drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram)
     tokenizer = load_tokenizer(request.target)
     prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
     rule = rule_named(request.rule) if request.rule else fitting

@@ -16,7 +16,7 @@ LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prom
 LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
 RECURRENCE, REMEMBERING = "refengine.decoder.drafters.recurrence", "refengine.decoder.recurrent"
 DEEPSEEK = "refengine.decoder.drafters.deepseek_mtp"
-GEMMA4 = "refengine.decoder.drafters.gemma4_assistant"
+GEMMA4, DART = (f"refengine.decoder.drafters.{name}" for name in ("gemma4_assistant", "dart"))
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,27 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         Plant("stale-waiting-row", "drafter", Edit(DEEPSEEK, "= hidden[-1:]", "= hidden[:1]"), "rounds"),
         Plant("one-cache-for-all", "drafter", Edit(DEEPSEEK, "self.caches[depth], l", "self.caches[0], l"), "rounds"),
         Plant("a-module-does-not-catch-up", "drafter", NO_CATCHING_UP, "rounds"),
+    ),
+    "dart": (
+        *RECURRENT,
+        Plant(
+            "draft-position-plus-one",
+            "drafter",
+            Edit(RECURRENCE, "self.kept + sees.sum(1) - 1", "self.kept + sees.sum(1)"),
+            "rounds",
+        ),
+        Plant(
+            "looks-back-without-the-anchor",
+            "drafter",
+            Edit(DART, "(draft), turn.prefix)", "(draft), turn.prefix[:-1])"),
+            "rounds",
+        ),
+        Plant(
+            "every-level-after-the-anchor",
+            "drafter",
+            Edit(DART, "((*prefix, *path), tokens,", "((*prefix, *path[:1]), tokens,"),
+            "rounds",
+        ),
     ),
     "eagle1": RECURRENT,
     "eagle2": (*RECURRENT, SIBLINGS),

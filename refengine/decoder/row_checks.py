@@ -38,6 +38,7 @@ AGREES = {
     "ar": ("test_ar_golden", ""),
     "deepseek_mtp": ("test_deepseek_mtp_golden", "hf_dsv3_mtp_A"),
     "deepseek_mtp2": ("test_deepseek_mtp_golden", "hf_dsv3_mtp2_A"),
+    "dart": ("test_dart_golden", ""),
     "dspark": ("test_decoder_golden", "dspark"),
     "eagle1": ("test_eagle_golden", "eagle1"),
     "eagle2": ("test_eagle_golden", "tree.*eagle1"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from refengine.decoder.checkpoints.dart import load_dart
 from refengine.decoder.checkpoints.deepseek_mtp import load_deepseek_mtp
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
@@ -19,6 +20,7 @@ from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import load_parallel_heads
 from refengine.decoder.checkpoints.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters import (
+    dart,
     deepseek_mtp,
     gemma4_assistant,
     lookahead,
@@ -104,6 +106,13 @@ def _deepseek_mtp2(module: Any, target: Target) -> Drafter:
     return drafter
 
 
+def _dart(module: Any, target: Target) -> Drafter:
+    loaded: Any = load_dart(FIXTURES / "dart" / "drafter", target)
+    plan = module.TreeSearch(loaded.plan.masks, loaded.plan.store, loaded.plan.eos, top_k=2, beam=2, total=6)
+    drafter: Drafter = module.drafter(loaded.network.shape, loaded.network.w.tensors, plan)
+    return drafter
+
+
 DEEPSEEK_PROMPT = (3, 5, 0, 5, 6, 0, 1, 6)
 EAGLE_PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)
 EAGLE1_TREE = StaticTree(((0,), (1,), (0, 0)))
@@ -141,6 +150,7 @@ TINY: dict[str, Tiny] = {
         folder="deepseek/mtp2",
         length=5,
     ),
+    "dart": Tiny(dart, _dart, ("point_mass",), (0, 5, 2, 5, 5, 4, 3, 4), folder="dart/drafter", length=7),
     "eagle1": Tiny(
         recurrence,
         _eagle(load_eagle1, "eagle1", EAGLE1_TREE),

@@ -29,16 +29,23 @@ LENGTHS, NEW_TOKENS = (1, 4, 9, 16), 48
 ALPHA = 1e-6
 
 
-def verify(drafter: str, target: str, dtype: str = "float64", device: str = "cpu", gamma: int = 4) -> list[Finding]:
+def verify(
+    drafter: str,
+    target: str,
+    dtype: str = "float64",
+    device: str = "cpu",
+    gamma: int = 4,
+    ngram: str | None = None,
+) -> list[Finding]:
     """Findings about the drafter in one folder, drafting for the target in another. Raises BadInput."""
     judge = load_target(target, getattr(torch, dtype), device)
-    drafting = load_drafter(drafter, judge, gamma=gamma)
+    drafting = load_drafter(drafter, judge, gamma=gamma, ngram=Path(ngram) if ngram else None)
+    arguments = {"drafter": drafter, "target": target, "dtype": dtype, "device": device, "gamma": gamma}
     common = {
         "subject": f"{Path(drafter).name} drafting for {Path(target).name}, {dtype} on {device}",
         "source": "Leviathan et al. 2023, Theorem 3.5 and section 3.1",
         "recipe": Recipe(
-            function="refengine.decoder.verify:verify",
-            arguments={"drafter": drafter, "target": target, "dtype": dtype, "device": device, "gamma": gamma},
+            function="refengine.decoder.verify:verify", arguments=arguments | ({"ngram": ngram} if ngram else {})
         ),
         "role": "subject",
     }

@@ -10,14 +10,22 @@ import torch
 
 from refengine.decoder.checkpoints.borrowed import embedding, end_of_text
 from refengine.decoder.checkpoints.config import Config, read_config
-from refengine.decoder.checkpoints.eagle3 import even_width, hold_to_target, midlayer, refuse_bad_maps, table
-from refengine.decoder.checkpoints.tensors import read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.eagle3 import (
+    even_width,
+    hold_to_target,
+    midlayer,
+    refuse_bad_maps,
+    rope_theta_or_default,
+)
+from refengine.decoder.checkpoints.eagle3 import table as eagle3_table
+from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
 from refengine.decoder.checkpoints.trie import read_trie
-from refengine.decoder.drafters.dart import Dart, TreeSearch
+from refengine.decoder.drafters.dart import TreeSearch, drafter
 from refengine.decoder.drafters.eagle3 import Shape
 from refengine.decoder.drafters.recurrence import FeatureRecurrence
 from refengine.decoder.drafters.trie import Trie
 from refengine.decoder.protocols import Target
+from refengine.decoder.rope import Linear, Rope
 from refengine.errors import BadInput
 
 STORES = ("full.trie", "small.trie")
@@ -30,8 +38,7 @@ def load_dart(folder: Path, target: Target, ngram: Path | None = None) -> Featur
     """
     config = read_config(folder)
     shape = read_shape(config, target)
-    names = {**table(shape, set(tensor_shapes(folder))), "midlayer.mask_rep": (2 * shape.hidden_size,)}
-    found, lent = read_tensors(folder, names, config), embedding(target)
+    found, lent = read_tensors(folder, table(shape, set(tensor_shapes(folder))), config), embedding(target)
     refuse_bad_maps(config, shape, found)
     own = found.pop("embed_tokens.weight", None)
     if own is not None and not torch.equal(own.to(lent), lent):
@@ -40,7 +47,7 @@ def load_dart(folder: Path, target: Target, ngram: Path | None = None) -> Featur
         name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
     }
     search = TreeSearch(config.integer("draft_length"), load_store(folder, target, ngram), end_of_text(target))
-    return FeatureRecurrence(Dart(shape, tensors | {"embed_tokens.weight": lent}), search)
+    return drafter(shape, tensors | {"embed_tokens.weight": lent}, search)
 
 
 def read_shape(config: Config, target: Target) -> Shape:
@@ -48,11 +55,24 @@ def read_shape(config: Config, target: Target) -> Shape:
     if config.flag("attention_bias", default=False) or config.flag("mlp_bias", default=False):
         config.refuse("attention_bias or mlp_bias is true, and biases are not part of this layout")
     width = config.integer("head_dim") if "head_dim" in config.fields else even_width(config)
-    shape = midlayer(config, target, width)
+    shape = midlayer(config, target, width, read_rope(config))
     hold_to_target(config, shape, target)
     if shape.hidden_size != target.width:
         config.refuse(f"hidden_size is {shape.hidden_size}, and the target's embeddings have width {target.width}")
     return shape
+
+
+def read_rope(config: Config) -> Rope:
+    """The released code stretches positions linearly where it is told to, and then turns with a base of 10000."""
+    scaling = config.fields.get("rope_scaling") or {}
+    if scaling.get("type") != "linear":
+        return Rope(rope_theta_or_default(config))
+    return Rope(10000.0, Linear(Config(f"{config.path} (rope_scaling)", scaling).number("factor")))
+
+
+def table(shape: Shape, there: set[str]) -> Table:
+    """Every tensor of the file, with its shape: those of EAGLE-3, and what stands in a MASK row."""
+    return {**eagle3_table(shape, there), "midlayer.mask_rep": (2 * shape.hidden_size,)}
 
 
 def load_store(folder: Path, target: Target, ngram: Path | None) -> Trie:

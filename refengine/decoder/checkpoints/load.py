@@ -9,9 +9,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 from refengine.decoder.checkpoints.config import read_config
+from refengine.decoder.checkpoints.dart import load_dart
 from refengine.decoder.checkpoints.deepseek_mtp import has_modules, load_deepseek_mtp
 from refengine.decoder.checkpoints.deepseek_mtp import read as read_deepseek
-from refengine.decoder.checkpoints.dart import load_dart
 from refengine.decoder.checkpoints.dspark import DEEPSPEC as DSPARK
 from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1

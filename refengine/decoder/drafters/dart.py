@@ -15,7 +15,7 @@ from torch import Tensor
 
 from refengine.decoder.drafters.eagle3 import Shape, drafted_tokens, spread
 from refengine.decoder.drafters.plans import likeliest
-from refengine.decoder.drafters.recurrence import Cache, Draft, self_attention
+from refengine.decoder.drafters.recurrence import Cache, Draft, FeatureRecurrence, self_attention
 from refengine.decoder.drafters.trie import Trie
 from refengine.decoder.layers import Heads, Weights, gated_mlp, wide
 from refengine.decoder.protocols import Tokens, Turn
@@ -122,6 +122,11 @@ class TreeSearch:
     def _log_frequency(self, before: Tokens, tokens: list[int], dtype: torch.dtype) -> Tensor:
         followed, seen = (torch.from_numpy(x).to(dtype) for x in self.store.following(before, tokens))
         return _log(followed * (1 / seen))  # as released: not quite the quotient
+
+
+def drafter(shape: Shape, tensors: Mapping[str, Tensor], search: TreeSearch) -> FeatureRecurrence:
+    """The whole drafter: the recurrence keeps the real rows, and the search adds the MASK rows of a round."""
+    return FeatureRecurrence(Dart(shape, tensors), search)
 
 
 def _log(x: Tensor) -> Tensor:
