@@ -2,10 +2,8 @@
 
     python benchmarks/calibration.py [--audits 100000] [--out benchmarks/results/calibration.json]
 
-Below the process boundary everything is the audit's own: the cases, the states of the past, the e-process, its looks.
-Only the subject is a vectorised correct rule: the ratio rule for half of the audits, agreement for the others. An audit
-looks after every block; a false alarm at alpha is a look at which the evidence reaches 1/alpha. Printed: the rate at
-three alphas, with its 99.9 % lower confidence bound, which must not exceed alpha.
+What runs is refengine/audit/calibration.py. Printed: the rate of false alarms at three alphas, with its 99.9 % lower
+confidence bound, which must not exceed alpha.
 """
 
 import argparse
@@ -15,69 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.audit.past import Past, features
-from refengine.audit.schedule import Case, cases, step
-from refengine.audit.worker import turn
+from refengine.audit.calibration import BLOCKS, CASES, audits
 from refengine.evidence.distance import binomial
-from refengine.evidence.rows import Rows, residual
-from refengine.evidence.sequential import CaseEvidence, Draws, Evidence
 
-CASES = ("coin", "reversed", "one-hot draft", "near to 1e-2", "2 contexts", "peaked target")
-BLOCKS = (16, 32, 64)  # calls of each case, one block after the other
 ALPHAS = (1e-2, 1e-3, 1e-6)
 SIDE_BY_SIDE = 1000
-Ints = NDArray[np.int64]
-
-
-def pick(rows: Rows, generator: np.random.Generator) -> Ints:
-    """One token per row by inverse CDF, never one without mass. [n, V] -> [n]."""
-    cdf = rows.cumsum(-1)
-    u = generator.random(len(rows))[:, None] * cdf[:, -1:]
-    return np.asarray((u < cdf).argmax(-1))
-
-
-def correct(item: Case, lane: Ints, agreement: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[np.int32]:
-    """What a correct rule emits, one call per entry of `lane`: [n, 1, gamma + 1], padded with -1."""
-    n, context = len(lane), np.zeros(len(lane), dtype=np.int64)
-    out = np.full((n, 1, item.gamma + 1), -1, dtype=np.int32)
-    live = np.ones(n, dtype=bool)
-    for i in range(item.gamma + 1):
-        p = item.p[lane, i, context]
-        token = pick(p, generator)
-        kept = np.zeros(n, dtype=bool)
-        if i < item.gamma:
-            q = item.q[lane, i, context]
-            x = pick(q, generator)
-            at = np.arange(n)
-            accepted = generator.random(n) * q[at, x] < p[at, x]
-            kept = np.where(agreement, token == x, accepted)
-            correction = pick(residual(p, q), generator)
-            token = np.where(agreement, token, np.where(accepted, x, correction))
-        out[live, 0, i] = token[live]
-        context = np.asarray(step(context, token, item.contexts))
-        live = live & kept
-    return out
-
-
-def audits(copies: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """The largest log evidence that each of `copies` audits ever saw."""
-    told = [item for item in cases() if item.name in CASES]
-    evidence = Evidence(tuple(features(told[0])), 1e-6)
-    pasts = {}
-    for item in told:
-        evidence.cases[item.name] = CaseEvidence(item.p, item.q, features(item), copies=copies)
-        pasts[item.name] = Past(item, lambda call, lanes=item.lanes: turn(call, lanes))  # type: ignore[misc]
-    most = np.zeros(copies)
-    for calls in BLOCKS:
-        for item in told:
-            copy = np.repeat(np.arange(copies), calls)
-            lane = np.array([turn(t, item.lanes) for t in range(calls * copies)])
-            out = correct(item, lane, copy % 2 == 0, generator)
-            draws = pasts[item.name].draws(out, 0)
-            whose = np.broadcast_to(copy[:, None, None], out.shape)[out >= 0]
-            evidence.cases[item.name].add(Draws(draws.place, draws.token, draws.states, whose))
-            most = np.maximum(most, evidence.log_evidence_of_copies())
-    return most
 
 
 def main() -> None:

@@ -9,85 +9,38 @@ The drive of `audit kernel` runs as it is, on a simulated subject that emits by 
     ratio      calls * kl / log(1/alpha): 1 is what one who knew the defect would need
     share      kl over the largest nats a call that a search over inputs finds for this defect
 
-A defect whose best input gives less than 1e-5 nats a call is not for sampling: the exact depth of the audit is.
+A defect whose best input gives less than 1e-5 nats a call is not for sampling: a function that has it is audited, and
+the exact depth finds it. An impossible token counts log(1/alpha) nats, and so does at most a whole call.
 """
 
 import argparse
 import json
 import statistics
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from refengine.audit.child import Outcome
-from refengine.audit.drive import Drive
-from refengine.audit.past import features
-from refengine.audit.schedule import Case, case, cases, step
+from refengine.audit.kernel import audit_kernel
+from refengine.audit.schedule import Case, case, cases
+from refengine.audit.simulated import CAP, Audits, nats, reach
 from refengine.audit.witness import diagnose
-from refengine.audit.worker import turn
 from refengine.evidence.alternatives import alternatives
-from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows
-from refengine.evidence.sequential import DEFECTS, CaseEvidence
+from refengine.evidence.sequential import DEFECTS
 
-ALPHA = 1e-6
-CAP = np.log(1e6)  # nats: an impossible token is worth as much as the whole verdict
+EXACTLY = {  # defects that no sample shows, as functions that the exact depth takes apart
+    "the residual is rounded to bfloat16": "residual_bfloat16",
+    "the residual is rounded to float16": "residual_float16",
+    "the normalised residual is rounded to bfloat16": "normalised_residual_bfloat16",
+}
+SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
+LEAST = 1e-5  # nats a call, below which a defect is not for sampling
 
 
 def laws_of(item: Case) -> dict[str, Rows]:
     with np.errstate(all="ignore"):
         return alternatives(item.p, item.q)
-
-
-class Simulated:
-    """Stands where the child stands: answers "run" with tokens drawn from `laws[case]` [lanes, gamma + 1, C, V]. A call
-    is one lane in its turn, or with `batch` every lane at once."""
-
-    def __init__(self, told: dict[str, Case], laws: dict[str, Rows], batch: bool = False) -> None:
-        self.told, self.laws, self.batch = told, laws, batch
-
-    def ask(self, request: dict[str, Any], seconds: float) -> Outcome:
-        if request["op"] != "run":
-            return Outcome("result")
-        item, law = self.told[request["name"]], self.laws[request["name"]]
-        calls, width = len(request["seeds"]), item.lanes if self.batch else 1
-        generator = np.random.default_rng(request["seeds"][0].tolist())
-        turns = [turn(request["start"] + t, item.lanes) for t in range(calls)]
-        lane = np.tile(np.arange(width), calls) if self.batch else np.array(turns)
-        n = len(lane)
-        tokens = np.full((n, item.gamma + 1), -1, dtype=np.int32)
-        live, context = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
-        for i in range(item.gamma + 1):
-            row = law[lane, i, context]
-            cdf = row.cumsum(-1)
-            y = (generator.random(n)[:, None] * cdf[:, -1:] < cdf).argmax(-1)
-            tokens[live, i] = y[live]
-            if i < item.gamma:  # a draft is kept as often as law and q can agree on it
-                at = np.arange(n)
-                agree = np.minimum(row, item.q[lane, i, context])[at, y] / row[at, y]
-                live = live & (generator.random(n) < agree)
-            context = np.asarray(step(context, y, item.contexts))
-        if item.ids:
-            tokens = np.where(tokens < 0, tokens, np.take(item.ids, tokens)).astype(np.int32)
-        tokens = tokens.reshape(calls, width, -1)
-        reply = {"tokens": tokens, "drafts": tokens[:, :, : item.gamma], "broken": None}
-        return Outcome("result", reply)
-
-
-def nats(law: Rows, p: Rows) -> Rows:
-    """KL(law || p) at every place, an impossible token counting CAP."""
-    with np.errstate(all="ignore"):
-        terms = np.where(law > 0, law * np.where(p > 0, np.log(law / p), CAP), 0.0)
-    return np.asarray(np.minimum(terms.sum(-1), CAP))
-
-
-def reach(item: Case, law: Rows) -> Rows:
-    """How often a call visits each place, lanes in turn: [lanes, gamma + 1, contexts], contexts as equally likely."""
-    keep = np.minimum(law[:, :-1], item.q).sum(-1).mean(-1)
-    visits = np.concatenate([np.ones((item.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
-    return np.asarray(np.repeat(visits[:, :, None], item.contexts, axis=2) / item.lanes / item.contexts)
 
 
 def in_batches(name: str) -> bool:
@@ -96,8 +49,9 @@ def in_batches(name: str) -> bool:
 
 
 def per_call(name: str, item: Case, law: Rows) -> float:
+    """Nats a call, at most log(1/alpha): no call is worth more than the verdict."""
     lanes = item.lanes if in_batches(name) else 1
-    return float((reach(item, law) * nats(law, item.p)).sum() * lanes)
+    return float(min((reach(item, law) * nats(law, item.p)).sum() * lanes, CAP))
 
 
 def best_inputs(seeds: int = 300) -> dict[str, float]:
@@ -117,30 +71,9 @@ def best_inputs(seeds: int = 300) -> dict[str, float]:
     return best
 
 
-def detect(
-    name: str,
-    told: dict[str, Case],
-    tables: dict[str, dict[str, Rows]],
-    evidence: dict[str, CaseEvidence],
-    seed: int,
-    calls: int,
-) -> dict[str, Any]:
+def detect(audits: Audits, name: str, laws: dict[str, Rows], seed: int, calls: int) -> dict[str, Any]:
     """One audit of the defect."""
-    laws = {case_name: tables[case_name][name] for case_name in told}
-    batch = in_batches(name)
-    child: Any = Simulated(told, laws, batch)
-    drive = Drive(child, "verify_batch" if batch else "verify", seed, ALPHA, monotonic() + 3600.0)
-    for case_name, item in told.items():
-        evidence[case_name].reset()
-        drive.adopt(item, evidence[case_name])
-    end = None
-    for case_name, count in drive.schedule(calls):
-        end = drive.run(case_name, count)
-        if end is not None:
-            break
-    spent = 0.0
-    for case_name, found in evidence.items():
-        spent += float((found.counts[0].sum(-1) * nats(laws[case_name], told[case_name].p).ravel()).sum())
+    drive, end, spent = audits.run(laws, seed, calls, in_batches(name))
     used = drive.calls
     return {
         "ended": end.kind if end else "not detected",
@@ -150,6 +83,14 @@ def detect(
     }
 
 
+def exactly(name: str) -> dict[str, Any]:
+    """The audit of a real function with a defect that is too small for sampling."""
+    (finding,) = audit_kernel(f"rounding:{EXACTLY[name]}", "verify", path=SUBJECTS, seconds=300.0)
+    exact = finding.magnitude is not None and finding.magnitude.exact
+    ended = "exact law" if finding.verdict == "violated" and exact else finding.verdict
+    return {"ended": ended, "calls": 0, "kl": 0.0, "named": name in finding.diagnosis.split(" or ")}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=200_000)
@@ -157,18 +98,21 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    told = {item.name: item for item in cases()}
-    tables = {name: laws_of(item) for name, item in told.items()}
-    evidence = {name: CaseEvidence(item.p, item.q, features(item), BALL) for name, item in told.items()}
+    audits = Audits()
+    tables = {name: laws_of(item) for name, item in audits.told.items()}
     best = best_inputs()
     rows = []
     for name in DEFECTS:
         if options.only not in name:
             continue
-        tries = [detect(name, told, tables, evidence, seed, options.calls) for seed in range(options.seeds)]
+        laws = {told: table[name] for told, table in tables.items()}
+        if best[name] < LEAST:
+            tries = [exactly(name)]
+        else:
+            tries = [detect(audits, name, laws, seed, options.calls) for seed in range(options.seeds)]
         calls, kl = statistics.median(t["calls"] for t in tries), statistics.median(t["kl"] for t in tries)
         row = {"defect": name, "ended": tries[0]["ended"], "calls": calls, "kl": kl, "best_kl": best[name]}
-        row |= {"ratio": calls * kl / CAP, "share": kl / best[name] if best[name] else 0.0}
+        row |= {"ratio": calls * kl / CAP, "share": min(kl, CAP) / best[name] if best[name] else 0.0}
         row["named"] = statistics.mean(t["named"] for t in tries)
         rows.append(row)
         print(
@@ -176,15 +120,35 @@ def main() -> None:
             f"ratio {row['ratio']:6.2f}  share {row['share']:.2f}  named {row['named']:.1f}",
             flush=True,
         )
-    middle = [r["ratio"] for r in rows if 1e-5 <= r["kl"] < 1 and r["ended"] != "not detected"]
-    if middle:
-        print(f"median ratio for 1e-5 <= kl < 1: {statistics.median(middle):.2f} over {len(middle)} defects")
+    summary(rows)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(
             json.dumps([{k: round(v, 8) if isinstance(v, float) else v for k, v in r.items()} for r in rows], indent=1)
             + "\n"
         )
+
+
+def summary(rows: list[dict[str, Any]]) -> None:
+    """The figures that the defects are judged by together."""
+    sampled = [row for row in rows if row["best_kl"] >= LEAST]
+    middle = [row["ratio"] for row in sampled if row["kl"] < 1]
+    gross = [row["calls"] for row in sampled if row["kl"] >= 1]
+    low = [row["defect"] for row in sampled if row["share"] < 0.1]
+    print(f"killed: {sum(row['ended'] not in ('not detected', 'consistent') for row in rows)} of {len(rows)}")
+    if middle:
+        print(f"ratio, median of {len(middle)} below 1 nat a call: {statistics.median(middle):.2f}")
+    if gross:
+        # Wald: 1/alpha takes log(1/alpha) nats, so that 8 calls are enough from 1.73 nats a call at the earliest.
+        print(
+            f"calls, {len(gross)} above 1 nat a call: {statistics.median(gross):.0f} (median), {max(gross):.0f} (most)"
+        )
+    if sampled:
+        shares = [row["share"] for row in sampled]
+        print(
+            f"share, median {statistics.median(shares):.2f}; below 0.1: {len(low)} of {len(sampled)}: {'; '.join(low)}"
+        )
+    print(f"named right: {statistics.mean(row['named'] for row in rows):.1%}")
 
 
 if __name__ == "__main__":

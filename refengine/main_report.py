@@ -54,6 +54,7 @@ def sections(full: bool) -> list[Section]:
         Section("decoder", lambda: decoder(full)),
         Section("effects in miniature", effects),
         Section("bugs", bugs),
+        Section("evidence", evidence),
         Section("transformers: verification", hf_kernel),
         Section("transformers: generation", hf_generate),
     ]
@@ -111,6 +112,12 @@ def bugs() -> Iterable[Finding]:
     from refengine.bugs.matrix import kill_matrix
 
     return kill_matrix()
+
+
+def evidence() -> Iterable[Finding]:
+    from refengine.audit.measured import findings
+
+    return findings()
 
 
 def hf_kernel() -> Iterable[Finding]:

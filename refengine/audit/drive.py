@@ -162,8 +162,8 @@ class Drive:
 
     def schedule(self, total: int) -> Iterator[tuple[str, int]]:
         """(case, calls): first the opening cases once. Then the turns are divided between what would show a listed
-        defect fastest, where something learned grew fastest, and a round of all; the listed ones have more while
-        little is spent. Looks at the past only."""
+        defect fastest, where something learned grew fastest, and a round of all. The listed ones have most while
+        little is spent; then the round has half, for what nobody listed. Looks at the past only."""
         spent = 0
         for name in list(self.cases)[:OPENING]:
             spent += 1
@@ -174,7 +174,7 @@ class Drive:
             self._fastest_learned,
             self._next_in_turn(),
         )
-        early, late = cycle((one, listed, one, turn, one, learned)), cycle((one, turn, listed, learned))
+        early, late = cycle((one, listed, one, turn, one, learned)), cycle((listed, turn, learned, turn))
         while True:
             choose = next(early if spent < EARLY else late)
             if spent >= total or len(self.skipped) == len(self.cases):

@@ -33,6 +33,8 @@ DRAWN = {
     "law": ("outcome", "target", "observed"),
     "evidence": ("draws", "log10_wealth"),
     "acceptance": ("position", "expected", "observed"),
+    "calibration": ("log10_bar", "reached", "allowed"),
+    "power": ("defect", "nats_a_call", "calls"),
     "kill matrix": ("bug", "class", "check", "outcome"),
     "battery": ("row", "check"),
 }

@@ -41,6 +41,8 @@ KINDS = (
     ("law", "Law against target", "Bars are what came out, ticks are what the target demands."),
     ("evidence", "Evidence against draws", "Wealth of the bets against losslessness. A lossless subject stays low."),
     ("acceptance", "Acceptance against 1 − TV", "A rejection rule accepts exactly where the two rows overlap."),
+    ("calibration", "Calibration", "How much evidence correct samplers ever see. Ville's bound stays above it."),
+    ("power", "Power", "Calls until a known defect is found, beside the fewest that its law allows."),
 )
 
 

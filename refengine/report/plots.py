@@ -192,6 +192,40 @@ def acceptance(columns: Columns) -> Markup:
     return _svg(frame.height, f"acceptance at {len(rows)} positions against 1 - TV", parts)
 
 
+def calibration(columns: Columns) -> Markup:
+    """The share of correct samplers whose evidence ever reached a bar (dots), under Ville's bound (line)."""
+    names = ("log10_bar", "reached", "allowed")
+    rows = list(zip(*(map(number, columns[name]) for name in names), strict=True))
+    frame = Frame((min(row[0] for row in rows), max(row[0] for row in rows)), (0, 1))
+    name = "log₁₀ of the evidence that was reached"
+    parts = _axes(frame, ticks(*frame.x), [0, 0.25, 0.5, 0.75, 1], name, "share of correct samplers")
+    for before, after in itertools.pairwise(rows):
+        parts.append(_line(frame.px(before[0]), frame.py(before[2]), frame.px(after[0]), frame.py(after[2]), "dashed"))
+    for bar, seen, _ in rows:
+        parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(bar), frame.py(seen)))
+    parts.append(_text(frame.right, 11, "dashed: what the bound allows", "name", "end"))
+    return _svg(frame.height, f"evidence reached by correct samplers at {len(rows)} bars", parts)
+
+
+def power(columns: Columns) -> Markup:
+    """Calls to detection against nats a call, both on log scales; the line is log(1/alpha)/KL for alpha 1e-6."""
+    rows = [
+        (math.log10(max(number(nats), 1e-6)), math.log10(max(number(calls), 1.0)))
+        for nats, calls in zip(columns["nats_a_call"], columns["calls"], strict=True)
+    ]
+    least = math.log10(math.log(1e6))
+    low, high = math.floor(min(x for x, _ in rows)), math.ceil(max(x for x, _ in rows) + 1e-9)
+    frame = Frame((low, high), (0, math.ceil(max(max(y for _, y in rows), least - low))))
+    whole = [list(range(int(a), int(b) + 1)) for a, b in (frame.x, frame.y)]
+    parts = _axes(frame, whole[0], whole[1], "log₁₀ of nats a call", "log₁₀ of calls until found")
+    end = min(float(high), least)
+    parts.append(_line(frame.px(low), frame.py(least - low), frame.px(end), frame.py(least - end), "dashed"))
+    for x, y in rows:
+        parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(x), frame.py(y)))
+    parts.append(_text(frame.right, 11, "dashed: the fewest possible", "name", "end"))
+    return _svg(frame.height, f"calls until {len(rows)} defects were found", parts)
+
+
 def magnitude(tv: float) -> Markup:
     """A total variation on a log scale of eight decades, so that 2^-24 does not look like 0.45."""
     share = 0.0 if tv <= 0 else min(1.0, max(0.02, 1 + math.log10(tv) / 8))
@@ -200,7 +234,13 @@ def magnitude(tv: float) -> Markup:
     )
 
 
-PLOTS: dict[str, Callable[[Columns], Markup]] = {"law": law, "evidence": evidence, "acceptance": acceptance}
+PLOTS: dict[str, Callable[[Columns], Markup]] = {
+    "law": law,
+    "evidence": evidence,
+    "acceptance": acceptance,
+    "calibration": calibration,
+    "power": power,
+}
 
 
 def plot(name: str, columns: Columns) -> Markup | None:
