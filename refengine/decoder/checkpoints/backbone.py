@@ -3,6 +3,7 @@
 from refengine.decoder.checkpoints.config import Config
 from refengine.decoder.checkpoints.families import GEMMA4_NORMS
 from refengine.decoder.drafters.backbone import Shape
+from refengine.decoder.protocols import Target
 
 
 def refuse_contradictions(config: Config, s: Shape) -> None:
@@ -13,6 +14,14 @@ def refuse_contradictions(config: Config, s: Shape) -> None:
         config.refuse(f"head_dim is {s.head_dim}, and heads of odd width cannot be rotated")
     if s.mask_token_id >= s.vocab_size:
         config.refuse(f"mask_token_id {s.mask_token_id} is outside the vocabulary of {s.vocab_size} tokens")
+
+
+def refuse_other_target(config: Config, target: Target, **sizes: int) -> None:
+    """Sizes of the config, by their names in it, that are not those of the target. Raises BadInput."""
+    theirs = {"vocab_size": target.vocabulary, "hidden_size": target.width, "num_target_layers": target.layers}
+    for name, ours in sizes.items():
+        if ours != theirs[name]:
+            config.refuse(f"{name} is {ours}, and the target has {theirs[name]}")
 
 
 def table(s: Shape) -> dict[str, tuple[int, ...]]:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.nn import Embedding
 
 from refengine.decoder.protocols import Target
 from refengine.errors import BadInput
@@ -11,6 +13,20 @@ from refengine.errors import BadInput
 def embedding(target: Target) -> Tensor:
     """The target's token embeddings [V, H]."""
     return _weight(target, "get_input_embeddings", "embeddings")
+
+
+def written_embeddings(target: Target) -> Tensor:
+    """What the target's embedding module writes for each token [V, H], a factor on its weight included (Gemma).
+
+    A norm that the module adds is left out, as in transformers' own DFlash.
+    """
+    model: Any = getattr(target, "model", None)
+    module: Any = model.get_input_embeddings() if model is not None else None
+    if module is None or type(module) is Embedding or hasattr(module, "embed_norm"):
+        return embedding(target)
+    with torch.no_grad():
+        written: Tensor = module(torch.arange(target.vocabulary, device=target.device))
+    return written
 
 
 def head(target: Target) -> Tensor:

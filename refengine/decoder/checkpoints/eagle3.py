@@ -6,6 +6,7 @@ target: SafeAILab's files mostly hold no embeddings, the other two always do.
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -226,7 +227,17 @@ def _layer(s: Shape, prefix: str, width: int) -> dict[str, tuple[int, ...]]:
     return names | ({f"{prefix}.layer_scalar": (1,)} if s.gemma4 else {})
 
 
-def refuse_bad_maps(config: Config, s: Shape, found: dict[str, Tensor]) -> None:
+class Vocabularies(Protocol):
+    """The sizes of the draft's vocabulary and of the target's."""
+
+    @property
+    def draft_vocab_size(self) -> int: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+
+def refuse_bad_maps(config: Config, s: Vocabularies, found: dict[str, Tensor]) -> None:
     """d2t and t2d say the same thing twice, and must agree."""
     if "d2t" not in found:
         return

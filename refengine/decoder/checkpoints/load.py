@@ -8,10 +8,12 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
-from refengine.decoder.checkpoints.config import read_config
+from refengine.decoder.checkpoints.backbone import refuse_other_target
+from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.dart import load_dart
 from refengine.decoder.checkpoints.deepseek_mtp import has_modules, load_deepseek_mtp
 from refengine.decoder.checkpoints.deepseek_mtp import read as read_deepseek
+from refengine.decoder.checkpoints.dflash import is_dflash, load_dflash
 from refengine.decoder.checkpoints.dspark import DEEPSPEC as DSPARK
 from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
@@ -79,6 +81,8 @@ def load_drafter(
     kind = (config.fields.get("architectures") or ["(none)"])[0]
     if "draft_length" in config.fields:
         return load_dart(folder, target, ngram)
+    if is_dflash(config):
+        return load_dflash(folder, target)
     if kind in DSPARK:
         return _for_target(load_dspark(folder, threshold), target, folder)
     if kind in GEMMA4_ASSISTANTS:
@@ -119,19 +123,16 @@ def ar(folder: Path, target: Target, gamma: int) -> AR:
 
 
 def _for_target(drafter: DSpark, target: Target, folder: Path) -> DSpark:
-    if drafter.shape.vocab_size != target.vocabulary:
-        raise BadInput(
-            f"{folder}/config.json: vocab_size is {drafter.shape.vocab_size}, and the target has {target.vocabulary}"
-        )
-    hidden, layers = target.width, target.layers
-    if drafter.shape.hidden_size != hidden:
-        raise BadInput(f"{folder}/config.json: hidden_size is {drafter.shape.hidden_size}, and the target has {hidden}")
-    if drafter.shape.num_target_layers != layers:
-        raise BadInput(
-            f"{folder}/config.json: num_target_layers is {drafter.shape.num_target_layers}, and the target has {layers}"
-        )
+    shape = drafter.shape
+    refuse_other_target(
+        Config(f"{folder}/config.json", {}),
+        target,
+        vocab_size=shape.vocab_size,
+        hidden_size=shape.hidden_size,
+        num_target_layers=shape.num_target_layers,
+    )
     tensors = {name: x.to(target.device, target.dtype) for name, x in drafter.w.tensors.items()}
-    return DSpark(drafter.shape, tensors, drafter.threshold)
+    return DSpark(shape, tensors, drafter.threshold)
 
 
 def _model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]:

@@ -1,0 +1,212 @@
+"""The layouts of DFlash: z-lab's (44947fb), that of transformers (5.23) and that of speculators (0.9.0, c05b95b3).
+
+All hold one backbone; they differ in where a config says its fields, in the meaning of tap ids and windows, and in what
+is borrowed from the target. DeepSpec's own DFlash is a DSpark file with both heads off: see `dspark.py`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from refengine.decoder.checkpoints import backbone
+from refengine.decoder.checkpoints.borrowed import embedding, head, written_embeddings
+from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.eagle3 import refuse_bad_maps
+from refengine.decoder.checkpoints.rope import read_rope
+from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.drafters.backbone import Window
+from refengine.decoder.drafters.dflash import DFlash, Shape
+from refengine.decoder.protocols import Target
+
+TRANSFORMERS = {"fc.weight": "encoder.fc.weight", "hidden_norm.weight": "encoder.output_norm_enc.weight"}
+
+
+@dataclass(frozen=True)
+class Released:
+    """What a layout says besides sizes: does it draft by argmax, may it hold embeddings, which tensors are renamed."""
+
+    shape: Shape
+    greedy: bool
+    self_contained: bool
+    renamed: dict[str, str]
+
+
+def is_dflash(config: Config) -> bool:
+    """Whether a config is of one of these layouts."""
+    kind = (config.fields.get("architectures") or [None])[0]
+    return kind in LAYOUTS or config.fields.get("speculators_model_type") == "dflash"
+
+
+def load_dflash(folder: Path, target: Target, greedy: bool | None = None) -> DFlash:
+    """A DFlash drafter in the target's dtype and on its device. Raises BadInput.
+
+    greedy  draft by argmax and report no q; None: as released
+    """
+    config = read_config(folder)
+    released = read_layout(config, target)
+    shape, there = released.shape, set(tensor_shapes(folder))
+    found = read_tensors(folder, table(released, there), config)
+    refuse_bad_maps(config, shape, found)
+    found = {ours: found.pop(theirs) for ours, theirs in released.renamed.items()} | found
+    tensors = {
+        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
+    }
+    if "embed_tokens.weight" not in tensors:
+        tensors["embed_tokens.weight"] = embedding(target) if released.self_contained else written_embeddings(target)
+    if "lm_head.weight" not in tensors:
+        drafted = tensors["t2d"] if "t2d" in tensors else slice(None)
+        tensors["lm_head.weight"] = head(target)[drafted]
+    return DFlash(shape, tensors, released.greedy if greedy is None else greedy)
+
+
+def read_layout(config: Config, target: Target) -> Released:
+    """The config, held to the target."""
+    kind = (config.fields.get("architectures") or ["(none)"])[0]
+    speculators = config.fields.get("speculators_model_type") == "dflash"
+    released = (_speculators if speculators else LAYOUTS[kind])(config, target)
+    shape = released.shape
+    backbone.refuse_contradictions(config, shape)
+    backbone.refuse_other_target(config, target, vocab_size=shape.vocab_size, hidden_size=shape.hidden_size)
+    if shape.draft_vocab_size > shape.vocab_size:
+        config.refuse(f"draft_vocab_size is {shape.draft_vocab_size}, and vocab_size is {shape.vocab_size}")
+    return released
+
+
+def table(released: Released, there: set[str]) -> Table:
+    """Every tensor of the file, with its shape. `there`: the names in the file, some of which it may leave out."""
+    s = released.shape
+    names: dict[str, tuple[int, ...] | tuple[tuple[int, ...], torch.dtype]] = {
+        released.renamed.get(name, name): shape for name, shape in backbone.table(s).items()
+    }
+    if not released.self_contained:
+        return names
+    # 0.9.0 writes neither, older and newer versions write both.
+    if "embed_tokens.weight" in there:
+        names["embed_tokens.weight"] = (s.vocab_size, s.hidden_size)
+    if "lm_head.weight" in there:
+        names["lm_head.weight"] = (s.draft_vocab_size, s.hidden_size)
+    if s.draft_vocab_size < s.vocab_size:
+        names["d2t"], names["t2d"] = ((s.draft_vocab_size,), torch.int64), ((s.vocab_size,), torch.bool)
+    return names
+
+
+def _zlab(config: Config, target: Target) -> Released:
+    """Tap l reads hs[l + 1], slot 0 is not used, drafts are greedy. Layer types play no part: windows are left to the
+    attention backend, and that of PyTorch ignores them."""
+    inner = Config(f"{config.path} (dflash_config)", config.fields.get("dflash_config") or {})
+    size = _either(config, inner, "block_size").integer("block_size")
+    mask = _either(inner, config, "mask_token_id").integer("mask_token_id", least=0)
+    backbone.refuse_other_target(config, target, num_target_layers=config.integer("num_target_layers"))
+    if inner.flag("causal", default=False) or config.flag("is_causal", default=False):
+        config.refuse("it asks for causal attention inside the block, and this layout's code has none")
+    layers = config.integer("num_hidden_layers")
+    taps = _layer_outputs(inner, target)
+    shape = _shape(config, config.integer("vocab_size"), taps, size, mask, (None,) * layers)
+    return Released(shape, greedy=True, self_contained=False, renamed={})
+
+
+def _transformers(config: Config, target: Target) -> Released:
+    """As z-lab, but drafts are sampled where the target's are, and sliding layers see |q - k| <= W.
+
+    Tap l reads hs[l + 1] since transformers 5.23; before, the layers were captured one off.
+    """
+    width = config.integer("sliding_window") if config.fields.get("sliding_window") is not None else None
+    windows = _windows(config, None if width is None else Window(width, by_row=True))
+    mask, size = config.integer("mask_token_id", least=0), config.integer("block_size")
+    shape = _shape(config, target.vocabulary, _layer_outputs(config, target), size, mask, windows)
+    return Released(shape, greedy=False, self_contained=False, renamed=TRANSFORMERS)
+
+
+def _speculators(config: Config, target: Target) -> Released:
+    """Taps are indices of hidden states; sliding layers are causal inside the block unless the config denies it."""
+    inner = Config(f"{config.path} (transformer_layer_config)", config.fields.get("transformer_layer_config") or {})
+    causal = not config.flag("sliding_window_non_causal", default=False)
+    sliding = inner.flag("use_sliding_window", default=False) and inner.fields.get("sliding_window") is not None
+    windows = _windows(inner, Window(inner.integer("sliding_window"), by_row=False, causal=causal) if sliding else None)
+    taps = config.integers("aux_hidden_state_layer_ids")
+    if bad := [tap for tap in taps if not 0 <= tap < target.layers]:
+        config.refuse(f"aux_hidden_state_layer_ids has {bad[0]}, outside 0 .. {target.layers - 1} of the target")
+    mask, size = config.integer("mask_token_id", least=0), config.integer("block_size")
+    shifted = config.flag("sample_from_anchor", default=False)
+    slots = size if shifted else size - 1
+    methods = (config.fields.get("speculators_config") or {}).get("proposal_methods") or [{}]
+    length = Config(config.path, methods[0]).integer("speculative_tokens") if methods[0] else slots
+    if length > slots:
+        config.refuse(f"speculative_tokens is {length}, and a block of {size} has {slots} slots to draft from")
+    vocabulary = inner.integer("vocab_size")
+    shape = _shape(
+        inner, vocabulary, taps, size, mask, windows,
+        draft_vocab_size=config.integer("draft_vocab_size"), shifted=shifted, length=length,
+    )  # fmt: skip
+    return Released(shape, greedy=False, self_contained=True, renamed={})
+
+
+LAYOUTS: dict[str, Callable[[Config, Target], Released]] = {
+    "DFlashDraftModel": _zlab,
+    "MuseGlimmerAssistantModel": _transformers,
+}
+
+
+def _shape(
+    config: Config,
+    vocabulary: int,
+    taps: tuple[int, ...],
+    block_size: int,
+    mask: int,
+    windows: tuple[Window | None, ...],
+    draft_vocab_size: int | None = None,
+    shifted: bool = False,
+    length: int | None = None,
+) -> Shape:
+    """The sizes that every layout says alike; without more, unshifted and over the whole vocabulary."""
+    config.one_of("hidden_act", "silu")
+    return Shape(
+        vocab_size=vocabulary,
+        hidden_size=config.integer("hidden_size"),
+        intermediate_size=config.integer("intermediate_size"),
+        num_hidden_layers=config.integer("num_hidden_layers"),
+        num_attention_heads=config.integer("num_attention_heads"),
+        num_key_value_heads=config.integer("num_key_value_heads"),
+        head_dim=config.integer("head_dim"),
+        attention_bias=config.flag("attention_bias", default=False),
+        rms_norm_eps=config.number("rms_norm_eps"),
+        rope=read_rope(config, "sliding_attention"),
+        taps=taps,
+        block_size=block_size,
+        mask_token_id=mask,
+        windows=windows,
+        draft_vocab_size=vocabulary if draft_vocab_size is None else draft_vocab_size,
+        shifted=shifted,
+        length=block_size - 1 if length is None else length,
+    )
+
+
+def _layer_outputs(config: Config, target: Target) -> tuple[int, ...]:
+    """Layer l writes hidden state l + 1; -1 is the embedding. The last one is read after the final norm."""
+    layers = config.integers("target_layer_ids")
+    if bad := [layer for layer in layers if not -1 <= layer < target.layers]:
+        config.refuse(f"target_layer_ids has {bad[0]}, outside -1 .. {target.layers - 1} of the target")
+    return tuple(layer + 1 for layer in layers)
+
+
+def _windows(config: Config, sliding: Window | None) -> tuple[Window | None, ...]:
+    """One for each layer, from `layer_types`."""
+    layers = config.integer("num_hidden_layers")
+    types = config.fields.get("layer_types") or ["full_attention"] * layers
+    if len(types) != layers:
+        config.refuse(f"layer_types has {len(types)} entries for num_hidden_layers {layers}")
+    if unknown := set(types) - {"full_attention", "sliding_attention"}:
+        config.refuse(f"layer_types has {sorted(unknown)[0]!r}, expected 'full_attention' or 'sliding_attention'")
+    if "sliding_attention" in types and sliding is None:
+        config.refuse("layer_types has sliding layers, and no sliding_window is set")
+    return tuple(sliding if kind == "sliding_attention" else None for kind in types)
+
+
+def _either(first: Config, second: Config, name: str) -> Config:
+    """Where a field stands that older and newer files have in different places; both must agree."""
+    a, b = first.fields.get(name), second.fields.get(name)
+    if a is not None and b is not None and a != b:
+        first.refuse(f"{name} is {a!r}, but {second.path} says {b!r}")
+    return second if a is None else first
