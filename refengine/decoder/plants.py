@@ -11,7 +11,7 @@ from typing import Literal
 from refengine.bugs.bug import Edit
 
 TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
-BACKBONE = "refengine.decoder.drafters.backbone"
+BACKBONE, DFLASH = (f"refengine.decoder.drafters.{name}" for name in ("backbone", "dflash"))
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
 RECURRENCE, REMEMBERING = "refengine.decoder.drafters.recurrence", "refengine.decoder.recurrent"
@@ -134,6 +134,36 @@ RECURRENT_TARGET = (
         "tokens",
     ),
 )
+# Of every drafter on the block backbone.
+BLOCKS = (
+    Plant("target-no-crop", "target", NO_CROP, "tokens"),
+    Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+    Plant(
+        "block-rows-stay-in-the-context",
+        "drafter",
+        Edit(BACKBONE, " k, v = torch.cat((keys, k))", " self.cache[i] = k, v = torch.cat((keys, k))"),
+        "rounds",
+    ),
+    Plant(
+        "block-position-plus-one",
+        "drafter",
+        Edit(BACKBONE, "device=device)\n        hidden = self", "device=device) + 1\n        hidden = self"),
+        "rounds",
+    ),
+    Plant(
+        "stale-tap",
+        "drafter",
+        Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in"),
+        "rounds",
+    ),
+)
+DFLASH_BLOCKS = (
+    *BLOCKS,
+    Plant("reads-the-anchors-slot", "drafter", Edit(DFLASH, "0 if self.shape.shifted else 1", "0"), "rounds"),
+)
+WINDOW = Plant(
+    "window-one-row-short", "drafter", Edit(BACKBONE, "start)) - self.size", "start)) - self.size + 1"), "rounds"
+)
 # A chain has no siblings, so that only a tree shows it.
 SIBLINGS = Plant(
     "branches-see-each-other",
@@ -198,27 +228,13 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
             length=5,
         ),
     ),
+    "dflash": DFLASH_BLOCKS,
+    "dflash_drawn": DFLASH_BLOCKS,
+    "dflash_transformers": (*DFLASH_BLOCKS, WINDOW),
+    "dflash_speculators": (*DFLASH_BLOCKS, WINDOW),
+    "dflash_deepspec": BLOCKS,
     "dspark": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
-        Plant(
-            "block-rows-stay-in-the-context",
-            "drafter",
-            Edit(BACKBONE, " k, v = torch.cat((keys, k))", " self.cache[i] = k, v = torch.cat((keys, k))"),
-            "rounds",
-        ),
-        Plant(
-            "block-position-plus-one",
-            "drafter",
-            Edit(BACKBONE, "device=device)\n        hidden = self", "device=device) + 1\n        hidden = self"),
-            "rounds",
-        ),
-        Plant(
-            "stale-tap",
-            "drafter",
-            Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in"),
-            "rounds",
-        ),
+        *BLOCKS,
         Plant(
             "stale-confidence",
             "drafter",

@@ -17,6 +17,7 @@ NOT_TESTED = {
     **{
         (drafter, "self-draft"): NO_ROWS
         for drafter in ("prompt_lookup", "ngram", "lookahead", "medusa", "eagle2", "eagle3", "dart")
+        for drafter in ("prompt_lookup", "ngram", "lookahead", "medusa", "eagle2", "eagle3", "dflash")
     },
     ("ngram", "agrees"): "the document that describes it has no code of its own to compare with",
 }

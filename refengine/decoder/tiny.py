@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 from refengine.decoder.checkpoints.dart import load_dart
 from refengine.decoder.checkpoints.deepseek_mtp import load_deepseek_mtp
+from refengine.decoder.checkpoints.dflash import load_dflash
+from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
@@ -22,6 +24,8 @@ from refengine.decoder.checkpoints.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters import (
     dart,
     deepseek_mtp,
+    dflash,
+    dspark,
     gemma4_assistant,
     lookahead,
     medusa,
@@ -114,7 +118,26 @@ def _dart(module: Any, target: Target) -> Drafter:
 
 
 DEEPSEEK_PROMPT = (3, 5, 0, 5, 6, 0, 1, 6)
+
+
+def _dflash(name: str, greedy: bool | None = None) -> Build:
+    def build(module: Any, target: Target) -> Drafter:
+        loaded = load_dflash(FIXTURES / "dflash" / name, target, greedy)
+        drafter: Drafter = module.DFlash(loaded.shape, dict(loaded.w.tensors), loaded.greedy)
+        return drafter
+
+    return build
+
+
+def _dflash_deepspec(module: Any, target: Target) -> Drafter:
+    loaded = load_dspark(FIXTURES / "dflash" / "deepspec")
+    tensors = {name: x.to(target.dtype) for name, x in loaded.w.tensors.items()}
+    drafter: Drafter = module.DSpark(loaded.shape, tensors)
+    return drafter
+
+
 EAGLE_PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)
+DFLASH_PROMPT = (5, 2, 5, 6, 0, 1, 4, 1)
 EAGLE1_TREE = StaticTree(((0,), (1,), (0, 0)))
 EAGLE2_TREE = DynamicTree(total=6, depth=2, top_k=2)
 
@@ -191,6 +214,19 @@ TINY: dict[str, Tiny] = {
         target="gemma4/target",
         folder="gemma4/assistant",
         length=5,
+    ),
+    "dflash": Tiny(dflash, _dflash("zlab"), ("point_mass",), DFLASH_PROMPT, folder="dflash/zlab"),
+    "dflash_drawn": Tiny(
+        dflash, _dflash("zlab", greedy=False), ("leviathan", "block"), DFLASH_PROMPT, folder="dflash/zlab", length=5
+    ),
+    "dflash_transformers": Tiny(
+        dflash, _dflash("transformers"), ("leviathan", "block"), DFLASH_PROMPT, folder="dflash/transformers", length=5
+    ),
+    "dflash_speculators": Tiny(
+        dflash, _dflash("speculators"), ("leviathan", "block"), DFLASH_PROMPT, folder="dflash/speculators", length=5
+    ),
+    "dflash_deepspec": Tiny(
+        dspark, _dflash_deepspec, ("leviathan", "block"), DFLASH_PROMPT, folder="dflash/deepspec", length=5
     ),
     "parallel_heads": Tiny(
         parallel_heads,

@@ -33,7 +33,7 @@ class Window:
         """bool [length, start + length]: the block's rows stand at start, start + 1, ..., all others are context."""
         keys = torch.arange(start + length, device=device)
         rows = keys[start:, None]
-        seen = keys >= (rows if self.by_row else start) - self.size
+        seen = keys >= (rows if self.by_row else torch.full_like(rows, start)) - self.size
         if self.by_row:
             seen = seen & (keys <= rows + self.size)
         return seen & (keys <= rows) if self.causal else seen
