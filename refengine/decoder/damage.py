@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from refengine.decoder.checkpoints.load import load_drafter, load_target
-from refengine.decoder.checkpoints.tensors import weight_files
+from refengine.decoder.checkpoints.tensors import tensor_shapes, weight_files
 from refengine.decoder.loop import Session
 from refengine.decoder.protocols import Drafter, Target, Tokens
 from refengine.decoder.verify import fitting
@@ -80,7 +80,8 @@ def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictnes
 
 def _read(folder: Path, target: Target | None) -> tuple[Target, Drafter]:
     judge = load_target(folder) if target is None else target
-    return judge, load_drafter(folder, judge, threshold=THRESHOLD)
+    confident = any(name.startswith("confidence_head.") for name in tensor_shapes(folder))
+    return judge, load_drafter(folder, judge, threshold=THRESHOLD if confident else 0.0)
 
 
 def refusable(tensors: Tensors) -> Iterator[tuple[str, str, Tensors]]:

@@ -161,9 +161,7 @@ DFLASH_BLOCKS = (
     *BLOCKS,
     Plant("reads-the-anchors-slot", "drafter", Edit(DFLASH, "0 if self.shape.shifted else 1", "0"), "rounds"),
 )
-WINDOW = Plant(
-    "window-one-row-short", "drafter", Edit(BACKBONE, "start)) - self.size", "start)) - self.size + 1"), "rounds"
-)
+WINDOW = Plant("window-forgotten", "drafter", Edit(BACKBONE, "if window else None", "if False else None"), "rounds")
 # A chain has no siblings, so that only a tree shows it.
 SIBLINGS = Plant(
     "branches-see-each-other",

@@ -137,7 +137,7 @@ def _dflash_deepspec(module: Any, target: Target) -> Drafter:
 
 
 EAGLE_PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)
-DFLASH_PROMPT = (5, 2, 5, 6, 0, 1, 4, 1)
+DFLASH_PROMPT = (2, 3, 2, 4, 5, 1, 4, 3)
 EAGLE1_TREE = StaticTree(((0,), (1,), (0, 0)))
 EAGLE2_TREE = DynamicTree(total=6, depth=2, top_k=2)
 
@@ -215,7 +215,7 @@ TINY: dict[str, Tiny] = {
         folder="gemma4/assistant",
         length=5,
     ),
-    "dflash": Tiny(dflash, _dflash("zlab"), ("point_mass",), DFLASH_PROMPT, folder="dflash/zlab"),
+    "dflash": Tiny(dflash, _dflash("zlab"), ("point_mass",), (6, 3, 6, 3, 0, 2, 4, 3), folder="dflash/zlab"),
     "dflash_drawn": Tiny(
         dflash, _dflash("zlab", greedy=False), ("leviathan", "block"), DFLASH_PROMPT, folder="dflash/zlab", length=5
     ),
