@@ -16,8 +16,7 @@ NOT_TESTED = {
     **{(drafter, "loads"): NO_WEIGHTS for drafter in ("prompt_lookup", "ngram", "lookahead")},
     **{
         (drafter, "self-draft"): NO_ROWS
-        for drafter in ("prompt_lookup", "ngram", "lookahead", "medusa", "eagle2", "eagle3", "dart")
-        for drafter in ("prompt_lookup", "ngram", "lookahead", "medusa", "eagle2", "eagle3", "dflash")
+        for drafter in ("prompt_lookup", "ngram", "lookahead", "medusa", "eagle2", "eagle3", "dart", "dflash")
     },
     ("ngram", "agrees"): "the document that describes it has no code of its own to compare with",
 }
