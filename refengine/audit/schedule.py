@@ -120,8 +120,8 @@ def _opening() -> Iterator[Case]:
         rows[rows < 1e-4] = 0.0
         sparse.append(case(f"sparse, V = {vocabulary}", rows[:, : gamma + 1], rows[:, gamma + 1 :]))
         sparse.append(case(f"sparse and kept, V = {vocabulary}", rows[:, : gamma + 1], rows[:, :gamma]))
-    settled = [_settled(generator, vocabulary) for vocabulary in (2, 3, 2, 4)]
-    yield from (item for pair in zip(sparse, settled, strict=True) for item in pair)
+    others = [_settled(generator, 2), _refused(1, 3), _settled(generator, 3), _refused(2, 3)]
+    yield from (item for pair in zip(sparse, others, strict=True) for item in pair)
 
 
 def _settled(generator: np.random.Generator, vocabulary: int, lanes: int = 4, gamma: int = 4) -> Case:
@@ -131,6 +131,17 @@ def _settled(generator: np.random.Generator, vocabulary: int, lanes: int = 4, ga
     rows = 10.0 ** -generator.uniform(2.0, 5.0, size=(2, lanes, gamma + 1, 1, vocabulary))
     np.put_along_axis(rows, favourites[:, :, :, None, None], 1.0, axis=-1)
     return case(f"settled {favourites[0, 0].tolist()}", rows[0], rows[1, :, :gamma])
+
+
+def _refused(at: int, gamma: int) -> Case:
+    """Kept up to one draft, which is refused but for one time in 10^4; the draft after it is what would have done."""
+    rows = np.full((2, 1, gamma + 1, 1, 3), 1e-4)
+    rows[1] = 1e-5
+    for i in range(gamma + 1):
+        p = i % 3
+        q = (p + 1) % 3 if i == at else (p - 1) % 3 if i == at + 1 else p
+        rows[0, 0, i, 0, p], rows[1, 0, i, 0, q] = 1.0, 1.0
+    return case(f"refused at {at}", rows[0], rows[1, :, :gamma])
 
 
 def _crude() -> Iterator[Case]:

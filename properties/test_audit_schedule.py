@@ -1,0 +1,63 @@
+"""The inputs of an audit and where its calls go."""
+
+import numpy as np
+import pytest
+
+from refengine.audit.past import Past, features
+from refengine.audit.schedule import cases
+from refengine.audit.simulated import Audits
+from refengine.evidence.rows import Rows
+
+
+def test_inputs_are_rows_with_names_of_their_own() -> None:
+    """Bug: two inputs of one name, of which the first is never met; rows that are none; ids that nobody can return."""
+    told = cases()
+    assert len({item.name for item in told}) == len(told)
+    for item in told:
+        for rows in (item.p, item.q):
+            assert (rows >= 0).all(), item.name
+            assert rows.sum(-1) == pytest.approx(np.ones(rows.shape[:-1]), abs=1e-12), item.name
+        assert item.cut(1, 1).ids == item.ids
+
+
+def test_ids_of_a_wide_vocabulary_come_back_as_those_of_the_few() -> None:
+    """Bug: a dead id counted for a live one, so that an id cut to two bytes goes unnoticed."""
+    (item,) = (item for item in cases() if item.ids)
+    p, _ = item.float32()
+    assert p.shape[-1] == item.width
+    assert (p > 0).sum() == (item.p > 0).sum()
+    assert np.array_equal(p[0, 0, 0, list(item.ids)], item.p[0, 0, 0].astype(np.float32))
+    sent = np.array([[*item.ids, 1, 65_536, 32_770 - 32_768, -1]], dtype=np.int32)
+    few = len(item.ids)
+    assert item.narrow(sent).tolist() == [[*range(few), few - 1, few - 1, few - 1, -1]]
+    assert (item.p[..., few - 1] == 0).all()
+
+
+def test_the_states_of_rows_above_are_those_of_rows_above() -> None:
+    """Bug: a feature that looks at its own row or at a row below, whose wealth is no martingale."""
+    item = next(item for item in cases() if item.name == "coin")
+    tokens = np.array([[[0, 1, -1, -1], [1, -1, -1, -1], [0, 0, 1, -1], [1, 1, -1, -1]]], dtype=np.int32)
+    draws = Past(item, None).draws(tokens, 0)
+    lane = np.repeat(np.arange(4), [2, 1, 3, 2])
+    position = np.concatenate([np.arange(n) for n in (2, 1, 3, 2)])
+    for feature, lag in (("of the row above", 1), ("two rows above", 2), ("half a batch above", 2)):
+        for i in range(len(lane)):
+            above = lane[i] - lag
+            assert draws.states[f"the same place {feature}"][i] == (tokens[0, above, position[i]] if above >= 0 else -1)
+            length = (tokens[0, above] >= 0).sum() - 1 if above >= 0 else -1
+            assert draws.states[f"the length {feature}"][i] == length
+    assert set(draws.states) == set(features(item))
+
+
+def test_calls_go_where_a_defect_shows() -> None:
+    """Bug: effort that stays round while one input would decide: a defect of the end of a block takes thousands."""
+    audits = Audits()
+    laws: dict[str, Rows] = {}
+    for name, item in audits.told.items():
+        law = item.p.copy()
+        law[:, -1:] = 0.7 * law[:, -1:] + 0.3 / item.vocabulary * (law[:, -1:] > 0)
+        laws[name] = law / law.sum(-1, keepdims=True)
+    drive, end, spent = audits.run(laws, 0, 20_000)
+    assert end is not None
+    assert drive.calls < 2_000
+    assert spent < 6 * np.log(1e6)
