@@ -1,23 +1,31 @@
-"""Evaluate the Coq definitions of the rules on rational tables, to be compared with refengine.exact.
+"""Ask Coq for the law of one round, by its own definitions, and hold bridge.json to the answers.
 
 `ask(build, queries)` writes one .v file, lets coqc evaluate it with vm_compute, and returns for each query the law
 of one round: a dict from token tuples to Fractions. The queries name definitions of rocq/Bridge.v, which are the very
-definitions that the theorems are about. Standard library only.
+definitions that the theorems are about. bridge.json keeps the answers, so that refengine.exact and refengine.engine
+are held to them where there is no prover.
+
+Usage: python3 bridge.py, to ask again and compare (part of `make prove`); `python -m proofs.bridge --write` from the
+root of the repository, to generate the instances anew and write what Coq says. Standard library only, but for --write.
 """
 
+import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE / "build" / "rocq"
 INSTALL = "not tested: coqc absent; apt-get install coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
 
+FILE = HERE / "bridge.json"
+
 Tokens = tuple[int, ...]
-Table = Mapping[Tokens, Sequence[Fraction]]
 Law = dict[Tokens, Fraction]
 
 
@@ -45,13 +53,35 @@ def coq_tokens(tokens: Sequence[int]) -> str:
     return coq_list([f"{x}%N" for x in tokens])
 
 
-def coq_table(table: Table) -> str:
+def coq_number(text: str) -> str:
+    number = Fraction(text)
+    return f"(frac {number.numerator} {number.denominator})"
+
+
+def coq_table(rows: Mapping[str, Sequence[str]]) -> str:
     """Rows by history."""
-    rows = []
-    for history, row in table.items():
-        entries = [f"frac {f.numerator} {f.denominator}" for f in row]
-        rows.append(f"({coq_tokens(history)}, {coq_list(entries)})")
-    return "(" + coq_list(rows) + " : table)"
+    entries = [f"({coq_history(h)}, {coq_list([coq_number(px) for px in row])})" for h, row in rows.items()]
+    return "(" + coq_list(entries) + " : table)"
+
+
+def coq_numbers(values: Mapping[str, str]) -> str:
+    """Numbers by history."""
+    return "(" + coq_list([f"({coq_history(h)}, {coq_number(value)})" for h, value in values.items()]) + " : numbers)"
+
+
+def coq_history(text: str) -> str:
+    """The history "0,2" as a list of token ids."""
+    return coq_tokens([int(x) for x in text.split(",") if x])
+
+
+def coq_histories(texts: Sequence[str]) -> str:
+    return "(" + coq_list([coq_history(text) for text in texts]) + " : seq (seq nat))"
+
+
+def coq_block(vocabulary: int, tokens: Sequence[int], parents: Sequence[int]) -> str:
+    """A block as pairs of a token and where it hangs, 0 for the root."""
+    nodes = [f"(T{vocabulary} {x}, {parent + 1}%N)" for x, parent in zip(tokens, parents, strict=True)]
+    return "(" + coq_list(nodes) + f" : seq (candidate vocab{vocabulary}))"
 
 
 def coq_tree(vocabulary: int, tokens: Sequence[int], parents: Sequence[int], node: int = -1) -> str:
@@ -63,11 +93,13 @@ def coq_tree(vocabulary: int, tokens: Sequence[int], parents: Sequence[int], nod
 
 HEADER = """From Coq Require Import ZArith QArith Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
-From Proofs Require Import Prob Tree Rational Bridge.
+From Proofs Require Import Prob Tree Medusa Rational Bridge.
 Definition id2 (x : vocab2) : nat := nat_of_ord x.
 Definition id3 (x : vocab3) : nat := nat_of_ord x.
+Definition id4 (x : vocab4) : nat := nat_of_ord x.
 Definition T2 (i : nat) : vocab2 := nth (@Ordinal 2 0 isT) (tokens vocab2) i.
 Definition T3 (i : nat) : vocab3 := nth (@Ordinal 3 0 isT) (tokens vocab3) i.
+Definition T4 (i : nat) : vocab4 := nth (@Ordinal 4 0 isT) (tokens vocab4) i.
 Set Printing Width 1000000.
 """
 
@@ -96,3 +128,40 @@ def parse(chunk: str) -> Law:
             raise RuntimeError(f"{tokens} is listed twice")
         law[tokens] = Fraction(int(numerator), int(denominator))
     return law
+
+
+def changed(instances: Sequence[dict[str, Any]], build: Path = BUILD) -> list[str]:
+    """The instances whose law on record is not what Coq gives now."""
+    laws = ask([instance["query"] for instance in instances], build)
+    return [i["name"] for i, law in zip(instances, laws, strict=True) if printed(law) != i["law"]]
+
+
+def printed(law: Law) -> dict[str, str]:
+    """A law as JSON keeps it."""
+    return {",".join(map(str, tokens)): str(mass) for tokens, mass in sorted(law.items())}
+
+
+def write() -> None:
+    """Generate the instances and ask Coq for every law."""
+    from proofs.instances import instances
+    from refengine.audit.bridge import digest
+
+    found = list(instances())
+    laws = ask([instance["query"] for instance in found])
+    lines = [json.dumps({**i, "law": printed(law)}) for i, law in zip(found, laws, strict=True)]
+    FILE.write_text(f'{{"definitions": "{digest()}", "instances": [\n' + ",\n".join(lines) + "\n]}\n")
+
+
+def main() -> int:
+    if not compiled():
+        print(INSTALL)
+        return 3
+    if sys.argv[1:] == ["--write"]:
+        write()
+    wrong = changed(json.loads(FILE.read_text())["instances"])
+    print(f"violated: Coq gives another law now for {', '.join(wrong)}" if wrong else "bridge.json is what Coq says")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

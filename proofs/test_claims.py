@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from refengine.claims import ROOT, coq_theorems, load, markdown, sources
+from refengine.chains import CHAINS, links
+from refengine.claims import ROOT, coq_theorems, exists, load, markdown, sources
 from refengine.errors import BadInput
 
 GOOD = {
@@ -21,6 +22,13 @@ def test_claims_load() -> None:
     claims = load()
     assert {claim.verdict for claim in claims} == {"consistent", "violated", "not tested"}
     assert set(sources()) >= {f"seed_00{n}" for n in range(5)}
+
+
+def test_links_are_tests() -> None:
+    """Kills a chain that names a test which was renamed, and a claim about a rule that rests on no chain."""
+    assert all(exists(test) for chain in CHAINS for tests in links(chain).values() for test in tests)
+    tied = {chain for claim in load() for chain in claim.chains()}
+    assert tied == set(CHAINS)
 
 
 def test_page_is_fresh() -> None:
@@ -58,6 +66,7 @@ def test_good_claims_load(tmp_path: Path) -> None:
         ({"verdict": '"not tested"'}, "a reason is given exactly for claims that are not tested"),
         ({"reason": '"no GPU"'}, "a reason is given exactly for claims that are not tested"),
         ({"verdict": '"maybe"'}, "Invalid enum value 'maybe'"),
+        ({"rules": '["leviathen"]'}, "there is no chain leviathen"),
         ({"evidence": '"word of mouth"'}, "unknown field `evidence`"),
         ({"id": '"b.one"'}, "does not begin with its file's name"),
     ],

@@ -18,7 +18,9 @@ from typing import Any
 
 import msgspec
 
+from refengine.chains import CHAINS, chains_of, links, texts
 from refengine.errors import BadInput
+from refengine.links import status
 from refengine.report.finding import Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +42,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exact        tests that compute exactly (enumeration, Fractions, equality of integers or tensors)
     statistical  tests that sample
     trusted      what the evidence takes for granted
+    rules        chains (`refengine.chains`) of the rules it is about, beyond those that its theorems speak of
     """
 
     id: str
@@ -53,6 +56,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exact: tuple[str, ...] = ()
     statistical: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+    def chains(self) -> tuple[str, ...]:
+        """The chains that tie this claim to the code that runs."""
+        return tuple(chain for chain in CHAINS if chain in self.rules or chain in chains_of(self.coq))
 
     def tests(self) -> tuple[str, ...]:
         """Every test that a failing claim would turn red."""
@@ -62,11 +70,14 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """The row of a table: the claim, what is true instead or why it was not tested, and its evidence by line."""
         note = f"\nCorrect: {self.correct}" if self.correct else f"\nNot tested: {self.reason}" if self.reason else ""
         evidence = "\n".join(self.coq + self.tests())
-        return {"id": self.id, "verdict": self.verdict, "claim": self.statement + note, "evidence": evidence}
+        tied = "\n".join(f"{chain}: {' = '.join(texts(chain))}; {status(chain)}" for chain in self.chains())
+        row = {"id": self.id, "verdict": self.verdict, "claim": self.statement + note}
+        return {**row, "evidence": evidence, "chain": tied}
 
     def record(self) -> dict[str, Any]:
-        """All fields, as plain JSON."""
-        return dict(msgspec.to_builtins(self))
+        """All fields and the chains behind the claim, as plain JSON."""
+        chains = {chain: {"links": links(chain), "status": status(chain)} for chain in self.chains()}
+        return {**msgspec.to_builtins(self), "chains": chains}
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,7 +130,8 @@ def _problems(claim: Claim, file: str, theorems: set[str], root: Path) -> Iterat
     if claim.verdict != "not tested" and not (claim.coq or claim.tests()):
         yield f"{claim.verdict} without evidence"
     yield from (f"there is no theorem {name}" for name in claim.coq if name not in theorems)
-    yield from (f"there is no test {name}" for name in claim.tests() if not _exists(name, root))
+    yield from (f"there is no test {name}" for name in claim.tests() if not exists(name, root))
+    yield from (f"there is no chain {name}" for name in claim.rules if name not in CHAINS)
 
 
 def coq_theorems(root: Path = ROOT) -> set[str]:
@@ -128,7 +140,8 @@ def coq_theorems(root: Path = ROOT) -> set[str]:
     return {f"{file.stem}.{name}" for file in files for name in THEOREM.findall(file.read_text("utf-8"))}
 
 
-def _exists(test: str, root: Path) -> bool:
+def exists(test: str, root: Path = ROOT) -> bool:
+    """Whether the test function `path::name` stands in the source."""
     path, _, name = test.partition("::")
     return name in _test_functions(root / path)
 
@@ -155,18 +168,34 @@ def markdown(by_file: dict[str, Source]) -> str:
         "Where a claim is violated the correct statement stands below it. Coq theorems are `File.theorem` of "
         "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Tests are "
         "checked by `make test`.",
+        *_chains(),
     ]
     for source in by_file.values():
         lines += ["", f"## {source.title}", "", *_table(source.claim)]
     return "\n".join(lines) + "\n"
 
 
+def _chains() -> Iterator[str]:
+    """What stands behind the names in the column "chain"."""
+    yield from ("", "## Chains", "")
+    yield (
+        "A claim whose theorems speak of a rule rests on that rule's chain: Coq's definition, evaluated on instances, "
+        "has the law of the exact text, which has the law of the engine, which is what the decoder's law is computed "
+        "with. A chain is linked when every mutant of both texts is seen (`python -m refengine.links`)."
+    )
+    yield from ("", "| chain | link | tests | linked |", "|---|---|---|---|")
+    for chain in CHAINS:
+        for link, tests in links(chain).items():
+            yield f"| `{chain}` | {link} | {_names(tests)} | {status(chain)} |".replace("proofs/", "")
+
+
 def _table(claims: Sequence[Claim]) -> Iterator[str]:
-    yield "| id | source | statement | verdict | Coq | SMT, symbolic | exact | statistical | trusted |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| id | source | statement | verdict | Coq | SMT, symbolic | exact | statistical | chain | trusted |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for claim in claims:
         cells = [f"`{claim.id}`", claim.source, _statement(claim), f"**{claim.verdict}**"]
         cells += [_names(names) for names in (claim.coq, claim.smt, claim.exact, claim.statistical)]
+        cells.append("<br>".join(f"{chain}: {status(chain).partition(':')[0]}" for chain in claim.chains()))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in [*cells, "; ".join(claim.trusted)]) + " |"
 
 

@@ -52,7 +52,11 @@ def sections(full: bool) -> list[Section]:
         Section("rules", rules),
         Section("engine", engine),
         Section("decoder", lambda: decoder(full)),
+<<<<<<< HEAD
         Section("effects in miniature", effects),
+=======
+        Section("bridge", bridge),
+>>>>>>> f48ba2d (The bridge to every rule: Coq's laws on record, exact and engine held to them; chains and links of claims; Medusa's modes, greedy trees and the float choice proved)
         Section("bugs", bugs),
         Section("evidence", evidence),
         Section("transformers: verification", hf_kernel),
@@ -93,6 +97,14 @@ def engine() -> Iterable[Finding]:
     from refengine.audit.twins import audit_twins
 
     return audit_twins()
+
+
+def bridge() -> Iterable[Finding]:
+    from refengine.audit.bridge import audit_bridge
+    from refengine.audit.claims import audit_claims
+
+    yield from audit_bridge()
+    yield from audit_claims()
 
 
 def decoder(full: bool) -> Iterable[Finding]:

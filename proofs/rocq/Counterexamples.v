@@ -5,7 +5,7 @@
     emitted token (or the joint law of two).  The law differs from the target's.
 
     - [dropping_by_value]        discarding a drafted token because of what it is
-    - [retrospective_scheduler]  choosing the length after seeing the block:
+    - [retrospective_is_lossy]   choosing the length after seeing the block:
                                  (.7,.3) comes out as (.85,.15)
     - [verifying_another_q]      judging against a q that was not the drawing law
     - [resampling_from_p]        p instead of the residual after a rejection
@@ -19,7 +19,7 @@
 From Coq Require Import ZArith.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import Qcanon.
-From Proofs Require Import Prob Single Round Chain Rational.
+From Proofs Require Import Prob Single Round Chain Truncation Rational.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -59,14 +59,13 @@ Theorem dropping_by_value_perfect_draft :
   let p := row2 (1//2) (1//2) in law2 (dropping p p (fun x => x == tok0)) = (3//4, 1//4).
 Proof. compute_law. Qed.
 
-(** Two drafts; the confidence of the second depends on the first; keep both or
-    none, whichever promises more tokens per cost. *)
-Definition worthwhile (c1 : Qc) (c2 : two -> Qc) (cost0 cost2 : Qc) (x : two) : bool :=
-  1 / cost0 < (1 + c1 + c1 * c2 x) / cost2.
-
-Theorem retrospective_scheduler :
+(** The scheduler of Truncation.v, up to two drafts; the confidence of the second depends
+    on the first. *)
+Theorem retrospective_is_lossy :
   let p := row2 (7//10) (3//10) in let q := row2 (1//2) (1//2) in
-  law2 (dropping p q (worthwhile (1//2) (row2 1 0) 1 (19//10))) = (17//20, 3//20).
+  let confidence h := if h is [:: x] then row2 1 0 x else 1//2 in
+  let cost := nth 0 [:: 1; 8//5; 9//5] in
+  law2 (o <~ retrospective (fun _ => p) (fun _ => q) confidence cost 2 [::];; ret (head tok0 o)) = (17//20, 3//20).
 Proof. compute_law. Qed.
 
 (** Drawn from [q], judged against [q']. *)

@@ -4,14 +4,16 @@
     from any drafter - the emitted tokens are the greedy continuation, cut; so
     the loop's output is greedy decoding token for token, with no probability
     involved ([greedy_is_greedy]).  [greedy_lossless]: the same in the language
-    of rounds, with p the point mass on the argmax.  [argmax] may break ties in
-    any fixed way.
+    of rounds, with p the point mass on the argmax.  [argmax] may break ties in any
+    fixed way; [first_max] is the one that runs: [first_max_ge] no token is heavier,
+    [first_max_first] of the heaviest it is the one listed first.
+    [greedy_tree_lossless]: on trees greedy is agreement with that point mass.
 
     Source: greedy verification, Leviathan et al. 2023, sec. 3.6 (argmax as the
     limit of sampling).  Runs in: refengine/exact/rules/greedy.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Proofs Require Import Prob Round.
+From Proofs Require Import Prob Round Tree Agreement.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -95,3 +97,61 @@ exact: (IH n (rcons h (argmax h)) (fun s => k (argmax h :: s))).
 Qed.
 
 End AsRound.
+
+(** On trees. *)
+Definition greedy_walk (R : realFieldType) (V : vocab) (argmax : seq V -> V) h t : law R (seq V) :=
+  agreement_walk (@onehot_row R V argmax) h t.
+
+Theorem greedy_tree_lossless (R : realFieldType) (V : vocab) (argmax : seq V -> V) h (t : tree V) :
+  lossless (@onehot_row R V argmax) h (greedy_walk argmax h t).
+Proof. by apply: agreement_tree_lossless => h'; apply: dist_onehot. Qed.
+
+(** The argmax of a row; [d] matters in an empty vocabulary only. *)
+Section FirstMax.
+Variables (R : realFieldType) (V : vocab) (d : V) (r : V -> R).
+
+Definition heavier best x : V := if r best < r x then x else best.
+Definition first_max : V := foldl heavier (head d (tokens V)) (tokens V).
+
+Definition tops (m : V) (s : seq V) :=
+  (forall x, x \in s -> r x <= r m) /\ (forall x, x \in s -> (index x s < index m s)%N -> r x < r m).
+
+(** Whoever starts, either stays or is beaten. *)
+Lemma heavier_tops (s : seq V) b : let m := foldl heavier b s in
+  (m = b /\ forall x, x \in s -> r x <= r b) \/ (r b < r m /\ tops m s).
+Proof.
+elim: s b => [|y s IH] b /=; first by left.
+have skip m : r y < r m -> tops m s -> tops m (y :: s).
+  move=> ym [ge first]; split=> x; rewrite inE => /orP[/eqP ->|xs] //=; first exact: ltW.
+    exact: ge.
+  case: (y =P m) => [e|_]; first by move: ym; rewrite e ltxx.
+  by case: eqP => [<- _|_]; [apply: ym | apply: first].
+have := IH (heavier b y); rewrite [heavier b y]/heavier; case: ltP => [lt|le] [[e all]|[xm t]].
+- right; rewrite e; split=> //; split=> x; rewrite inE => /orP[/eqP ->|xs] //=; first exact: all.
+    by rewrite eqxx.
+  by rewrite eqxx.
+- by right; split; [apply: lt_trans lt xm | apply: skip].
+- by left; split=> // x; rewrite inE => /orP[/eqP ->|/all].
+- by right; split=> //; apply: skip => //; apply: le_lt_trans le xm.
+Qed.
+
+Lemma first_max_tops : tops first_max (tokens V).
+Proof.
+rewrite /first_max; case: (tokens V) => [|a s] //=; rewrite {2}/heavier ltxx.
+case: (heavier_tops s a) => [[-> all]|[am [ge first]]]; split=> x; rewrite inE => /orP[/eqP ->|xs] //=.
+- exact: all.
+- by rewrite eqxx.
+- by rewrite eqxx.
+- exact: ltW.
+- exact: ge.
+- case: (a =P foldl heavier a s) => [e|_]; first by move: am; rewrite -e ltxx.
+  by case: eqP => [<- _|_]; [apply: am | apply: first].
+Qed.
+
+Theorem first_max_ge x : r x <= r first_max.
+Proof. by have [ge _] := first_max_tops; apply: ge; apply: token_in. Qed.
+
+Theorem first_max_first x : (index x (tokens V) < index first_max (tokens V))%N -> r x < r first_max.
+Proof. by have [_ first] := first_max_tops; apply: first; apply: token_in. Qed.
+
+End FirstMax.

@@ -6,7 +6,8 @@
     - after keeping x_k, for any reason, x_k's value included
       ([stopping_lossless]: transformers' ConfidenceCriteria, a stop token).
     It may not drop x_k for its value, nor because of a later confidence that
-    depends on it: Counterexamples.dropping_by_value, retrospective_scheduler.
+    depends on it ([retrospective], the whole block first and then the length that
+    promises most): Counterexamples.dropping_by_value, retrospective_is_lossy.
 
     Source: ours; refengine/exact/rules/truncation.py runs all three forms. *)
 
@@ -47,3 +48,24 @@ Theorem stopping_block_lossless (last : seq V -> bool) gamma h :
 Proof. exact: block_lossless. Qed.
 
 End Truncation.
+
+(** Lossy: the scheduler that looks back over a finished block. *)
+Section Retrospective.
+Variables (R : realFieldType) (V : vocab).
+Variables (p q : seq V -> V -> R) (confidence : seq V -> R) (cost : nat -> R).
+Implicit Types (h xs : seq V).
+
+(** Expected tokens of the first n drafts: 1 + c_0 (1 + c_1 (1 + ...)). *)
+Fixpoint promised n h xs : R :=
+  match n, xs with
+  | n'.+1, x :: xs' => 1 + confidence h * promised n' (rcons h x) xs'
+  | _, _ => 1
+  end.
+(** The length of most promised tokens per cost, the shortest of those. *)
+Definition best_length gamma h xs : nat :=
+  foldl (fun best n => if promised best h xs / cost best < promised n h xs / cost n then n else best)
+    0%N (iota 1 gamma).
+Definition retrospective gamma h : law R (seq V) :=
+  xs <~ draft q xpred0 gamma h;; verify p (leviathan_at p q) h (take (best_length gamma h xs) xs).
+
+End Retrospective.

@@ -1,0 +1,68 @@
+"""The chains that tie theorems to running code: Coq's definition = the exact text = the engine = the decoder's law.
+
+One chain per rule and way of drafting. Every link is a test of this repository; a claim rests on the chains of the
+rules that its theorems are about. The standard library alone: listing claims loads no torch.
+"""
+
+from collections.abc import Sequence
+
+CHAINS = (
+    *("leviathan", "block", "agreement", "greedy", "point_mass", "iid_candidates", "without_replacement"),
+    *("typical", "typical_inclusive", "nucleus", "causal", "stopping", "retrospective"),
+)
+TRUNCATED = CHAINS[-3:]  # ways of drafting; the rules behind them have chains of their own
+MODULES = {"typical_inclusive": "typical"}  # where the file is not named after the rule
+
+# The file of proofs/rocq -> the chains that its theorems speak of.
+ABOUT = {
+    "Leviathan": ("leviathan",),
+    "Block": ("block",),
+    "Agreement": ("agreement",),
+    "Greedy": ("greedy",),
+    "PointMass": ("point_mass",),
+    "IidCandidates": ("iid_candidates",),
+    "WithoutReplacement": ("without_replacement",),
+    "Siblings": ("iid_candidates", "without_replacement"),
+    "Truncation": ("causal", "stopping"),
+    "Typical": ("typical", "typical_inclusive", "nucleus"),
+    "Medusa": ("typical", "typical_inclusive", "nucleus"),
+    "Optimality": ("block", "leviathan"),
+    "Length": ("leviathan",),
+    "Adaptive": ("leviathan", "point_mass"),
+}
+
+COQ = ("proofs/test_bridge.py::test_exact_is_what_coq_said", "proofs/test_bridge.py::test_coq_still_says_so")
+ENGINE = ("proofs/test_bridge.py::test_engine_is_what_coq_said",)
+TWINS = "properties/test_engine_laws.py::test_enumerated_engine_is_the_exact_law_decision_by_decision"
+LOOP = "properties/test_decoder_law.py::test_the_loop_has_the_targets_law"
+DECODED = {
+    **dict.fromkeys(("leviathan", "block", "point_mass", "without_replacement", "causal"), LOOP),
+    "greedy": "properties/test_decoder_loop.py::test_greedy_equals_plain_on_every_prompt",
+    "typical": "properties/test_medusa.py::test_a_sampled_run",
+    "nucleus": "properties/test_medusa.py::test_a_sampled_run",
+}
+
+
+def chains_of(theorems: Sequence[str]) -> tuple[str, ...]:
+    """The chains of theorems given as `File.theorem`, in the order of CHAINS."""
+    wanted = {chain for theorem in theorems for chain in ABOUT.get(theorem.split(".")[0], ())}
+    return tuple(chain for chain in CHAINS if chain in wanted)
+
+
+def links(chain: str) -> dict[str, tuple[str, ...]]:
+    """Each link with its tests. No drafter of the decoder uses a rule whose last link is missing."""
+    twins = () if chain in TRUNCATED else (TWINS,)
+    decoder = {"engine = decoder": (DECODED[chain],)} if chain in DECODED else {}
+    return {"Coq = exact": COQ, "exact = engine": (*ENGINE, *twins), **decoder}
+
+
+def texts(chain: str) -> tuple[str, ...]:
+    """What is held equal, from the proof to the program: "Coq", "exact", "engine" and, where one uses it, "decoder"."""
+    return tuple(dict.fromkeys(text for link in links(chain) for text in link.split(" = ")))
+
+
+def files(chain: str) -> tuple[str, ...]:
+    """The files that the first two links run through: the exact text's, then the engine's."""
+    if chain in TRUNCATED:
+        return ("refengine.exact.rules.truncation",)
+    return tuple(f"refengine.{text}.rules.{MODULES.get(chain, chain)}" for text in ("exact", "engine"))
