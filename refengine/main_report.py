@@ -52,11 +52,8 @@ def sections(full: bool) -> list[Section]:
         Section("rules", rules),
         Section("engine", engine),
         Section("decoder", lambda: decoder(full)),
-<<<<<<< HEAD
         Section("effects in miniature", effects),
-=======
         Section("bridge", bridge),
->>>>>>> f48ba2d (The bridge to every rule: Coq's laws on record, exact and engine held to them; chains and links of claims; Medusa's modes, greedy trees and the float choice proved)
         Section("bugs", bugs),
         Section("evidence", evidence),
         Section("transformers: verification", hf_kernel),
