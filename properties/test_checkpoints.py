@@ -25,7 +25,13 @@ from refengine.errors import BadInput
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 GOLDEN = FIXTURES / "golden"
-RECORDED = ["dspark_qwen3_A", "dspark_qwen3_gated_A", "dspark_qwen3_rnn_A", "dflash_deepspec_qwen3_A"]
+RECORDED = [
+    "dspark_qwen3_A",
+    "dspark_qwen3_gated_A",
+    "dspark_qwen3_rnn_A",
+    "dflash_deepspec_qwen3_A",
+    "dspark_gemma4_A",
+]
 Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 
 
@@ -197,6 +203,8 @@ def test_no_tensor_can_be_zeroed_or_swapped_unnoticed(case: str) -> None:
     drafter = load_dspark(GOLDEN / case / "drafter")
     tensors = dict(drafter.w.tensors)
     tensors["lm_head.weight"] = tensors["lm_head.weight"].roll(1, 1)  # the recorded target ties it to the embedding
+    for place, name in enumerate(name for name in tensors if name.endswith("layer_scalar")):
+        tensors[name] = tensors[name] * (1.2 + 0.3 * place)  # recorded as 1, which hides a scalar in another's place
     right = outputs(drafter.shape, tensors)
     for name, tensor in tensors.items():
         zeroed = outputs(drafter.shape, tensors | {name: torch.zeros_like(tensor)})

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -177,22 +177,24 @@ def test_sampling_runs(tree: tuple[str, TransformersTarget, FeatureRecurrence], 
 
 # --- DeepSpec: a drawn chain over the whole vocabulary ----------------------------------------------------------------
 
-DEEPSPEC = "eagle3_deepspec_qwen3_A"
+DEEPSPEC = {"eagle3_deepspec_qwen3_A": "target_q3A", "eagle3_deepspec_gemma4_A": "target_gemma4_deepspec"}
+Case: TypeAlias = tuple[str, TransformersTarget, FeatureRecurrence]
 
 
-@pytest.fixture
-def chain() -> tuple[TransformersTarget, FeatureRecurrence]:
-    judge = target("target_q3A")
-    drafter = load_drafter(GOLDEN / DEEPSPEC / "drafter", judge)
+@pytest.fixture(params=sorted(DEEPSPEC))
+def chain(request: pytest.FixtureRequest) -> Case:
+    judge = target(DEEPSPEC[request.param])
+    drafter = load_drafter(GOLDEN / request.param / "drafter", judge)
     assert isinstance(drafter, FeatureRecurrence)
-    return judge, drafter
+    return request.param, judge, drafter
 
 
-def test_deepspec_rounds_of_a_greedy_run(chain: tuple[TransformersTarget, FeatureRecurrence]) -> None:
+def test_deepspec_rounds_of_a_greedy_run(chain: Case) -> None:
     """Kills a tap of the neighbouring layer, a missing norm per head, a step at the wrong position."""
-    t = tensors(DEEPSPEC)
-    session = begun(*chain, leviathan, GREEDY, t["prompt_ids"], COINS)
-    for i in range(len(facts(DEEPSPEC)["greedy"]["rounds"])):
+    case, *parts = chain
+    t = tensors(case)
+    session = begun(*parts, leviathan, GREEDY, t["prompt_ids"], COINS)
+    for i in range(len(facts(case)["greedy"]["rounds"])):
         golden = {k.split(".", 2)[2]: v for k, v in t.items() if k.startswith(f"greedy.r{i:02d}.")}
         if "draft_logits" in golden:
             draft, tokens = draft_of(session), golden["draft_tokens"].tolist()
@@ -205,15 +207,16 @@ def test_deepspec_rounds_of_a_greedy_run(chain: tuple[TransformersTarget, Featur
         assert session.rounds[-1].emitted == tuple(golden["committed_tokens"].tolist())
 
 
-def test_deepspec_outputs(chain: tuple[TransformersTarget, FeatureRecurrence]) -> None:
+def test_deepspec_outputs(chain: Case) -> None:
     """Kills an output that runs past a stop token inside a block, past the limit, or off the plain greedy path."""
-    held = facts(DEEPSPEC)
-    prompt = tuple(tensors(DEEPSPEC)["prompt_ids"].tolist())
+    case, *parts = chain
+    held = facts(case)
+    prompt = tuple(tensors(case)["prompt_ids"].tolist())
     runs = [(held["greedy"], prompt, 36, Stop()), (held["greedy_max_new_13"], prompt, 13, Stop())]
     runs += [(run, prompt, 36, Stop(frozenset(run["stop_token_ids"]))) for run in held["stop_runs"]]
     runs += [(run, tuple(run["prompt_ids"]), 36, Stop()) for run in held["other_prompts"]]
     for run, start, limit, stop in runs:
-        assert list(generate(*chain, leviathan, GREEDY, start, limit, COINS, stop).tokens) == run["new_tokens"]
+        assert list(generate(*parts, leviathan, GREEDY, start, limit, COINS, stop).tokens) == run["new_tokens"]
 
 
 @dataclass
@@ -233,12 +236,13 @@ class Recorded:
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.7])
-def test_deepspec_sampling_run(chain: tuple[TransformersTarget, FeatureRecurrence], heat: float) -> None:
+def test_deepspec_sampling_run(chain: Case, heat: float) -> None:
     """Kills a q that is not the row the draft came from, a p at the wrong place, a different accept decision."""
-    t, run = tensors(DEEPSPEC), f"sample_T{heat}"
-    first = next(x for x in facts(DEEPSPEC)["sampling"] if x["temperature"] == heat)["new_tokens"][0]
+    case, *parts = chain
+    t, run = tensors(case), f"sample_T{heat}"
+    first = next(x for x in facts(case)["sampling"] if x["temperature"] == heat)["new_tokens"][0]
     policy = pipeline(temperature(heat))
-    session = begun(*chain, leviathan, policy, t["prompt_ids"], Recorded([], [], first))
+    session = begun(*parts, leviathan, policy, t["prompt_ids"], Recorded([], [], first))
     rounds = sum(name.startswith(f"{run}.r") and name.endswith(".q") for name in t)
     for i in range(rounds):
         golden = {k.removeprefix(f"{run}.r{i:02d}."): v for k, v in t.items() if k.startswith(f"{run}.r{i:02d}.")}
