@@ -1,4 +1,4 @@
-"""DSpark (Qwen3 and Gemma 4 layers) and DeepSpec's DFlash against recordings of the official code (golden/README.md)."""
+"""DSpark (Qwen3 and Gemma 4 layers) and DeepSpec's DFlash against recordings of the official code (golden/README)."""
 
 import json
 from dataclasses import dataclass
