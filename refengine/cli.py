@@ -315,6 +315,19 @@ def checkpoint_stitch_mtp(
     typer.echo(f"{out}: {len(stitch_mtp(module, verifier, out))} tensors replaced")
 
 
+@checkpoint_app.command("ngram")
+def checkpoint_ngram(
+    texts: Annotated[list[Path], typer.Argument(help="Files with a text on each line; .jsonl: its field `text`.")],
+    target: Annotated[Path, typer.Option(help="Folder of the target, whose tokens are counted.")],
+    out: Annotated[Path, typer.Option(metavar="OUT.trie", help="Where to write; not overwritten.")],
+    order: Annotated[int, typer.Option(help="Longest run of tokens that is counted; DART's release has 3.")] = 3,
+) -> None:
+    """Count an n-gram store for DART from texts, in its released format."""
+    from refengine.ngram_store import build
+
+    typer.echo(f"{out}: {len(build(texts, target, out, order).tokens) - 1} runs of up to {order} tokens")
+
+
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 
