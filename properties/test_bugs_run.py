@@ -1,9 +1,8 @@
 """Jobs on edited source: what counts as a detection and what does not; mutants; the committed mutation run."""
 
-import json
-
 import pytest
 
+from refengine.bugs import mutation
 from refengine.bugs.bug import Edit
 from refengine.bugs.catalogue import find
 from refengine.bugs.checks import CHECKS
@@ -11,7 +10,8 @@ from refengine.bugs.imports import imported
 from refengine.bugs.loader import edited_source
 from refengine.bugs.matrix import finding, job_of, unedited
 from refengine.bugs.mutants import mistakes_in, mutants
-from refengine.bugs.mutate import RESULT, concerned, doubts, explanations, fate, job, sample, subjects
+from refengine.bugs.mutate import concerned, fate, job
+from refengine.bugs.mutation import Explanation, Record, digest, doubts, explanations, read, sample, subjects
 from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
 
 LOOP, ROW = "refengine.exact.loop", "refengine.exact.row"
@@ -112,17 +112,40 @@ def f(p: "tuple[int, ...]", q, n: int = 1) -> "list[int]":
 
 
 def test_a_seeded_sample_of_mutants_falls(servers: Servers) -> None:
-    """Kills a check that has lost its teeth: eight mistakes that the committed run killed must fall again."""
+    """Kills a check that has lost its teeth: eight mistakes that the committed run killed must be killed again."""
     chosen = sample(8, seed=20261121)
-    if not chosen:
-        pytest.skip("not tested: no committed mutation run covers a file as it is now; `make mutation` makes one")
+    assert len(chosen) == 8, "no committed mutation run covers the files as they are now: `make mutation` makes one"
     for mutant, answers in zip(chosen, servers.run([job(m, concerned(m.module)) for m in chosen]), strict=True):
-        assert fate(mutant, answers).outcome != "survived", (mutant.module, mutant.number, mutant.change)
+        assert fate(mutant, answers).outcome == "killed", (mutant.module, mutant.number, mutant.change)
 
 
 def test_explanations_are_of_mutants_that_exist_and_the_committed_run_has_no_doubts() -> None:
-    """Kills an explanation whose line has changed, and a survivor that nobody has explained."""
-    possible = [(m.module, m.line, m.change) for module in subjects() for m in mutants(module)]
-    assert [(e.module, text) for e in explanations() for text in e.stale(possible)] == []
-    assert all(e.why for e in explanations())
-    assert doubts(json.loads(RESULT.read_text())) == []
+    """Kills an explanation whose line has changed, one that is too wide, and a survivor that nobody has explained."""
+    possible = [mutant.key() for module in subjects() for mutant in mutants(module)]
+    assert len(set(possible)) == len(possible)
+    for e in explanations():
+        found = {text for key in possible if e.covers(key) for text in key}
+        assert {*e.modules, *e.lines, *e.changes} <= found, e
+        assert e.why
+    assert doubts(read()) == []
+
+
+def test_doubts_name_survivors_and_explanations_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a run that passes over an unexplained survivor, a stale explanation, or one that covers a killed mutant."""
+    module = "refengine.exact.rules.agreement"
+    keys = [mutant.key() for mutant in mutants(module)]
+
+    def said(outcomes: str, *explained: Explanation) -> list[str]:
+        monkeypatch.setattr(mutation, "explanations", lambda: explained)
+        return doubts({module: Record(digest(module), outcomes, {})})
+
+    def reason(*numbers: int) -> Explanation:
+        return Explanation((module,), tuple(keys[n][1] for n in numbers), tuple(keys[n][2] for n in numbers), "so")
+
+    killed = "k" * (len(keys) - 1)
+    assert said("k" + killed) == []
+    assert [line.split(":")[0] for line in said("s" + killed)] == ["survived"]
+    assert said("s" + killed, reason(0)) == []
+    assert "explained and yet it falls" in {line.split(":")[0] for line in said("s" + killed, reason(0, 1))}
+    assert {line.split(":")[0] for line in said("c" + killed, reason(0))} > {"explains nothing"}
+    assert doubts({module: Record("0" * 16, "s" + killed, {})}) == []  # the file has changed: its run says nothing

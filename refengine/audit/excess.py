@@ -1,10 +1,12 @@
-"""How far a law goes beyond another one, where part of it may be missing."""
+"""How far a law goes beyond another one, where part of it may be missing; and small masses as numbers."""
 
+import math
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import TypeVar
 
 from refengine.exact.chance import Weight
+from refengine.report.finding import Quantity
 
 T = TypeVar("T", bound=Hashable)
 
@@ -16,3 +18,12 @@ def excess(observed: Mapping[T, Weight], expected: Mapping[T, Weight]) -> Weight
     crash never makes a wrong law.
     """
     return sum((max(mass - expected.get(x, 0), 0) for x, mass in observed.items()), Fraction(0))
+
+
+def small_mass(value: float) -> Quantity:
+    """A mass that may be as small as one coin in 2^24, with a tolerance in proportion to it.
+
+    It is a product of float32 probabilities and coins, each off by some 2^-24 of itself where kernels differ: 2^-20 of
+    the nearest power of two leaves room for sixteen. A power of two is the same number wherever the audit is run again.
+    """
+    return Quantity(value=value, tolerance=2.0 ** (round(math.log2(value)) - 20) if value > 0 else 0.0)

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from refengine.audit.child import Child, Outcome
+from refengine.audit.excess import small_mass
 from refengine.audit.hf_cells import CELLS, Cell
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
@@ -125,8 +126,8 @@ def _mask_finding(cell: Cell, subject: str, measured: dict[str, Any]) -> Finding
         verdict="violated",
         method=_method(cell, measured),
         recipe=_recipe(cell),
-        numbers={"probability of excluded outputs": Quantity(value=measured["outside"], tolerance=2.0**-24)},
-        magnitude=Magnitude(tv=Quantity(value=measured["outside"], tolerance=2.0**-24), exact=True, breaks_mask=True),
+        numbers={"probability of excluded outputs": small_mass(measured["outside"])},
+        magnitude=Magnitude(tv=small_mass(measured["outside"]), exact=True, breaks_mask=True),
         witness=_witness(measured["mask"]),
         diagnosis="a drafted token that the policy excludes is accepted when the uniform is exactly 0 (r <= p/q)"
         if measured["outside"] < ONE_GRID_POINT_EACH

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from refengine.audit.child import Child, subject_code
-from refengine.audit.excess import excess
+from refengine.audit.excess import excess, small_mass
 from refengine.exact.block import Target
 from refengine.exact.chance import Chance, Replay, Site, runs
 from refengine.exact.law import Law, Tokens, completed, target_law
@@ -276,10 +276,11 @@ def _finding(claim: str, subject: str, kernel: str, measured: Measured) -> Findi
     if claim == "law":
         numbers |= {"largest TV": Quantity(value=measured.tv, tolerance=TOLERANCE), "TV allowed": str(TOLERANCE)}
     elif claim == "zero-mass":
-        numbers["largest mass on excluded tokens"] = Quantity(value=measured.zero, tolerance=2.0**-24)
+        numbers["largest mass on excluded tokens"] = small_mass(measured.zero)
     else:
         numbers["runs with a wrong count"] = measured.miscounted
-    size = {"law": measured.tv, "zero-mass": measured.zero, "count": 0.0}[claim]
+    law = Quantity(value=measured.tv, tolerance=TOLERANCE)
+    size = {"law": law, "zero-mass": small_mass(measured.zero), "count": Quantity(value=0.0, tolerance=0.0)}[claim]
     return Finding(
         id=f"audit.kernel.hf/{claim}",
         subject=subject,
@@ -290,9 +291,7 @@ def _finding(claim: str, subject: str, kernel: str, measured: Measured) -> Findi
         method=f"exact law by interception, {measured.runs} runs, {measured.tables} context-dependent tables",
         recipe=Recipe(function="refengine.audit.hf_kernel:audit_kernel_hf", arguments={"kernel": kernel}),
         numbers=numbers,
-        magnitude=None
-        if worst is None
-        else Magnitude(tv=Quantity(value=size, tolerance=TOLERANCE), exact=True, breaks_mask=measured.mask is not None),
+        magnitude=None if worst is None else Magnitude(tv=size, exact=True, breaks_mask=measured.mask is not None),
         witness=None if worst is None else _witness(worst),
         diagnosis=_diagnosis(claim, worst),
         notes=[f"raised on runs of total mass {measured.raised:.3g}: {measured.raised_by}"] if measured.raised else [],

@@ -17,6 +17,7 @@ import numpy as np
 
 from refengine.audit.child import Child
 from refengine.audit.drive import Drive, End
+from refengine.audit.excess import small_mass
 from refengine.audit.explain import OF_POSITIONS, OF_ROWS
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.past import ABOVE, ROUND_BEFORE, features
@@ -259,9 +260,10 @@ def _exact_seen(law: ExactLaw) -> Seen | None:
     if not law.violates():
         return None
     worst, impossible = law.worst, law.impossible.impossible
-    if worst.tv <= BALL:
-        worst = law.impossible
     tv = Quantity(value=worst.tv, tolerance=1e-7)  # the subject's own float32 rounding, another machine's kernels
+    within = worst.tv <= BALL
+    if within:  # what the law is off by is rounding, but for what cannot be: that mass bounds it from below
+        worst, tv = law.impossible, small_mass(impossible)
     shown = {
         "lane": worst.lane,
         "position": worst.position,
@@ -269,8 +271,8 @@ def _exact_seen(law: ExactLaw) -> Seen | None:
         "law": [round(x, 6) for x in worst.law],
         "null": [round(x, 6) for x in worst.null],
     }
-    numbers = {"runs": law.runs, "impossible_mass": Quantity(value=impossible, tolerance=1e-7)}
-    return Seen(numbers, Magnitude(tv=tv, exact=True, breaks_mask=impossible > 0), shown)
+    numbers = {"runs": law.runs, "impossible_mass": small_mass(impossible)}
+    return Seen(numbers, Magnitude(tv=tv, exact=not within, breaks_mask=impossible > 0), shown)
 
 
 def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:

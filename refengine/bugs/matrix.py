@@ -10,7 +10,7 @@ from refengine.bugs.bug import Bug
 from refengine.bugs.catalogue import NOT_EXPRESSED, all_bugs, find
 from refengine.bugs.checks import CHECKS
 from refengine.bugs.loader import edited_source
-from refengine.bugs.mutate import committed
+from refengine.bugs.mutation import committed
 from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
@@ -79,8 +79,8 @@ def finding(bug: Bug, answers: list[Answer]) -> Finding:
         notes.append(f"the catalogue's smallest witness was: {known}")
     return Finding(
         id=f"bugs/{bug.id}",
-        subject=f"refengine with the edit {bug.id}",
-        claim=f"Every general check still holds where {bug.title}.",
+        subject=f"refengine where {bug.title}",
+        claim=f"With the edit {bug.id}, every general check holds.",
         source=bug.source,
         role="control" if bug.expected == "violated" else "reference",
         verdict="violated" if killers else "consistent",

@@ -41,18 +41,20 @@ TYPES = {"tuple", "list", "dict", "set", "frozenset", "type", "Callable", "Seque
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake. `line` is the text it stands in, `number` where, `change` what: "`<` to `<=`"; `nth` of its like."""
+    """One mistake. `line` is the text it stands in, `number` where, `change` what: "`<` to `<=`".
+
+    Where a file has the same change in the same line again, the change says so: "`<` to `<=` (2)".
+    """
 
     module: str
     number: int
     line: str
     change: str
-    nth: int
     source: str
 
-    def key(self) -> tuple[str, str, str, int]:
-        """What it is known by when line numbers shift."""
-        return (self.module, self.line, self.change, self.nth)
+    def key(self) -> tuple[str, str, str]:
+        """What it is known by when line numbers shift; no other mutant has it."""
+        return (self.module, self.line, self.change)
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ def mutants(module: str) -> list[Mutant]:
         number = text.count("\n", 0, piece.start) + 1
         line = lines[number - 1].strip()
         nth = seen[line, piece.change] = seen.get((line, piece.change), 0) + 1
-        mutated = text[: piece.start] + piece.new + text[piece.end :]
-        out.append(Mutant(module, number, line, piece.change, nth, mutated))
+        change = piece.change if nth == 1 else f"{piece.change} ({nth})"
+        out.append(Mutant(module, number, line, change, text[: piece.start] + piece.new + text[piece.end :]))
     return out
 
 

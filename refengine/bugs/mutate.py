@@ -1,48 +1,37 @@
 """The mutation run: every small mistake in the core, each loaded in a process of its own and held to the checks.
 
 `python -m refengine.bugs.mutate` mutates every file of `exact` and `engine` and the decode loop, runs the general
-checks that load the file, on what is left the property tests that import it, and writes `mutation.json`. What
-survives is explained in `survivors.toml`, mutant by mutant; an explanation without a survivor is stale. Both fail.
+checks that load the file, on what is left the core's property tests that import it, and writes `mutation.json` after
+every file: a run that was interrupted goes on where it was, and a file that has not changed is not run again (`--again`
+runs it). What survives is explained in `survivors.toml`: the run fails on a survivor without an explanation, and on an
+explanation without a survivor.
 
 Outcomes of a mutant: `killed` by a claim that is false; `crashed` or `hung` where no claim was false but some check
 could not run to its end (told apart: a crash is no detection by name); `survived`.
 """
 
 import argparse
-import fnmatch
-import hashlib
-import json
-import random
+import dataclasses
 import sys
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from refengine.bugs.imports import names_of
-from refengine.bugs.loader import PACKAGE, source_path
+from refengine.bugs.loader import PACKAGE
 from refengine.bugs.mutants import Mutant, mutants
+from refengine.bugs.mutation import LETTERS, Record, digest, doubts, explained, read, subjects, unchanged, write
 from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
-from refengine.report.finding import Finding, Recipe
 
-HERE = Path(__file__).parent
-RESULT, SURVIVORS = HERE / "mutation.json", HERE / "survivors.toml"
 SECONDS = 6.0  # processor time of one check; the longest takes one second on unedited source
+TEST_SECONDS = 90.0  # of one test file; the longest takes fifteen seconds on unedited source
 ORDER = (
     *("chances", "measures", "policies", "modes", "rounds:law", "rounds", "loops", "lanes", "batch_rows", "logits"),
-    *("twins:law", "numerics", "twins", "endings", "decoding", "network"),
+    *("twins:law", "numerics", "twins", "large", "endings", "decoding", "network"),
 )
-
-
-def subjects() -> list[str]:
-    """The modules that are mutated: all of exact and engine, and the decode loop."""
-    files = [f for folder in ("exact", "engine") for f in sorted((PACKAGE / folder).rglob("*.py"))]
-    files.append(PACKAGE / "decoder" / "loop.py")
-    names = [".".join((PACKAGE.name, *f.relative_to(PACKAGE).with_suffix("").parts)) for f in files]
-    return [name for name in names if not name.endswith("__init__")]
+# The tests of the core. Named, so that a test file of something else does not change what the run says.
+TESTS = ("test_exact_*.py", "test_engine_*.py", "test_coins.py", "test_policy.py", "test_decoder_loop.py")
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,6 @@ class Fate:
     mutant: Mutant
     outcome: str
     by: str
-    detail: str = ""
 
 
 def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
@@ -60,17 +48,20 @@ def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
     for outcome, word in (("violated", "killed"), ("hung", "hung"), ("crashed", "crashed")):
         for answer in answers:
             if answer.outcome == outcome:
-                return Fate(mutant, word, answer.check, answer.detail)
+                return Fate(mutant, word, answer.check)
     return Fate(mutant, "survived", "")
 
 
-def run(servers: Servers, chosen: Sequence[Mutant], done: Callable[[], None] = lambda: None) -> list[Fate]:
+def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
     """The general checks on every mutant, then the property tests on those that stand without an explanation."""
-    answers = servers.run([job(m, concerned(m.module)) for m in chosen], lambda _: done())
-    fates = [fate(m, a) for m, a in zip(chosen, answers, strict=True)]
-    standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(*f.mutant.key()[:3])]
-    tests = servers.run([job(fates[i].mutant, property_tests(fates[i].mutant.module)) for i in standing])
-    for i, later in zip(standing, tests, strict=True):
+    jobs = [job(m, concerned(m.module)) for m in chosen]
+    fates = [fate(m, a) for m, a in zip(chosen, servers.run(jobs), strict=True)]
+    standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
+    tests = [
+        dataclasses.replace(job(m, property_tests(m.module)), seconds=TEST_SECONDS)
+        for m in (fates[i].mutant for i in standing)
+    ]
+    for i, later in zip(standing, servers.run(tests), strict=True):
         fates[i] = fate(fates[i].mutant, later)
     return fates
 
@@ -91,144 +82,49 @@ def rank(check: str) -> int:
 
 @cache
 def property_tests(module: str) -> tuple[str, ...]:
-    """The test files that import the module themselves or through a helper beside them; not the tests of this run."""
+    """The test files of the core that import the module themselves or through a helper beside them."""
     folder = PACKAGE.parent / "properties"
-    tests = [f for f in sorted(folder.glob("test_*.py")) if not f.name.startswith(("test_bugs", "test_audit"))]
+    tests = [file for pattern in TESTS for file in sorted(folder.glob(pattern))]
     return tuple(f"pytest:properties/{f.name}" for f in tests if module in names_of(f))
 
 
-# --- the committed result --------------------------------------------------------------------------------------------
+def recorded(fates: Sequence[Fate], module: str) -> Record:
+    """What is written down of one file."""
+    outcomes = "".join(LETTERS[f.outcome] for f in fates)
+    kills = Counter(f.by for f in fates if f.outcome == "killed")
+    return Record(digest(module), outcomes, dict(sorted(kills.items())))
 
 
-def summary(fates: Iterable[Fate]) -> dict[str, Any]:
-    """The result as it is committed: per file the counts and the digest of its text, then every survivor."""
-    by_file: dict[str, Counter[str]] = {}
-    kills: Counter[str] = Counter()
-    standing = []
-    for f in fates:
-        by_file.setdefault(f.mutant.module, Counter())[f.outcome] += 1
-        kills[f.by] += f.outcome == "killed"
-        if f.outcome == "survived":
-            standing.append(dict(zip(("module", "line", "change", "nth"), f.mutant.key(), strict=True)))
-    files = {m: {"digest": digest(m), **dict(sorted(c.items()))} for m, c in by_file.items()}
-    return {"files": files, "kills": dict(sorted(kills.items())), "survivors": standing}
-
-
-def digest(module: str) -> str:
-    return hashlib.sha256(source_path(module).read_bytes()).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why mutants survive: in these lines of modules of this pattern, these changes."""
-
-    module: str
-    lines: tuple[str, ...]
-    changes: tuple[str, ...]
-    why: str
-
-    def covers(self, module: str, line: str, change: str) -> bool:
-        return fnmatch.fnmatch(module, self.module) and line in self.lines and change in self.changes
-
-    def stale(self, standing: Iterable[tuple[str, str, str]]) -> list[str]:
-        """The lines and changes of this explanation that no survivor needs."""
-        covered = [key for key in standing if self.covers(*key)]
-        lines, changes = {key[1] for key in covered}, {key[2] for key in covered}
-        return [text for text in (*self.lines, *self.changes) if text not in lines | changes]
-
-
-@cache
-def explanations() -> tuple[Explanation, ...]:
-    """The committed reasons."""
-    entries = tomllib.loads(SURVIVORS.read_text()).get("survivor", [])
-    return tuple(Explanation(e["module"], tuple(e["lines"]), tuple(e["changes"]), e["why"]) for e in entries)
-
-
-def explained(module: str, line: str, change: str) -> bool:
-    return any(e.covers(module, line, change) for e in explanations())
-
-
-def doubts(result: dict[str, Any]) -> list[str]:
-    """Survivors without an explanation; and, where every file was run, what explains no survivor."""
-    standing = [(s["module"], s["line"], s["change"]) for s in result["survivors"]]
-    open_ones = [f"survived: {key[0]}: {key[2]} in: {key[1]}" for key in standing if not explained(*key)]
-    if set(subjects()) - result["files"].keys():
-        return open_ones
-    return open_ones + [f"stale explanation: {e.module}: {text}" for e in explanations() for text in e.stale(standing)]
-
-
-def committed() -> list[Finding]:
-    """The committed run as a finding; not tested where a mutated file has changed since."""
-    result = json.loads(RESULT.read_text())
-    counts = sum((Counter({k: n for k, n in c.items() if k != "digest"}) for c in result["files"].values()), Counter())
-    changed = [m for m in subjects() if result["files"].get(m, {}).get("digest") != digest(m)]
-    lines = doubts(result)
-    return [
-        Finding(
-            id="bugs/mutation",
-            subject=f"{len(subjects())} files of refengine.exact, refengine.engine and the decode loop",
-            claim="No small mistake in the core survives the checks without an explanation.",
-            source="refengine.bugs.survivors",
-            verdict="not tested" if changed else "violated" if lines else "consistent",
-            reason=f"changed since the committed run: {', '.join(changed)} (run: make mutation)" if changed else "",
-            method=f"{sum(counts.values())} mutants, each loaded in a process of its own",
-            numbers={word: counts[word] for word in ("killed", "crashed", "hung", "survived")},
-            witness={"in doubt": lines} if lines and not changed else None,
-            recipe=Recipe(function="refengine.bugs.mutate:committed"),
-            tables={"mutants": table(result)},
-        )
-    ]
-
-
-def table(result: dict[str, Any]) -> dict[str, list[Any]]:
-    """Outcomes by file."""
-    words = ("killed", "crashed", "hung", "survived")
-    files = result["files"]
-    return {"file": list(files), **{word: [counts.get(word, 0) for counts in files.values()] for word in words}}
-
-
-def sample(count: int, seed: int) -> list[Mutant]:
-    """A seeded choice of mutants that the committed run killed, in files unchanged since: each of them must fall again.
-
-    Fewer than `count`, or none, where no file is as the committed run saw it.
-    """
-    result = json.loads(RESULT.read_text())
-    survived = {(s["module"], s["line"], s["change"], s["nth"]) for s in result["survivors"]}
-    covered = [m for m in subjects() if result["files"].get(m, {}).get("digest") == digest(m)]
-    killed = [mutant for module in covered for mutant in mutants(module) if mutant.key() not in survived]
-    return random.Random(seed).sample(killed, min(count, len(killed)))
+def pending(modules: Sequence[str], again: bool) -> Iterator[str]:
+    """The modules to be run, each line of progress included."""
+    done = {} if again else unchanged()
+    for number, module in enumerate(modules, 1):
+        print(f"[{number}/{len(modules)}] {module}", end=" ", file=sys.stderr, flush=True)
+        if module in done:
+            print("is as it was", file=sys.stderr)
+        else:
+            yield module
 
 
 def main() -> int:
-    """Run, merge into the committed result, print what is in doubt; exit code 1 where anything is."""
+    """Run what has changed, write it down file by file, print what is in doubt; exit code 1 where anything is."""
     parser = argparse.ArgumentParser(description="Mutate the core and list what survives.")
     parser.add_argument("modules", nargs="*", help="only these, for example refengine.exact.row (default: all)")
-    chosen = parser.parse_args().modules or subjects()
+    parser.add_argument("--again", action="store_true", help="also files that have not changed since they were run")
+    given = parser.parse_args()
+    chosen = given.modules or subjects()
     unknown = [m for m in chosen if m not in subjects()]
     if unknown:
         print(f"{unknown[0]} is not mutated: one of {', '.join(subjects())}", file=sys.stderr)
         return 2
-    result: dict[str, Any] = {"files": {}, "kills": {}, "survivors": []}
     with Servers() as servers:
-        for number, module in enumerate(chosen, 1):
-            part = summary(run(servers, mutants(module)))
-            print(f"[{number}/{len(chosen)}] {module} {part['files'].get(module, {})}", file=sys.stderr, flush=True)
-            result = merged(result, part)
-    if len(chosen) == len(subjects()):
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
-    lines = doubts(result)
-    print("\n".join(lines) or "no survivor is unexplained, no explanation is stale")
+        for module in pending(chosen, given.again):
+            fates = run(servers, mutants(module))
+            write({**read(), module: recorded(fates, module)})
+            print(dict(Counter(f.outcome for f in fates)), file=sys.stderr)
+    lines = doubts(read())
+    print("\n".join(lines) or "no survivor is unexplained, no explanation is stale or too wide")
     return int(bool(lines))
-
-
-def merged(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    kills = Counter(a["kills"])
-    kills.update(b["kills"])
-    return {
-        "files": {**a["files"], **b["files"]},
-        "kills": dict(sorted(kills.items())),
-        "survivors": [*a["survivors"], *b["survivors"]],
-    }
 
 
 if __name__ == "__main__":

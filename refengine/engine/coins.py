@@ -180,8 +180,8 @@ def by_site(site: Site, like: Tensor) -> list[tuple[OneSite, Tensor]]:
     """The sites that the lanes are asked about, as plain ints, each with its lanes: bool [B]. `like` has shape [B]."""
     kind, depth, candidate = parts(site)
     numbers = [depth] if candidate is None else [depth, candidate]
-    places = torch.stack([torch.as_tensor(n, device=like.device).expand(like.shape[0]) for n in numbers], 1)
-    distinct = sorted(set(map(tuple, places.tolist())))
+    places = torch.stack([torch.as_tensor(n, device=like.device).expand(len(like)) for n in numbers], 1)
+    distinct = dict.fromkeys(map(tuple, places.tolist()))
     return [((kind, *place), (places == torch.tensor(place, device=like.device)).all(1)) for place in distinct]
 
 
@@ -207,7 +207,8 @@ class Branching:
     def _numbers(self, odds: Tensor) -> list[Fraction] | list[float]:
         if odds.shape[0] != 1:
             raise ValueError(f"Branching decides for one lane, and was asked for {odds.shape[0]}")
-        values: list[float] = odds[0].double().tolist()
+        values: list[float]
+        (values,) = odds.tolist()
         return [Fraction(v) for v in values] if self.rational else values
 
     def _once(self, site: Site) -> OneSite:

@@ -65,8 +65,8 @@ def child(block: Block, at: Tensor, x: Tensor) -> Tensor:
     """The first candidate after each lane's node that is token x, else NOTHING. int64 [B]."""
     nodes = torch.arange(block.tokens.shape[1] + 1, device=at.device)
     match = (block.parents == at[:, None]) & (block.tokens == x[:, None])
-    # A sentinel column matches always, and its number n stands for "none".
-    first = torch.where(torch.nn.functional.pad(match, (0, 1), value=True), nodes, nodes[-1]).amin(1)
+    # What does not match counts as n, which stands for "none"; the spare column is there when a block is empty.
+    first = torch.where(torch.nn.functional.pad(match, (0, 1)), nodes, nodes[-1]).amin(1)
     return torch.where(first < nodes[-1], first, NOTHING)
 
 

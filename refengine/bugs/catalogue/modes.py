@@ -116,7 +116,11 @@ NOT_EXPRESSED = (
         "token loops whose cause the threads do not name",
     ),
     ("sgl-project/sglang PR #26329", "A4", "needs chunked prefill, which this decoder does not have"),
-    ("huggingface/transformers #46741, #46937", "A4", "recurrent layers: this decoder refuses such targets by name"),
+    (
+        "huggingface/transformers #46741, #46937",
+        "A4",
+        "Mamba2's chunked prefill and LFM2's convolutions: no target with such layers is run here",
+    ),
     (
         "vllm-project/vllm #17498, #31154; sgl-project/sglang #31071",
         "A5",

@@ -57,6 +57,9 @@ def _refusals() -> Iterator[Case]:
     within: Any = p.clone()
     within[0, 0, 0] += 0.9e-4
     yield "a sum that is off by less than the tolerance", refusal(lambda: row.check_rows(within, block)), ""
+    within = p.clone()  # the sum is 1 + 838.6 * 2^-23: the nearest float32, 1 + 839 * 2^-23, is beyond the tolerance
+    within[0, 0] = torch.tensor([0.125 + 2.0**-26, 0.875 + 838.5 * 2.0**-23])
+    yield "a sum that float64 keeps within the tolerance", refusal(lambda: row.check_rows(within, block)), ""
     orphan = Block(torch.tensor([[-1, 1, -1], [1, -1, -1]]), block.parents, block.q)
     yield refused(lambda: row.check_rows(p, orphan), "node 1 in lane 0: its parent was not drafted")
     shapes: list[tuple[str, Any, Any]] = [

@@ -36,7 +36,8 @@ from refengine.exact.rules import without_replacement as exact_without
 
 Emitted: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # tokens, path
 CHAINS = [(-1, 0, 1), (-1, 0), (-1,), ()]
-TREES = [(-1, -1, 0, 1), (-1, -1, -1), (-1, 0, -1, 0), (-1, -1, 1, 1, 0), (-1,), ()]
+# The chain of four is deeper than the vocabulary is large.
+TREES = [(-1, -1, 0, 1), (-1, -1, -1), (-1, 0, -1, 0), (-1, -1, 1, 1, 0), (-1, 0, 1, 2), (-1,), ()]
 HALF = Fraction(1, 2)
 COINS = ("refengine.engine.coins",)  # every rule is run on them
 
@@ -164,12 +165,14 @@ def dyadic(generator: random.Random, bits: int, vocabulary: int) -> Row:
 
 
 def batch(chosen: Sequence[Case]) -> tuple[Tensor, lanes.Block]:
-    """The cases as lanes, float32. What no rule may look at holds NaN, or a row left over from something else."""
+    """The cases as lanes, float32. What no rule may look at holds NaN, or a row left over from something else; and
+    parents that are none."""
     n, vocabulary = max(len(case.block.tokens) for case in chosen), len(chosen[0].p[0])
     p, q = torch.full((len(chosen), n + 1, vocabulary), 1 / 4), torch.full((len(chosen), n, vocabulary), 1 / 4)
     p[::2], q[::2] = float("nan"), float("nan")
     tokens = torch.full((len(chosen), n), -1)
-    parents = torch.arange(-1, n - 1).repeat(len(chosen), 1)
+    parents = torch.full((len(chosen), n), 99)
+    parents[1::2] = -99
     for lane, case in enumerate(chosen):
         size = len(case.block.tokens)
         p[lane, : size + 1] = torch.tensor([[float(w) for w in row] for row in case.p])

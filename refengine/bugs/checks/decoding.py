@@ -1,14 +1,15 @@
 """Checks of the decode loop on toy networks in float64: its law with shared coins, its state, its q."""
 
+import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
 import torch
 
-from refengine.bugs.checks.settings import SETTINGS, Setting
+from refengine.bugs.checks.settings import LONG, SETTINGS, Setting
 from refengine.bugs.checks.violation import Violation, text
 from refengine.bugs.coupled import coupled_law
 from refengine.decoder.loop import Played, Session
@@ -16,7 +17,7 @@ from refengine.decoder.protocols import State
 from refengine.decoder.rows import chain_rows
 from refengine.decoder.toys import ToyTarget
 from refengine.engine import policy
-from refengine.exact.chance import Decision, runs
+from refengine.exact.chance import Decision, Record, Sample, runs
 
 SHARED = ("draft model", "draft model, block verification", "tree of point masses")
 CLOSE = 1e-9  # rounding leaves some 1e-15; the smallest planted defect of state moves a law by 1e-4
@@ -173,6 +174,24 @@ def _faults(setting: Setting, session: Session, trace: Sequence[Decision]) -> It
         out += played.emitted
     if drawn or out != session.out:
         yield f"the rounds emitted {out}, the request {session.out}"
+
+
+def long() -> Violation | None:
+    """One decode of 60 tokens per setting: rows and drafts of every round, and all live state, as at the beginning.
+
+    Settings of three tokens end before a block is kept whole and gone on from, and before anything is far away.
+    """
+    for setting in [replace(s, limit=60, stop=()) for s in SETTINGS] + LONG:
+        chance, states = Record(Sample(random.Random(3))), list[tuple[tuple[int, ...], State]]()
+        session = setting.play(chance, lambda s, kept=states: kept.append((s.out, s.state())))  # type: ignore[misc]
+        fault = next(_faults(setting, session, chance.trace), None)
+        for out, live in [] if fault else states:
+            fresh = recomputed(setting, out)
+            odd = [key for key, value in fresh.items() if not same(live.get(key), value)]
+            fault = fault or (f"after {out}, {odd[0]} is not what a recompute gives" if odd else None)
+        if fault:
+            return Violation(f"{setting.name}, 60 tokens: {fault}", {"setting": setting.name})
+    return None
 
 
 def _judged(setting: Setting, played: Played, out: tuple[int, ...]) -> Iterator[str]:

@@ -50,6 +50,12 @@ def _stops() -> Iterator[Case]:
         for strings in ((words,), (words, "c"), ("c", words)):
             result, plainly = decode(8, Stop(strings=strings, decode=letters))
             yield f"stop strings {strings}", (result.tokens, plainly), (whole.tokens[:length],) * 2
+    counted = Stop(strings=("#20",), decode=lambda out: f"{letters(out)}#{len(out)}")
+    yield (
+        "a text that depends on the whole output",
+        [len(out) for out in (decode(24, counted)[0].tokens, decode(24, counted)[1])],
+        [20, 20],
+    )
     for token in (0, 1):
         length = whole.tokens.index(token) + 1 if token in whole.tokens else 8
         result, plainly = decode(8, Stop(frozenset({token})))

@@ -32,7 +32,9 @@ SITES: tuple[tuple[Any, int, int, int], ...] = (
     (("emit", 7), 7, 2, 0),
     (("agree", 7, 0), 7, 3, 1),
     (("accept", 2, 6), 2, 1, 7),
+    (("accept", 70_001 * 1024 + 3, 299), 70_001 * 1024 + 3, 1, 300),
 )
+REQUESTS = (2, 70_000, (1 << 32) - 2)
 
 
 def doubles(*values: float) -> Tensor:
@@ -79,11 +81,11 @@ def _philox() -> Iterator[Case]:
         words: Any = tuple(torch.tensor([c]) for c in counter)
         yield "philox4x32-10", tuple(int(w) for w in coins.philox4x32(words, key)), want
     seed = 3 << 40 | 5
-    generator = Philox(seed, torch.arange(2, 5))
+    generator = Philox(seed, torch.tensor(REQUESTS))
     for site, *words in SITES:
         position, kind, candidate = (torch.tensor([word] * 3) for word in words)
         high, low, _, _ = coins.philox4x32(
-            (torch.arange(2, 5), position, kind + (1 << 8), candidate), (seed & M32, seed >> 32)
+            (torch.tensor(REQUESTS), position, kind + (1 << 8), candidate), (seed & M32, seed >> 32)
         )
         u24 = (high >> 8).double() / 2**24
         u53 = (high * 2**21 + (low >> 11)).double() / 2**53
@@ -103,6 +105,8 @@ def _philox() -> Iterator[Case]:
     seen = [_uniform(Philox(s, torch.tensor([r])), site) for s in (0, 1, 1 << 32) for r in (0, 1) for site in places]
     yield "addresses with a uniform of their own", len(set(seen)), 6 * len(places)
     tensor_site: Any = ("accept", torch.tensor([4, 5, 6]), torch.tensor([0, 1, 2]))
+    many = Philox(9, torch.arange(300)).choose(torch.ones(300, 1 << 16), ("emit", 1)).tolist()
+    yield "300 lanes", many, [_uniform(Philox(9, torch.tensor([request])), ("emit", 1)) for request in range(300)]
     together = Philox(9, torch.tensor([1, 2, 3])).choose(torch.ones(3, 1 << 16), tensor_site).tolist()
     alone = [_uniform(Philox(9, torch.tensor([i + 1])), ("accept", 4 + i, i)) for i in range(3)]
     yield "lanes with sites of their own", together, alone

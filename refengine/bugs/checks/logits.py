@@ -94,6 +94,7 @@ def _weights() -> Iterator[Case]:
     ):
         yield applied(grammar, want, (2, 2), prefix)
     yield applied(policy.grammar({3: {1: 3}}, start=3), (0, 1, 0, 0), (), (1, 1))
+    yield from _long()
     both = pipeline(policy.temperature(0.5), policy.top_k(2), policy.presence_penalty(LN2))
     row = both(torch.tensor([math.log(w) for w in W], dtype=torch.float64), (), (0,))
     yield (
@@ -102,6 +103,22 @@ def _weights() -> Iterator[Case]:
         [round(8 / 12, 12), 0.0, round(4 / 12, 12), 0.0],
     )
     yield "row dtype", pipeline()(torch.zeros(2), (), ()).dtype, torch.float32
+
+
+def _long() -> Iterator[Case]:
+    """What was seen 200 tokens ago, a ninth occurrence, a ninth forbidden word of nine tokens, a head of 60."""
+    far: Any = (1, *(0,) * 200)
+    odds = [math.exp(x) for x in (0.5, -1, 0, 3)]
+    yield applied(policy.repetition_penalty(2.0), odds, (), far, MIXED)
+    yield applied(policy.repetition_penalty(2.0), odds, far, (), MIXED)
+    yield applied(policy.presence_penalty(LN2), (2, 0.5, 2, 1), (), far)
+    yield applied(policy.frequency_penalty(LN2), (4 / 2**9, 1, 2, 1), (), (0,) * 9)
+    words: Any = [(3, 3, x) for x in range(8)] + [(0, 1, 2, 3, 0, 1, 2, 3, 2)]
+    yield applied(policy.bad_words(words), (4, 1, 0, 1), (0, 1, 2), (3, 0, 1, 2, 3))
+    grammar = policy.grammar({state: {0: state + 1} for state in range(20)} | {20: {2: 20}})
+    yield applied(grammar, (0, 0, 2, 0), (), (0,) * 20)
+    most = policy.top_k(60)(torch.arange(64.0), (), ())
+    yield "top-k 60 of 64", most.isfinite().tolist(), [False] * 4 + [True] * 60
 
 
 def rows() -> Violation | None:

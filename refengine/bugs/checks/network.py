@@ -23,7 +23,7 @@ SIZES: dict[str, Any] = {
     "num_key_value_heads": 1,
     "max_position_embeddings": 64,
 }
-PROMPT = (3, 1, 4, 1, 5)
+PROMPT = (3, 1, 4, 1, 5, 2, 6) * 5
 
 
 @cache
@@ -63,13 +63,14 @@ def _passes() -> Iterator[Case]:
     for name, model in models().items():
         target = TransformersTarget(model)
         passed = target.run(chain_rows(PROMPT, 0, CPU), (0, 1, 2))
-        for i in range(len(PROMPT)):
+        for i in (0, 1, 2, 3, 4, len(PROMPT) - 1):
             yield from _agrees(name, model, PROMPT[: i + 1], passed, i)
         target.keep(range(len(PROMPT)))
         committed = PROMPT
         for tokens, parents, kept in (
             ((2, 6, 0, 5), (-1, 0, 0, 2), (0, 1, 3)),
             ((1, 2, 3), (-1, 0, 1), (0,)),
+            ((1, 2, 3, 0, 6, 2), (-1, 0, 1, 2, 3, 4), (0, 1)),
             ((), (), (0,)),
             ((5, 5), (-1, -1), (0, 2)),
         ):

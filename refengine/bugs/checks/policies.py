@@ -40,10 +40,27 @@ def _weights() -> Iterator[Case]:
     for prefix, want in (((), [4, 1, 0, 0]), ((0,), [4, 1, 0, 0]), ((1,), [0, 0, 2, 0]), ((0, 1, 2), [4, 0, 0, 1])):
         yield f"grammar after {prefix}", apply(grammar, (2, 2), prefix), want
     yield "grammar started later", apply(policy.grammar({3: {1: 3}}, start=3), (), (1, 1)), [0, 1, 0, 0]
+    yield from _long()
     both = pipeline(policy.temperature(2), policy.top_k(2))
     yield "temperature, then top-k", both(W, (), ()), (Fraction(4, 5), 0, Fraction(1, 5), 0)
     other = pipeline(policy.min_p(HALF), policy.presence_penalty(HALF))
     yield "min-p, then presence", other(W, (), (0,)), (HALF, 0, HALF, 0)
+
+
+def _long() -> Iterator[Case]:
+    """What was seen 200 tokens ago, a ninth occurrence, a ninth forbidden word of nine tokens, a late state."""
+    far = (1, *(0,) * 200)
+    squares = (Fraction(4), Fraction(9), Fraction(1), Fraction(1))
+    for prompt, prefix in (((), far), (far, ())):
+        yield "repetition long ago", apply(policy.repetition_penalty(2), prompt, prefix, squares), [2, 3, 1, 1]
+    yield "presence long ago", apply(policy.presence_penalty(HALF), (), far), [2, HALF, 2, 1]
+    yield "frequency of nine", apply(policy.frequency_penalty(HALF), (), (0,) * 9), [4 * HALF**9, 1, 2, 1]
+    words = [(3, 3, x) for x in range(8)] + [(0, 1, 2, 3, 0, 1, 2, 3, 2)]
+    yield "a ninth bad word", apply(policy.bad_words(words), (0, 1, 2), (3, 0, 1, 2, 3)), [4, 1, 0, 1]
+    grammar = policy.grammar({state: {0: state + 1} for state in range(20)} | {20: {2: 20}})
+    yield "a late state of a grammar", apply(grammar, (), (0,) * 20), [0, 0, 2, 0]
+    most = apply(policy.top_k(60), weights=tuple(range(1, 65)))
+    yield "top-k 60 of 64", most, [0] * 4 + list(range(5, 65))
 
 
 def _filters() -> Iterator[Case]:

@@ -1,6 +1,6 @@
 """The decodes that the loop is checked on: toy networks in float64, every kind of drafter, two tokens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,7 +120,17 @@ EVERY = (
     Setting("tree of point masses", lambda target: FixedTree(), point_mass, (REPETITION,), (1,), 4, drafts=""),
     Setting("dspark with truncation", dspark, leviathan, (PRESENCE,), (0, 1), 3, drafts=DSpark.__module__),
 )
-# An edit of this process can change what these do, and no other: all of them run the loop on a toy target.
-SETTINGS = tuple(
-    s for s in EVERY if touched(m for m in (s.rule.__module__, s.drafts, Session.__module__, ToyTarget.__module__) if m)
+# Too long to be enumerated: every draft is kept, since the draft model is the target, or as many as come.
+MANY = (
+    Setting("draft model, blocks kept whole", lambda target: AR(ToyTarget(2, seed=3), 5), leviathan, (), (1,), 60),
+    Setting("draft model, blocks of five", ar(5), block, (policy.frequency_penalty(0.05),), (1,), 60),
 )
+
+
+def loaded(settings: Sequence[Setting]) -> list[Setting]:
+    """Those that an edit of this process can change, and no other: all of them run the loop on a toy target."""
+    common = (Session.__module__, ToyTarget.__module__)
+    return [s for s in settings if touched(m for m in (s.rule.__module__, s.drafts, *common) if m)]
+
+
+SETTINGS, LONG = loaded(EVERY), loaded(MANY)

@@ -11,7 +11,7 @@ from refengine.engine.row import child, emitted, mark, row_after
 def agreement(p: Tensor, block: Block, coins: Coins) -> Round:
     """Draw y ~ p and emit it; where a candidate equals y, go there. Chains and trees, drafted in any way."""
     kept = torch.zeros_like(block.tokens, dtype=torch.bool)
-    at = torch.full_like(p[:, 0, 0], ROOT, dtype=torch.int64)
+    at = torch.full((len(p),), ROOT, device=p.device)
     last = torch.full_like(at, NOTHING)
     live = torch.ones_like(at, dtype=torch.bool)
     for depth in range(p.shape[1]):

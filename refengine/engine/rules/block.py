@@ -15,16 +15,17 @@ def prefix_weights(p: Tensor, block: Block) -> tuple[Tensor, Tensor]:
     A draft that q cannot have drawn counts as q(x) -> 0: it passes iff p(x) > 0.
     """
     q = drawn(block)
-    num = torch.ones_like(p[:, 0, 0], dtype=torch.float64)
-    nums, dens = [num], [num]
+    num = den = torch.ones(len(p), dtype=torch.float64, device=p.device)
+    nums, dens = [num], [den]
     for i, x in enumerate(block.tokens.unbind(1)):
         there = x != NOTHING
-        num = torch.where(there, nums[-1] * at_token(p[:, i], x).double(), nums[-1])
-        den = torch.where(there, dens[-1] * at_token(q[:, i], x).double(), dens[-1])
+        num = torch.where(there, num * at_token(p[:, i], x).double(), num)
+        den = torch.where(there, den * at_token(q[:, i], x).double(), den)
         below = num < den
         scale = torch.exp2(-torch.frexp(den).exponent.double())  # a power of two: products of many q do not underflow
-        nums.append(torch.where(below, num * scale, (num > 0).double()))
-        dens.append(torch.where(below, den * scale, 1.0))
+        num, den = torch.where(below, num * scale, num > 0), torch.where(below, den * scale, 1.0)
+        nums.append(num)
+        dens.append(den)
     return torch.stack(nums, 1), torch.stack(dens, 1)
 
 

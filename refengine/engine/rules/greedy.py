@@ -11,7 +11,7 @@ from refengine.engine.row import child, emitted, mark, row_after
 def greedy(p: Tensor, block: Block, coins: Coins) -> Round:
     """Emit argmax p, ties to the lowest id; where a candidate equals it, go there. Chains and trees; no randomness."""
     kept = torch.zeros_like(block.tokens, dtype=torch.bool)
-    at = torch.full_like(p[:, 0, 0], ROOT, dtype=torch.int64)
+    at = torch.full((len(p),), ROOT, device=p.device)
     while True:
         best = row_after(p, at).argmax(-1)
         hit = child(block, at, best)

@@ -17,7 +17,7 @@ def leviathan(p: Tensor, block: Block, coins: Coins) -> Round:
     check_chain(block)
     q = drawn(block)
     kept = torch.zeros_like(block.tokens, dtype=torch.bool)
-    live = torch.ones_like(p[:, 0, 0], dtype=torch.bool)
+    live = torch.ones(len(p), dtype=torch.bool, device=p.device)
     refused = ~live
     for i, x in enumerate(block.tokens.unbind(1)):
         live = live & (x != NOTHING)

@@ -14,7 +14,7 @@ def point_mass(p: Tensor, block: Block, coins: Coins) -> Round:
     A repeated sibling has no mass left and is refused.
     """
     kept = torch.zeros_like(block.tokens, dtype=torch.bool)
-    at = torch.full_like(p[:, 0, 0], ROOT, dtype=torch.int64)
+    at = torch.full((len(p),), ROOT, device=p.device)
     left = row_after(p, at)
     for j, x in enumerate(block.tokens.unbind(1)):
         judged = (block.parents[:, j] == at) & (x != NOTHING)

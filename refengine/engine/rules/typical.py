@@ -30,20 +30,25 @@ def typical_inclusive(p: Tensor, block: Block, coins: Coins, epsilon: float = EP
 
 def _candidates(p: Tensor, block: Block) -> tuple[Tensor, Tensor]:
     """The row that judges each node, float64 [B, n, V], and the node's probability in it, [B, n]."""
-    lanes = torch.arange(p.shape[0], device=p.device)[:, None]
-    rows = p[lanes, block.parents + 1].double()
+    lanes = torch.arange(len(p), device=p.device)[:, None]
+    rows = p[lanes, _parents(block) + 1].double()
     return rows, rows.gather(2, block.tokens.clamp(min=0)[:, :, None])[:, :, 0]
+
+
+def _parents(block: Block) -> Tensor:
+    """The parents; a place without a draft may name anything, and gets the root."""
+    return block.parents.where(block.tokens != NOTHING, ROOT)
 
 
 def longest_passing(p: Tensor, block: Block, passing: Tensor, probability: Tensor) -> Round:
     """The longest path whose every node passes, the likeliest of those, the last drafted of those; then the argmax."""
-    lanes, n = block.tokens.shape
+    (lanes, n), parents = block.tokens.shape, _parents(block)
     # Column j + 1 belongs to node j and column 0 to the root; depth -1 marks a node that is not reached.
-    depth = torch.full((lanes, n + 1), -1, device=p.device).index_fill_(1, torch.tensor(0, device=p.device), 0)
+    depth = torch.zeros((lanes, n + 1), dtype=torch.int64, device=p.device)
     likelihood = torch.ones((lanes, n + 1), dtype=torch.float64, device=p.device)
     best = torch.full((lanes,), ROOT, device=p.device)
     for j in range(n):
-        up = block.parents[:, j : j + 1] + 1
+        up = parents[:, j, None] + 1
         reached = passing[:, j] & (block.tokens[:, j] != NOTHING) & (depth.gather(1, up)[:, 0] >= 0)
         depth[:, j + 1] = torch.where(reached, depth.gather(1, up)[:, 0] + 1, -1)
         likelihood[:, j + 1] = likelihood.gather(1, up)[:, 0] * probability[:, j]

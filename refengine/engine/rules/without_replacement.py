@@ -16,7 +16,7 @@ def without_replacement(p: Tensor, block: Block, coins: Coins) -> Round:
     q = drawn(block)
     kept = torch.zeros_like(block.tokens, dtype=torch.bool)
     taken = torch.zeros_like(p[:, 0], dtype=torch.bool)  # the siblings already refused
-    at = torch.full_like(p[:, 0, 0], ROOT, dtype=torch.int64)
+    at = torch.full((len(p),), ROOT, device=p.device)
     left, mass = row_after(p, at), torch.ones_like(at, dtype=torch.float64)
     for j, x in enumerate(block.tokens.unbind(1)):
         judged = (block.parents[:, j] == at) & (x != NOTHING)
