@@ -28,7 +28,7 @@ def servers():  # type: ignore[no-untyped-def]
 
 
 def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) -> None:
-    """Kills a harness that counts crashes, deaths and hangs as kills."""
+    """Kills a harness that counts crashes, deaths and hangs as kills, or in which test files cannot run at all."""
     adding = "    return tuple(max(px - qx, Fraction(0)) for px, qx in zip(p, q, strict=True))"
     jobs = [
         edited("false", ROW, "max(px - qx, Fraction(0))", "px", "measures:rows"),
@@ -39,6 +39,7 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) 
         edited("death", ROW, adding, "    import os\n    os._exit(3)", "measures:rows"),
         edited("exit", ROW, adding, "    raise SystemExit(0)", "measures:rows"),
         edited("hang", ROW, adding, "    while True: pass", "measures:rows", "measures:trees", seconds=1.0),
+        Job("tests", {}, ("pytest:properties/test_exact_drafters.py",)),
         edited("import", ROW, '"""A row:', 'raise OSError("no")\n"""A row:', "measures:rows"),
     ]
     outcomes = {job.name: [a.outcome for a in answers] for job, answers in zip(jobs, servers.run(jobs), strict=True)}
@@ -49,6 +50,7 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) 
         "death": ["crashed"],
         "exit": ["crashed"],
         "hang": ["hung"],
+        "tests": ["holds"],
         "import": ["crashed"],
     }
 

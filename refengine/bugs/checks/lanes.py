@@ -162,6 +162,9 @@ def _interpreters() -> Iterator[Case]:
         yield "Branching passes on", decisions, [(("accept", 1), odds, kind), (("emit", 1), (0, 2), kind)]
         yield refused(lambda b=branching: b.accept(half, half, ("accept", 1)), "decided twice")  # type: ignore[misc]
         yield refused(lambda b=branching: b.choose(half[None], ("accept", 1)), "decided twice")  # type: ignore[misc]
+    plain = Enumerate()
+    Branching(plain).accept(half, doubles(0.75), ("accept", 0))
+    yield "Branching passes on floats unless told otherwise", type(plain.trace[0].odds[0]), float
     yield (
         "Branching False",
         Branching(Replay([(("accept", 0), False)])).accept(half, doubles(1), ("accept", 0)).tolist(),
