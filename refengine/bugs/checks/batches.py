@@ -36,8 +36,8 @@ from refengine.exact.rules import without_replacement as exact_without
 
 Emitted: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # tokens, path
 CHAINS = [(-1, 0, 1), (-1, 0), (-1,), ()]
-# The chain of four is deeper than the vocabulary is large.
-TREES = [(-1, -1, 0, 1), (-1, -1, -1), (-1, 0, -1, 0), (-1, -1, 1, 1, 0), (-1, 0, 1, 2), (-1,), ()]
+# The last is deeper than the vocabulary is large.
+TREES = [(-1, -1, 0, 1), (-1, -1, -1), (-1, 0, -1, 0), (-1, -1, 1, 1, 0), (-1,), (), (-1, 0, 1, 2)]
 HALF = Fraction(1, 2)
 COINS = ("refengine.engine.coins",)  # every rule is run on them
 

@@ -65,8 +65,9 @@ def main(source: str, out: str) -> None:
     except BadInput as error:
         sys.exit(str(error))
     except Exception as error:  # a damaged or hostile file may raise anything; the parent needs one line
-        reason = str(error).strip().splitlines()
-        sys.exit(f"not a readable dictionary of tensors: {type(error).__name__}: {reason[0] if reason else ''}")
+        # The first sentence: torch goes on to advise how to load it all the same, which is to run what it holds.
+        reason = str(error).strip().splitlines() or [""]
+        sys.exit(f"not a readable dictionary of tensors: {type(error).__name__}: {reason[0].split('. ')[0]}")
     save_file(tensors, out)
     print("\n".join(tensors))
 
