@@ -140,6 +140,14 @@ def test_damage_is_named_in_one_line(tmp_path: Path, name: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_the_unified_assistant_has_the_same_layout(tmp_path: Path) -> None:
+    """Kills a loader that knows the 12B assistant's class only as a causal language model."""
+    copy = copied(tmp_path, lambda t, c: c.update(architectures=["Gemma4UnifiedAssistantForCausalLM"]))
+    unified = load_drafter(copy, TARGET)
+    assert isinstance(unified, Gemma4Assistant)
+    assert torch.equal(outputs(unified), outputs(assistant()))
+
+
 def test_another_kind_of_target_is_refused() -> None:
     """Kills an assistant that reads the keys of a layer which is no layer of its type."""
     qwen = load_target(FIXTURES / "tiny" / "target", torch.float64)

@@ -11,9 +11,11 @@ from torch import Tensor
 
 from properties.gemma4_example import COINS, FULL, PROMPT
 from refengine.decoder import load_target
-from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
+from refengine.decoder.checkpoints.config import Config
+from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant, read_shape
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Backbone
 from refengine.decoder.loop import Session, nodes
+from refengine.decoder.rope import Proportional, Unscaled
 from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules.leviathan import leviathan
 
@@ -58,6 +60,35 @@ def test_the_installed_library_drafts_the_same(case: str, tmp_path: Path) -> Non
             step = drafter.step(torch.tensor([0]), hidden, torch.tensor([position]), keys)
             drafter.backbone = there
             assert float((step.logits[0] - logits).abs().max()) <= 1e-5 * max(1.0, float(logits.std()))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"num_hidden_layers": 13},  # every sixth layer is full, and the last
+        {"num_global_key_value_heads": 2, "global_head_dim": 20},
+        {"num_global_key_value_heads": 2, "global_head_dim": 20, "attention_k_eq_v": True},
+        {"layer_types": [FULL, SLIDING, FULL], "per_layer_config": {"0": {"head_dim": 6}, "2": {"head_dim": 6}}},
+        {"layer_types": [FULL, SLIDING, FULL], "per_layer_config": {}},
+    ],
+)
+def test_what_a_config_leaves_out_is_what_the_library_fills_in(fields: dict[str, Any]) -> None:
+    """Kills a default of layer types, head widths, groups or rotary embeddings that is not the released class's."""
+    from transformers import Gemma4TextConfig
+
+    given: dict[str, Any] = {
+        "vocab_size": 24, "hidden_size": 12, "intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "head_dim": 6, "sliding_window": 5, "rms_norm_eps": 1e-6,
+        "hidden_activation": "gelu_pytorch_tanh", **fields,
+    }  # fmt: skip
+    ours = read_shape(Config("config.json", {"backbone_hidden_size": 20, "text_config": given}))
+    theirs = Gemma4TextConfig(**given)
+    assert list(ours.layer_types) == theirs.layer_types
+    for i, kind in enumerate(ours.layer_types):
+        heads, layer, rope = ours.heads[kind], theirs.per_layer_config[i], theirs.rope_parameters[kind]
+        assert (heads.width, heads.key_value_heads) == (layer.head_dim, layer.num_key_value_heads)
+        assert heads.rope.theta == rope["rope_theta"]
+        assert heads.rope.scaling == (Proportional(0.25) if rope["rope_type"] == "proportional" else Unscaled())
 
 
 def constructible() -> Any:
