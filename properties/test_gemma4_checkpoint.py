@@ -88,6 +88,8 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Tensor], dict[str, Any]], object], s
     "wrong dtype": (lambda t, c: t.update({NORM: t[NORM].half()}), "dtype float16, expected float32"),
     "ordering in floats": (lambda t, c: t.update({ORDERING: torch.ones(8)}), "has dtype float32, expected int64"),
     "ordering outside": (lambda t, c: t[ORDERING].add_(1), "names tokens outside the vocabulary of 8"),
+    "ordering below": (lambda t, c: t[ORDERING].sub_(1), "names tokens outside the vocabulary of 8"),
+    "odd width": (in_text(head_dim=7), "head_dim of sliding_attention is 7, and rotary embeddings need an even one"),
     "plain head": (lambda t, c: c.update(use_ordered_embeddings=False), "masked_embedding.*and 1 more"),
     "other centroids": (lambda t, c: c.update(num_centroids=2), r"has shape \[4, 16\], the config asks for \[2, 16\]"),
     "odd centroids": (lambda t, c: c.update(num_centroids=3), "8 tokens do not divide over 3 centroids"),
