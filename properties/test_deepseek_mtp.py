@@ -144,6 +144,14 @@ def test_a_tie_of_experts_goes_to_the_lowest() -> None:
     assert torch.allclose(weights, torch.full((5, 3), 1 / 3))
 
 
+def test_the_bias_of_the_choice_is_never_rounded() -> None:
+    """Kills a half-precision drafter that goes to other experts than the checkpoint says."""
+    drafter: Any = load_deepseek_mtp(TINY / "mtp", load_target(TINY / "mtp", torch.bfloat16))
+    stored = load_file(TINY / "mtp" / "model.safetensors")["model.layers.1.mlp.gate.e_score_correction_bias"]
+    assert torch.equal(drafter.network.w["mlp.gate.e_score_correction_bias"], stored)
+    assert drafter.network.w["eh_proj.weight"].dtype is torch.bfloat16
+
+
 # --- recursion and rows -----------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import math
 import re
 from pathlib import Path
 
-from torch import Tensor, equal
+from torch import Tensor, equal, promote_types
 
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.deepseek_layers import prefix, table
@@ -42,7 +42,7 @@ def load_deepseek_mtp(
         if ours != theirs:
             config.refuse(f"{name} is {ours}, and the target has {theirs}: the modules draft for their own checkpoint")
     own = tuple(prefix(shape.num_hidden_layers + depth) for depth in range(shape.num_nextn_predict_layers))
-    tensors = {name: x.to(target.device, target.dtype) for name, x in found.items() if name.startswith(own)}
+    tensors = {name: _cast(name, x, target) for name, x in found.items() if name.startswith(own)}
     modules = [Module(shape, tensors, depth, recycled) for depth in range(len(own))]
     return ModuleChain(modules) if len(modules) > 1 else FeatureRecurrence(modules[0], Chain(gamma))
 
@@ -69,6 +69,12 @@ def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
             if not equal(found[name], original):
                 raise BadInput(f"{folder}: tensor {name} differs from the target's, of which it is a copy")
     return shape, found
+
+
+def _cast(name: str, x: Tensor, target: Target) -> Tensor:
+    """The bias of the choice of experts keeps its precision: it decides, and half precision would decide otherwise."""
+    narrowest = x.dtype if name.endswith("e_score_correction_bias") else target.dtype
+    return x.to(target.device, promote_types(target.dtype, narrowest))
 
 
 def _modules(config: Config) -> int:
