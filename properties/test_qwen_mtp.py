@@ -153,6 +153,7 @@ def test_a_module_that_is_the_target_is_always_right() -> None:
 
 Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 FC, GATE = "mtp.fc.weight", "mtp.layers.0.mlp.experts.1.gate_proj.weight"
+EXPERT = "model.layers.1.mlp.experts.3.down_proj.weight"
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 DAMAGE: dict[str, tuple[str, Edit, str]] = {
     "missing": ("target", lambda t, c: t.pop(FC), "tensor mtp.fc.weight is missing"),
@@ -165,6 +166,22 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
         r"tensor mtp\.layers\.1\.input_layernorm\.weight is in the file",
     ),
     "a target's stray": ("target", lambda t, c: t.update(stray=torch.zeros(2)), "tensor stray is in the file"),
+    "a target's expert missing": ("target", lambda t, c: t.pop(EXPERT), f"tensor {EXPERT} is missing"),
+    "a target's expert misshapen": (
+        "target",
+        lambda t, c: t.update({EXPERT: torch.zeros(24, 13)}),
+        rf"{EXPERT} has shape \[24, 13\]",
+    ),
+    "a target's expert of integers": (
+        "target",
+        lambda t, c: t.update({EXPERT: t[EXPERT].long()}),
+        f"{EXPERT} has dtype I64",
+    ),
+    "an expert too many": (
+        "target",
+        lambda t, c: t.update({EXPERT.replace("3", "4"): t[EXPERT].clone()}),
+        r"experts.4.down_proj.weight is in the file",
+    ),
     "misshapen": (
         "target",
         lambda t, c: t.update({"mtp.layers.0.self_attn.q_proj.weight": torch.ones(16, 24)}),
@@ -211,6 +228,9 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
 }  # fmt: skip
 
 
+OF_THE_TARGET = {name for name in DAMAGE if name.startswith("a target's")} | {"an expert too many"}
+
+
 def damaged(folder: Path, layout: str, change: Edit) -> Path:
     shutil.copytree(TINY / layout, folder)
     tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
@@ -226,7 +246,7 @@ def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
     layout, change, message = DAMAGE[damage]
     folder = damaged(tmp_path / "drafter", layout, change)
     with pytest.raises(BadInput, match=message) as raised:
-        load_drafter(folder, load_target(folder, torch.float64) if damage == "a target's stray" else TARGET)
+        load_drafter(folder, load_target(folder, torch.float64) if damage in OF_THE_TARGET else TARGET)
     assert "\n" not in str(raised.value)
     assert str(folder) in str(raised.value)
 

@@ -122,6 +122,7 @@ RECURRENT_TARGET = (
         "target",
         Edit(REMEMBERING, REMEMBERED, "self.past = self.after[0] if rows else self.past\n"),
         "tokens",
+        length=5,
     ),
     Plant(
         "target-position-plus-one",

@@ -24,7 +24,13 @@ from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
-from refengine.decoder.checkpoints.qwen_mtp import COPIES, is_native, is_speculators, load_qwen_mtp
+from refengine.decoder.checkpoints.qwen_mtp import (
+    COPIES,
+    check_target_experts,
+    is_native,
+    is_speculators,
+    load_qwen_mtp,
+)
 from refengine.decoder.checkpoints.tensors import tensor_kinds, tensor_shapes, weight_files
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
@@ -53,6 +59,8 @@ def load_target(
         return behind_the_protocol(load_trunk(folder, dtype).to(device))
     if has_modules(folder):
         read_deepseek(folder)  # transformers fuses experts and skips modules: its refusals would name other tensors
+    if is_native(folder):
+        check_target_experts(folder)
     model, left_over = _model(folder, dtype)
     if is_native(folder) and (strays := set(left_over) - COPIES):
         raise BadInput(f"{folder}: tensor {min(strays)} is in the file, and the config has no place for it")

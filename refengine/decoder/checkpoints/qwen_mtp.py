@@ -7,6 +7,7 @@ MiMo layer whose projection takes the hidden state first: read as this one it wo
 `model_type` is refused.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from refengine.decoder.checkpoints.borrowed import embedding, head
 from refengine.decoder.checkpoints.config import Config, read_config
-from refengine.decoder.checkpoints.tensors import read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.tensors import read_tensors, tensor_kinds, tensor_shapes
 from refengine.decoder.drafters.plans import Chain
 from refengine.decoder.drafters.qwen_mtp import Experts, QwenMTP, Shape
 from refengine.decoder.drafters.recurrence import FeatureRecurrence
@@ -142,6 +143,34 @@ def speculators_name(name: str) -> str:
     """What stands after `mtp.` -> speculators' name."""
     ours = next(ours for ours in RENAMED if name.startswith(ours))
     return SPECULATORS + RENAMED[ours] + name.removeprefix(ours)
+
+
+def check_target_experts(folder: Path) -> None:
+    """Hold the target's own experts to the config where each is stored on its own. Raises BadInput.
+
+    transformers packs them while it loads them, and its refusals would name the pack, or nothing.
+    """
+    inner, shapes, kinds = layer_config(read_config(folder)), tensor_shapes(folder), tensor_kinds(folder)
+    stored = {name: re.match(r"(.*\.layers\.\d+\.mlp\.experts\.)\d+\.", name) for name in shapes}
+    own = {name: found[1] for name, found in stored.items() if found and not name.startswith(NATIVE)}
+    if not own:
+        return
+    s, hidden = experts(inner), inner.integer("hidden_size")
+    table = {
+        name: size
+        for prefix in sorted(set(own.values()))
+        for i in range(s.num_experts)
+        for name, size in _mlp(f"{prefix}{i}.", hidden, s.moe_intermediate_size).items()
+    }
+    for name, size in table.items():
+        if name not in shapes:
+            raise BadInput(f"{folder}: tensor {name} is missing")
+        if shapes[name] != size:
+            raise BadInput(f"{folder}: tensor {name} has shape {list(shapes[name])}, the config asks for {list(size)}")
+        if "F" not in kinds[name]:
+            raise BadInput(f"{folder}: tensor {name} has dtype {kinds[name]}, expected floating point")
+    if strays := sorted(own.keys() - table.keys()):
+        raise BadInput(f"{folder}: tensor {strays[0]} is in the file, and the config has no place for it")
 
 
 # --- what the config says ---------------------------------------------------------------------------------------------
