@@ -138,6 +138,10 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
     "other precision": (lambda t, c: t.update({"norm.weight": t["norm.weight"].half()}), "has dtype float16"),
     "other head width": (lambda t, c: c.update(head_dim=4), r"q_proj.weight has shape \[16, 64\], .* \[8, 64\]"),
     "head width by division": (lambda t, c: c.pop("head_dim"), r"q_proj.weight has shape \[16, 64\], .* \[32, 64\]"),
+    "key heads by default": (
+        lambda t, c: c.update(num_key_value_heads=None),
+        r"k_proj.weight has shape \[8, 64\], .* \[16, 64\]",
+    ),
     "no masks": (lambda t, c: c.update(draft_length=0), "draft_length is 0, expected an integer of at least 1"),
     "more layers": (lambda t, c: c.update(num_hidden_layers=2), "num_hidden_layers is not 1"),
     "biases": (lambda t, c: c.update(attention_bias=True), "biases are not part of this layout"),

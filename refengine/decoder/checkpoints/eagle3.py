@@ -95,7 +95,7 @@ def midlayer(config: Config, target: Target, head_dim: int, rope: Rope) -> Shape
         intermediate_size=config.integer("intermediate_size"),
         num_hidden_layers=1,
         num_attention_heads=heads,
-        num_key_value_heads=config.integer("num_key_value_heads") if "num_key_value_heads" in there else heads,
+        num_key_value_heads=config.integer("num_key_value_heads") if there.get("num_key_value_heads") else heads,
         head_dim=head_dim,
         rms_norm_eps=config.number("rms_norm_eps"),
         rope=rope,
