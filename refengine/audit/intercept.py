@@ -38,6 +38,7 @@ __all__ = ["Intercept", "Raised", "Unmodelled", "intercepted"]
 
 T = TypeVar("T", bound=Hashable)
 MANY = 4096  # a randint over more values than this draws a seed, not a token
+MOST_DECISIONS = 2000  # of one run: a loop that draws until something is accepted never ends on the branch that refuses
 
 
 class Raised(NamedTuple):
@@ -74,6 +75,7 @@ class Intercept(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.failure: Exception | None = None
         self.followed = Followed(self._decide, self._race)
         self._counts: dict[str, int] = {}
+        self._asked = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -159,7 +161,10 @@ class Intercept(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _ask(self, question: Callable[..., Any], *odds_and_site: Any) -> Any:
         """Ask chance; its complaints (a replay that does not fit, say) are ours, not the program's."""
+        self._asked += 1
         try:
+            if self._asked > MOST_DECISIONS:
+                raise Unmodelled(f"one run takes more than {MOST_DECISIONS} random decisions")
             return question(*odds_and_site)
         except Exception as error:
             self.failure = self.failure or error
