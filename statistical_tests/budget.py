@@ -5,7 +5,7 @@ fresh seed would risk. Changing a seed to get green is a defect.
 """
 
 FAMILY = 1e-6
-TESTS = 400  # at least as many as there are; test_budget.py counts them
+TESTS = 1000  # at least as many as there are; test_budget.py counts them
 ALPHA = FAMILY / TESTS
 
 
