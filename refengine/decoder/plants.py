@@ -232,6 +232,29 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "dflash_transformers": (*DFLASH_BLOCKS, WINDOW),
     "dflash_speculators": (*DFLASH_BLOCKS, WINDOW),
     "dflash_deepspec": BLOCKS,
+    "dspark_scheduled": (
+        *BLOCKS,
+        Plant(
+            "stale-confidence",
+            "drafter",
+            Edit(DSPARK, "self.confidence(hidden[k], before)", "self.confidence(hidden[max(k - 1, 0)], before)"),
+            "rounds",
+        ),
+        Plant(
+            "looks-past-the-token",
+            "drafter",
+            Edit(
+                DSPARK,
+                "            path = (*path, turn.draw(q[-1], sites[-1]))\n",
+                "            path = (*path, turn.draw(q[-1], sites[-1]))\n"
+                "            later = float(self.confidence(hidden[k], self.before(path[-1])))\n"
+                "            if self.cut is not None and not self.cut([*confidences, later]):\n"
+                "                path, q, sites = path[:-1], q[:-1], sites[:-1]\n"
+                "                break\n",
+            ),
+            "tokens",
+        ),
+    ),
     "dspark": (
         *BLOCKS,
         Plant(

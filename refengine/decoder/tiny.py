@@ -36,6 +36,7 @@ from refengine.decoder.drafters import (
 )
 from refengine.decoder.drafters.plans import Chain, DynamicTree, StaticTree
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
+from refengine.decoder.drafters.schedule import Load
 from refengine.decoder.protocols import Drafter, Target
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -129,6 +130,17 @@ def _dflash(name: str, greedy: bool | None = None) -> Build:
     return build
 
 
+# A pass over two rows takes as long as over one; each further row costs a fifth of that.
+LOAD = Load(((1, 1.0), (2, 1.0), (4, 1.4)))
+
+
+def _dspark_scheduled(module: Any, target: Target) -> Drafter:
+    loaded = load_dspark(FIXTURES / "tiny" / "dspark")
+    tensors = {name: x.to(target.dtype) for name, x in loaded.w.tensors.items()}
+    drafter: Drafter = module.DSpark(loaded.shape, tensors, load=LOAD)
+    return drafter
+
+
 def _dflash_deepspec(module: Any, target: Target) -> Drafter:
     loaded = load_dspark(FIXTURES / "dflash" / "deepspec")
     tensors = {name: x.to(target.dtype) for name, x in loaded.w.tensors.items()}
@@ -214,6 +226,9 @@ TINY: dict[str, Tiny] = {
         target="gemma4/target",
         folder="gemma4/assistant",
         length=5,
+    ),
+    "dspark_scheduled": Tiny(
+        dspark, _dspark_scheduled, ("leviathan", "block"), DFLASH_PROMPT, folder="tiny/dspark", length=5
     ),
     "dflash": Tiny(dflash, _dflash("zlab"), ("point_mass",), (6, 3, 6, 3, 0, 2, 4, 3), folder="dflash/zlab"),
     "dflash_drawn": Tiny(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from refengine.decoder.drafters.backbone import Backbone
 from refengine.decoder.drafters.backbone import Shape as BackboneShape
+from refengine.decoder.drafters.schedule import Cut, Load, Threshold
 from refengine.decoder.layers import Weights, softcapped, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block
@@ -34,12 +35,16 @@ class DSpark:
     """Drafts up to `block_size` tokens after the anchor: slot k is about position start + k + 1.
 
     threshold  the block ends before the first position whose confidence is below it; 0 keeps every position
+    load       instead of a threshold: the block ends where a batch under this load gains nothing by going on
     """
 
-    def __init__(self, shape: Shape, tensors: dict[str, Tensor], threshold: float = 0.0) -> None:
-        if threshold > 0 and not shape.enable_confidence_head:
-            raise ValueError("a confidence threshold was given, and this checkpoint has no confidence head")
+    def __init__(
+        self, shape: Shape, tensors: dict[str, Tensor], threshold: float = 0.0, load: Load | None = None
+    ) -> None:
+        if (threshold > 0 or load) and not shape.enable_confidence_head:
+            raise ValueError("a confidence threshold or a load was given, and this checkpoint has no confidence head")
         self.shape, self.threshold, self.w = shape, threshold, Weights(tensors)
+        self.cut: Cut | None = load or (Threshold(threshold) if threshold > 0 else None)
         self.backbone = Backbone(shape, self.w)
         self.taps = shape.taps
 
@@ -54,11 +59,14 @@ class DSpark:
         path: Tokens = ()
         q: list[Tensor] = []
         sites: list[Site] = []
+        confidences: list[float] = []
         for k in range(self.shape.block_size):
             before = self.before((turn.prefix + path)[-1])
             # Decided before x_k is drawn: a position may never be dropped because of the token that stands there.
-            if self.threshold > 0 and float(self.confidence(hidden[k], before)) < self.threshold:
-                break
+            if self.cut is not None:
+                confidences.append(float(self.confidence(hidden[k], before)))
+                if not self.cut(confidences):
+                    break
             bias, memory = self.markov(hidden[k], before, memory)
             q.append(turn.row(wide(base[k] + bias), path))
             sites.append(("draft", k))
