@@ -17,7 +17,8 @@ from typing import Any
 
 from refengine.bugs.loader import PACKAGE, source_path
 from refengine.bugs.mutants import Mutant, mutants
-from refengine.bugs.mutate import Fate, explained, fate
+from refengine.bugs.mutate import Fate, fate
+from refengine.bugs.mutation import explained
 from refengine.bugs.runner import Job, Servers
 from refengine.chains import CHAINS, files
 
@@ -50,7 +51,7 @@ def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
     """
     answers = servers.run([job(m, (f"bridge:{text_of(m.module)}",)) for m in chosen])
     fates = [fate(mutant, answer) for mutant, answer in zip(chosen, answers, strict=True)]
-    standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(*f.mutant.key()[:3])]
+    standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
     later = servers.run([job(chosen[i], TESTS[text_of(chosen[i].module)]) for i in standing])
     for i, answer in zip(standing, later, strict=True):
         fates[i] = fate(chosen[i], answer)
@@ -73,8 +74,8 @@ def summary(module: str, fates: Iterable[Fate]) -> dict[str, Any]:
     return {
         "digest": digest(module),
         "mutants": len(every),
-        "equivalent": sum(explained(*m.key()[:3]) for m in standing),
-        "survivors": [list(m.key()[1:]) for m in standing if not explained(*m.key()[:3])],
+        "equivalent": sum(explained(m.key()) for m in standing),
+        "survivors": [list(m.key()[1:]) for m in standing if not explained(m.key())],
         "standing": [list(m.key()[1:]) for m in standing],
     }
 
@@ -94,7 +95,7 @@ def status(chain: str) -> str:
         if entry is None or entry["digest"] != digest(module):
             return f"unlinked: {module} has changed since its mutants were run"
         if entry["survivors"]:
-            line, change, _ = entry["survivors"][0]
+            line, change = entry["survivors"][0]
             return f"unlinked: {module} with {change} in `{line}` has Coq's laws all the same"
     fallen = sum(result[module]["mutants"] - result[module]["equivalent"] for module in files(chain))
     return f"linked: {fallen} mutants fall"
