@@ -4,13 +4,11 @@ A `Hypothesis` of a section, or a premise of a theorem, is replaced by `True`, s
 fit, and the file is compiled again. A file that still compiles never used that hypothesis: the theorem says less than
 it could. Files are compiled beside the compiled ones that they import. Standard library only.
 
-Usage: python3 hypotheses.py, to try all (long) and write hypotheses.json; python3 hypotheses.py --sample N, to try N
-again that change from day to day (part of `make prove`), after checking that the record is of these sources.
+Usage: python3 hypotheses.py, to try all of them (half an hour); python3 hypotheses.py --sample N, to try N of them
+(part of `make prove`). Both first hold the theorems to Instances.v and FloatInstances.v: one that has
+hypotheses and is applied in neither may be about nothing.
 """
 
-import datetime
-import hashlib
-import json
 import random
 import re
 import subprocess
@@ -21,7 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SOURCES, BUILD, RESULT = HERE / "rocq", HERE / "build" / "rocq", HERE / "hypotheses.json"
+SOURCES, BUILD = HERE / "rocq", HERE / "build" / "rocq"
+SEED = 0
 SECONDS = 300  # a proof that searches for longer without its hypothesis has missed it
 
 
@@ -108,38 +107,52 @@ def misses(drop: Drop) -> bool:
             return True
 
 
+def files() -> list[Path]:
+    return [SOURCES / line for line in (SOURCES / "_CoqProject").read_text().split() if line.endswith(".v")]
+
+
 def every() -> list[Drop]:
-    files = [SOURCES / line for line in (SOURCES / "_CoqProject").read_text().split() if line.endswith(".v")]
-    found = [drop for file in files for drop in drops(file)]
+    found = [drop for file in files() for drop in drops(file)]
     # Two sections of one file may state the same hypothesis under the same name.
     return [replace(d, nth=sum(e.key() == d.key() for e in found[:i])) for i, d in enumerate(found)]
 
 
-def digest() -> str:
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.glob("*.v")))).hexdigest()
+def assuming(file: Path) -> Iterator[str]:
+    """The theorems of a file that stand below a `Hypothesis` of an open section or have premises of their own."""
+    code = blank_comments(file.read_text())
+    own, open_sections = {drop.owner for drop in drops(file)}, [False]
+    for line in code.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "Section":
+            open_sections.append(False)
+        elif word == "End":
+            open_sections.pop()
+        elif word == "Hypothesis":
+            open_sections[-1] = True
+        elif word in ("Theorem", "Corollary"):
+            name = re.split(r"[^\w']", rest)[0]
+            if any(open_sections) or name in own:
+                yield name
 
 
-def record(done: dict[str, bool]) -> None:
-    RESULT.write_text(json.dumps({"sources": digest(), "missed": done}, indent=1) + "\n")
+def unapplied() -> list[str]:
+    """Theorems with hypotheses that no instance file applies."""
+    names = ("Instances", "FloatInstances", "Vacuity")
+    instances = "".join((SOURCES / f"{name}.v").read_text() for name in names)
+    applied = set(re.findall(r"[\w']+", blank_comments(instances)))
+    return [f"{f.stem}.{name}" for f in files() if f.stem not in names for name in assuming(f) if name not in applied]
 
 
 def main() -> int:
-    known = json.loads(RESULT.read_text()) if RESULT.is_file() else {"sources": "", "missed": {}}
+    idle = [f"{name} is never applied" for name in unapplied()]
     chosen = every()
     if sys.argv[1:2] == ["--sample"]:
-        if known["missed"].keys() != {drop.key() for drop in chosen}:
-            print("stale: the hypotheses have changed since they were taken away: run python3 proofs/hypotheses.py")
-            return 1
-        today = datetime.datetime.now(datetime.UTC).date().toordinal()
-        chosen = random.Random(today).sample(chosen, int(sys.argv[2]))
-    done = {}
+        chosen = random.Random(SEED).sample(chosen, int(sys.argv[2]))
     for number, drop in enumerate(chosen, 1):
-        done[drop.key()] = misses(drop)
-        print(f"[{number}/{len(chosen)}] {'missed' if done[drop.key()] else 'NOT MISSED'}: {drop.key()}", flush=True)
-    if len(done) == len(every()):
-        record(done)
-    idle = [key for key, missed in done.items() if not missed]
-    print(f"violated: superfluous: {'; '.join(idle)}" if idle else f"{len(done)} hypotheses taken away, all missed")
+        missed = misses(drop)
+        print(f"[{number}/{len(chosen)}] {'missed' if missed else 'NOT MISSED'}: {drop.key()}", flush=True)
+        idle += [] if missed else [f"superfluous: {drop.key()}"]
+    print("violated: " + "; ".join(idle) if idle else f"{len(chosen)} hypotheses taken away, each of them missed")
     return int(bool(idle))
 
 

@@ -82,7 +82,7 @@ Qed.
 
 Theorem adaptive_loop_lossless n st h k : loop xpred0 adaptive_round n n st h k = target p n h k.
 Proof.
-apply: loop_lossless => // [st' h'|st' h'|st' h']; first exact: lawful_adaptive.
+apply: loop_lossless => // [st' h'|st' h'].
   move=> m f; rewrite -(leviathan_lossless (halt st') pP (qP st') (gamma st' h')).
   exact: (adaptive_forget st' h' (fun o => complete p m h' o f)).
 exact: adaptive_emits.

@@ -67,7 +67,6 @@ case: (stop _) => //=; rewrite IH cat_rcons.
 by case: (stops _ _).
 Qed.
 
-Hypothesis round_lawful : forall st h, lawful (round st h).
 Hypothesis round_lossless : forall st h, lossless p h (out <~ round st h;; ret out.1).
 Hypothesis round_emits : forall st h, surely (fun out => (0 < size out.1)%N) (round st h).
 
@@ -99,12 +98,11 @@ Arguments loop {R V S} stop round fuel n st h.
 Theorem loop_lossless (R : realFieldType) (V : vocab) (S : Type) (p : seq V -> V -> R)
     (round : S -> seq V -> law R (seq V * S)) n st h k :
   (forall h, dist (p h)) ->
-  (forall st h, lawful (round st h)) ->
   (forall st h, lossless p h (out <~ round st h;; ret out.1)) ->
   (forall st h, surely (fun out => (0 < size out.1)%N) (round st h)) ->
   loop xpred0 round n n st h k = target p n h k.
 Proof.
-by move=> pP lawR okR emR; rewrite (loop_lossless_until pP).
+by move=> pP okR emR; rewrite (loop_lossless_until pP).
 Qed.
 
 (** The hypotheses have an instance: a "round" that is one target draw. *)

@@ -102,10 +102,10 @@ by rewrite total_scaler mulfV.
 Qed.
 
 (** norm(max(p - q, 0)) is a row exactly where it is used. *)
-Theorem residual_iff_used p q : dist p -> dist q ->
+Theorem residual_iff_used p q : dist p ->
   dist (fun x => excess p q x / total (excess p q)) <-> overlap p q < 1.
 Proof.
-move=> pP qP; rewrite lt_neqAle overlap_le1 // andbT -[_ == 1]subr_eq0 -oppr_eq0 opprB -rejected_mass //.
+move=> pP; rewrite lt_neqAle overlap_le1 // andbT -[_ == 1]subr_eq0 -oppr_eq0 opprB -rejected_mass //.
 split=> [[_]|z]; last split=> [x|]; last by rewrite total_scaler mulfV.
   by rewrite total_scaler; case: eqP => // ->; rewrite mul0r => /eqP; rewrite eq_sym oner_eq0.
 by rewrite divr_ge0 // ?excess_ge0 // total_ge0 // => y; apply: excess_ge0.
