@@ -88,12 +88,12 @@ def committed() -> dict[str, Any]:
 
 @cache
 def status(chain: str) -> str:
-    """One line: linked with how many mutants fallen, or unlinked or stale and why."""
+    """One line: "linked" with how many mutants fell, or "unlinked" or "stale" and why."""
     result = committed()
     for module in files(chain):
         entry = result.get(module)
         if entry is None or entry["digest"] != digest(module):
-            return f"unlinked: {module} has changed since its mutants were run"
+            return f"stale: {module} has changed since its mutants were run (run: python -m refengine.links)"
         if entry["survivors"]:
             line, change = entry["survivors"][0]
             return f"unlinked: {module} with {change} in `{line}` has Coq's laws all the same"
@@ -120,7 +120,7 @@ def main() -> int:
             RESULT.write_text(json.dumps({m: result[m] for m in subjects() if m in result}, indent=1) + "\n")
     lines = {chain: status(chain) for chain in CHAINS}
     print("\n".join(f"{chain}: {line}" for chain, line in lines.items()))
-    return int(any(line.startswith("unlinked") for line in lines.values()))
+    return int(any(not line.startswith("linked") for line in lines.values()))
 
 
 if __name__ == "__main__":

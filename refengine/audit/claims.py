@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from refengine.chains import CHAINS
 from refengine.claims import Claim, load
 from refengine.errors import BadInput
 from refengine.links import status
@@ -14,14 +15,15 @@ def audit_claims() -> Iterator[Finding]:
         claims, missing = load(), ""
     except BadInput as error:
         claims, missing = [], str(error)
-    unlinked = [claim.id for claim in claims if not linked(claim)]
+    unlinked = [claim.id for claim in claims if any(status(chain).startswith("unlinked") for chain in claim.chains())]
+    stale = next((status(chain) for chain in CHAINS if status(chain).startswith("stale")), "")
     yield Finding(
         id="claims",
         subject="proofs/claims",
         claim="Every claim has a verdict and evidence that exists, and every claim about a rule is linked to its code.",
         source="proofs/CLAIMS.md",
-        verdict="not tested" if missing else "violated" if unlinked else "consistent",
-        reason=missing,
+        verdict="violated" if unlinked else "not tested" if missing or stale else "consistent",
+        reason="" if unlinked else missing or stale,
         method="theorems, tests and chains looked up by name; links by the committed run of every mutant of every rule",
         numbers={
             **{word: sum(c.verdict == word for c in claims) for word in ("consistent", "violated", "not tested")},
@@ -49,5 +51,5 @@ def table(claims: list[Claim]) -> dict[str, list[str]]:
         "statement": [c.statement for c in claims],
         "verdict": [c.verdict for c in claims],
         "evidence": [", ".join(c.coq + c.tests()) for c in claims],
-        "chain": [", ".join(c.chains()) + ("" if linked(c) else " (unlinked)") for c in claims],
+        "chain": [", ".join(c.chains()) + ("" if linked(c) else " (not linked)") for c in claims],
     }
