@@ -105,7 +105,10 @@ def sample(count: int, seed: int) -> list[Mutant]:
     """A seeded choice of mutants that fell in the committed run, from files unchanged since."""
     fresh = {m: entry for m, entry in committed().items() if entry["digest"] == digest(m)}
     fallen = [
-        mutant for m, entry in fresh.items() for mutant in mutants(m) if list(mutant.key()[1:]) not in entry["standing"]
+        mutant
+        for module, entry in fresh.items()
+        for mutant in mutants(module)
+        if list(mutant.key()[1:]) not in entry["standing"] and not explained(mutant.key())
     ]
     return random.Random(seed).sample(fallen, min(count, len(fallen)))
 
