@@ -102,7 +102,7 @@ def status(chain: str) -> str:
 
 
 def sample(count: int, seed: int) -> list[Mutant]:
-    """A seeded choice of mutants of the exact text that fell in the committed run, from files unchanged since."""
+    """A seeded choice of mutants of the exact text that fell in the committed run, its file unchanged since."""
     fresh = {m: entry for m, entry in committed().items() if entry["digest"] == digest(m)}
     fallen = [
         mutant
