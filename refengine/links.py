@@ -1,10 +1,10 @@
 """Which mistakes in a rule the bridge sees: a claim about a rule is linked when none of them passes unseen.
 
 Every mutant of every rule, exact and batched, is held to Coq's laws on record (`refengine.bugs.checks.bridge`), and
-what stands there to the property tests of its text. A rule with a mutant that all of them let pass is not tied to its
-theorems: every claim that rests on it is shown as unlinked, unless `survivors.toml` says why that mutant is the same
-rule. `python -m refengine.links` runs them all (minutes) and writes `proofs/links.json`; a rule that has changed since
-is shown as stale.
+what stands there to the property tests and the general checks of its text: what dyadic rows cannot show. A rule with a
+mutant that all of them let pass is not tied to its theorems: every claim that rests on it is shown as unlinked, unless
+`survivors.toml` says why that mutant is the same rule. `python -m refengine.links` runs them all (minutes) and writes
+`proofs/links.json`; a rule that has changed since is shown as stale.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import Any
 
 from refengine.bugs.loader import PACKAGE, source_path
 from refengine.bugs.mutants import Mutant, mutants
-from refengine.bugs.mutate import Fate, fate
+from refengine.bugs.mutate import Fate, concerned, fate
 from refengine.bugs.mutation import explained
 from refengine.bugs.runner import Job, Servers
 from refengine.chains import CHAINS, files
@@ -52,7 +52,7 @@ def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
     answers = servers.run([job(m, (f"bridge:{text_of(m.module)}",)) for m in chosen])
     fates = [fate(mutant, answer) for mutant, answer in zip(chosen, answers, strict=True)]
     standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
-    later = servers.run([job(chosen[i], TESTS[text_of(chosen[i].module)]) for i in standing])
+    later = servers.run([job(chosen[i], (*TESTS[text_of(m := chosen[i].module)], *concerned(m))) for i in standing])
     for i, answer in zip(standing, later, strict=True):
         fates[i] = fate(chosen[i], answer)
     return fates
