@@ -102,15 +102,13 @@ def status(chain: str) -> str:
 
 
 def sample(count: int, seed: int) -> list[Mutant]:
-    """A seeded choice of mutants of the exact text that fell in the committed run, its file unchanged since."""
+    """A seeded choice of mutants that fell in the committed run, their files unchanged since."""
     fresh = {m: entry for m, entry in committed().items() if entry["digest"] == digest(m)}
     fallen = [
         mutant
         for module, entry in fresh.items()
         for mutant in mutants(module)
-        if text_of(module) == "exact"
-        and list(mutant.key()[1:]) not in entry["standing"]
-        and not explained(mutant.key())
+        if list(mutant.key()[1:]) not in entry["standing"] and not explained(mutant.key())
     ]
     return random.Random(seed).sample(fallen, min(count, len(fallen)))
 
