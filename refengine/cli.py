@@ -399,10 +399,12 @@ def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*(rows[0] if rows else ()), box=None, header_style="bold")
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    for number, column in enumerate(rows[0] if rows else ()):
+        table.add_column(column, no_wrap=number == 0, overflow="fold")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
 @vectors_app.command("list")

@@ -5,6 +5,7 @@ of the report.
 """
 
 import datetime
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ class Outcome:
 
 def write_report(out: Path, *, full: bool = False, fresh: bool = False) -> Outcome:
     """Make report.json, report.html and run.json in `out`; an interrupted run is resumed from its journal."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # which kernels it lacks is no finding
     torch.set_num_threads(1)  # sums in one order on every machine; tiny networks are faster so, too
     started = datetime.datetime.now(datetime.UTC)
     key = run_key(seed=SEED, alpha=ALPHA, options="full" if full else "")
