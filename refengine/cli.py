@@ -186,9 +186,12 @@ def rerun(
     finding: Annotated[str | None, typer.Argument(help="One finding's id; all of them without it.")] = None,
 ) -> None:
     """Make findings again and compare: verdicts, integers and witnesses exactly, floats within tolerance."""
+    import torch
+
     from refengine.report.report import environment_differences, load_report
     from refengine.report.rerun import rerun as again
 
+    torch.set_num_threads(1)  # as the report that is compared with
     loaded = load_report(report_file)
     for line in environment_differences(loaded):
         typer.echo(f"note: another version made this report: {line}", err=True)
