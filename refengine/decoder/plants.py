@@ -5,7 +5,7 @@ the rows that it draws from: the rule corrects any q. It shows in how many token
 a cell's law is over tokens and rounds together. The exception is a truncation that looks at what it drops.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from refengine.bugs.bug import Edit
@@ -62,10 +62,14 @@ WINDOW_ROW_STAYS = Edit(
     "(rows).logits\n        self.target.keep((0,))",
 )
 
-# Of every drafter that recurs over features, whatever its weights and its candidates.
-RECURRENT = (
+# Of every target whose rows are rolled back by indexing.
+TARGET_BUGS = (
     Plant("target-no-crop", "target", NO_CROP, "tokens"),
     Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+)
+# Of every drafter that recurs over features, whatever its weights and its candidates.
+RECURRENT = (
+    *TARGET_BUGS,
     Plant(
         "draft-rows-stay-in-the-cache",
         "drafter",
@@ -137,8 +141,7 @@ RECURRENT_TARGET = (
 )
 # Of every drafter on the block backbone.
 BLOCKS = (
-    Plant("target-no-crop", "target", NO_CROP, "tokens"),
-    Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+    *TARGET_BUGS,
     Plant(
         "block-rows-stay-in-the-context",
         "drafter",
@@ -162,6 +165,12 @@ DFLASH_BLOCKS = (
     *BLOCKS,
     Plant("reads-the-anchors-slot", "drafter", Edit(DFLASH, "0 if self.shape.shifted else 1", "0"), "rounds"),
 )
+STALE_CONFIDENCE = Plant(
+    "stale-confidence",
+    "drafter",
+    Edit(DSPARK, "self.confidence(hidden[k], before)", "self.confidence(hidden[max(k - 1, 0)], before)"),
+    "rounds",
+)
 WINDOW = Plant("window-forgotten", "drafter", Edit(BACKBONE, "if window else None", "if False else None"), "rounds")
 # A chain has no siblings, so that only a tree shows it.
 SIBLINGS = Plant(
@@ -174,8 +183,7 @@ SIBLINGS = Plant(
 PLANTS: dict[str, tuple[Plant, ...]] = {
     "deepseek_mtp": RECURRENT,
     "deepseek_mtp2": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant(
             "draft-rows-stay-in-the-cache",
             "drafter",
@@ -215,8 +223,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "p_eagle": RECURRENT,
     "qwen_mtp": (*RECURRENT_TARGET, *(plant for plant in RECURRENT if plant.part == "drafter")),
     "ar": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant("draft-no-crop", "model", NO_CROP, "rounds"),
         Plant("draft-position-plus-one", "model", SHIFTED, "rounds"),
         Plant(
@@ -234,12 +241,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "dflash_deepspec": BLOCKS,
     "dspark_scheduled": (
         *BLOCKS,
-        Plant(
-            "stale-confidence",
-            "drafter",
-            Edit(DSPARK, "self.confidence(hidden[k], before)", "self.confidence(hidden[max(k - 1, 0)], before)"),
-            "rounds",
-        ),
+        STALE_CONFIDENCE,
         Plant(
             "looks-past-the-token",
             "drafter",
@@ -257,13 +259,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     ),
     "dspark": (
         *BLOCKS,
-        Plant(
-            "stale-confidence",
-            "drafter",
-            Edit(DSPARK, "self.confidence(hidden[k], before)", "self.confidence(hidden[max(k - 1, 0)], before)"),
-            "rounds",
-            truncated=True,
-        ),
+        replace(STALE_CONFIDENCE, truncated=True),
         Plant(
             "retrospective-confidence",
             "drafter",
@@ -280,8 +276,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         ),
     ),
     "gemma4_assistant": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant("rejected-keys-stay", "drafter", Edit(GEMMA4, "if self.stale_keys:", "if True:"), "rounds"),
         Plant("hidden-state-of-the-anchor", "drafter", ANCHORS_HIDDEN, "rounds"),
         Plant("stale-hidden-state", "drafter", NEVER_AGAIN, "rounds"),
@@ -291,30 +286,26 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         Plant("own-state-not-carried", "drafter", Edit(GEMMA4, "hidden, logits = step", "_, logits = step"), "rounds"),
     ),
     "prompt_lookup": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant("looks-up-without-the-anchor", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prefix[:-1],"), "rounds"),
         Plant("looks-in-the-prompt-alone", "drafter", Edit(LOOKUP, "(turn.prefix,", "(turn.prompt,"), "rounds"),
     ),
     "lookahead": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant("a-window-row-stays", "drafter", WINDOW_ROW_STAYS, "tokens"),
         Plant("filling-row-off-by-one", "drafter", Edit(LOOKAHEAD, "self.new[1:])", "self.new[:-1])"), "rounds"),
         Plant("filed-under-the-next-token", "drafter", Edit(LOOKAHEAD, "(keys[i],", "(self.rows[1][i],"), "rounds"),
         Plant("guesses-for-another-token", "drafter", Edit(LOOKAHEAD, "get(anchor,", "get(turn.prefix[-2],"), "rounds"),
     ),
     "parallel_heads": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant("heads-look-from-the-anchor", "drafter", Edit(PARALLEL, "trunk[-1:]", "trunk[:1]"), "rounds"),
         Plant("accepted-rows-not-cached", "drafter", ANCHOR_ALONE, "rounds"),
         Plant("position-plus-one", "drafter", Edit(PARALLEL, "len(self.keys[0]) - 1]", "len(self.keys[0])]"), "rounds"),
         Plant("one-cache-for-all-heads", "drafter", Edit(PARALLEL, "q, self.keys[k], ", "q, self.keys[0], "), "rounds"),
     ),
     "medusa": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant(
             "hidden-state-of-the-anchor",
             "drafter",
@@ -330,8 +321,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
         Plant("one-head-for-all-levels", "drafter", Edit(MEDUSA, "ranked[len(path) - 1]", "ranked[0]"), "rounds"),
     ),
     "ngram": (
-        Plant("target-no-crop", "target", NO_CROP, "tokens"),
-        Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+        *TARGET_BUGS,
         Plant("learns-the-anchor-twice", "drafter", Edit(NGRAM, "kept.tokens[1:]", "kept.tokens"), "rounds"),
         Plant("forgets-accepted-tokens", "drafter", Edit(NGRAM, "kept.tokens[1:]", "kept.tokens[1:1]"), "rounds"),
     ),
