@@ -156,10 +156,9 @@ def test_without_modules_it_is_a_separate_draft_model(tmp_path: Path) -> None:
     assert isinstance(load_drafter(folder, TARGET), AR)
 
 
-def test_the_fixtures_are_what_their_generator_made() -> None:
-    """Kills a fixture that was edited, or a generator that was, without the other."""
+def test_no_prompt_is_decided_by_a_tie_of_experts() -> None:
+    """Kills a prompt whose greedy path depends on which of two equal experts a machine takes."""
     generator = runpy.run_path(str(FIXTURES / "make_deepseek.py"))
-    assert json.loads((TINY / "stamp.json").read_text()) == generator["stamp"]()
     target: Target = load_target(TINY / "mtp", torch.float32)
     for prompt in json.loads((TINY / "prompts.json").read_text()):
         margin = generator["routing_margin"](target, (*prompt["prompt"], *prompt["greedy"]))
