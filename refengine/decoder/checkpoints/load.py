@@ -55,6 +55,7 @@ def load_target(
 ) -> TransformersTarget | RecurrentTarget:
     """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
     folder = Path(path)
+    check_device(device)
     if is_meta_layout(folder):
         return behind_the_protocol(load_trunk(folder, dtype).to(device))
     if has_modules(folder):
@@ -65,6 +66,14 @@ def load_target(
     if is_native(folder) and (strays := set(left_over) - COPIES):
         raise BadInput(f"{folder}: tensor {min(strays)} is in the file, and the config has no place for it")
     return behind_the_protocol(model.to(device))
+
+
+def check_device(device: str) -> None:
+    """Raises BadInput where no tensor can lie on it; before a large model has been read."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch built without CUDA asserts
+        raise BadInput(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from None
 
 
 def load_drafter(

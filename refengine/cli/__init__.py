@@ -1,0 +1,77 @@
+"""The command line. Every command is a few lines over the library; nothing is decided here but exit codes.
+
+`audit` exits 0 consistent, 1 violated, 2 bad input, 3 not tested, 70 internal error, and the last line on stdout is
+`VERDICT consistent|violated|not-tested ...`. `report` exits 0 when the report is complete, our own reference cells are
+consistent and every negative control came out violated: a third party's defect is content, not failure.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from refengine.cli import audit, checkpoint, vectors
+from refengine.cli.decoder import decode, drafters
+from refengine.cli.lists import bugs, claims
+from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
+from refengine.cli.reports import law, report, rerun
+from refengine.errors import BadInput
+
+Command = Callable[..., Any]
+ITS_OWN_OPTIONS = {"ignore_unknown_options": True}  # a program's own options are passed on to it
+
+
+def group(about: str, commands: dict[str, Command]) -> typer.Typer:
+    """Commands by the names they are called by."""
+    made = typer.Typer(no_args_is_help=True, add_completion=False, help=about)
+    for name, command in commands.items():
+        made.command(name, context_settings=ITS_OWN_OPTIONS if command is vectors.run else None)(command)
+    return made
+
+
+TOP: dict[str, Command] = {
+    "report": report,
+    "rerun": rerun,
+    "law": law,
+    "decode": decode,
+    "drafters": drafters,
+    "bugs": bugs,
+    "claims": claims,
+}
+AUDIT: dict[str, Command] = {"kernel": audit.kernel, "generate": audit.generate}
+CHECKPOINT: dict[str, Command] = {
+    "verify": checkpoint.verify,
+    "convert": checkpoint.convert,
+    "convert-mtp": checkpoint.convert_mtp,
+    "stitch-mtp": checkpoint.stitch_mtp,
+    "ngram": checkpoint.ngram,
+}
+VECTORS: dict[str, Command] = {"list": vectors.table, "export": vectors.export, "run": vectors.run}
+
+app = group("The referee of speculative decoding.", TOP)
+app.add_typer(group("Hold an implementation to the law it promises.", AUDIT), name="audit")
+app.add_typer(group("Check or convert a released drafter checkpoint.", CHECKPOINT), name="checkpoint")
+app.add_typer(group("Conformance vectors for implementations in any language.", VECTORS), name="vectors")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line; every outcome has its own exit code."""
+    try:
+        command = typer.main.get_command(app)
+        code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else CONSISTENT)
+    except BadInput as error:
+        print(f"refengine: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except (KeyboardInterrupt, typer.Abort):
+        print("refengine: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error of the command-line library
+            error.show()
+            sys.exit(BAD_INPUT)
+        traceback.print_exc()
+        print("refengine: internal error; the lines above belong into a bug report", file=sys.stderr)
+        sys.exit(INTERNAL)

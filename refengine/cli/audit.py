@@ -1,0 +1,77 @@
+"""`refengine audit`: hold an implementation to the law it promises."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refengine.cli.output import AsJson, finish
+from refengine.errors import BadInput
+from refengine.terminal import progress
+
+Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
+
+
+class Signature(StrEnum):
+    """The plain signatures of an audited function (docs/auditing.md)."""
+
+    verify = "verify"
+    verify_batch = "verify_batch"
+    round = "round"
+
+
+def kernel(
+    subject: Annotated[str, typer.Argument(help="MODULE:FUNCTION, or `hf` for the installed transformers.")],
+    signature: Annotated[Signature, typer.Option(help="Which plain signature the function has.")] = Signature.verify,
+    path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
+    seed: Seed = "0",
+    alpha: Annotated[float, typer.Option(help="False-alarm rate of the audit.")] = 1e-6,
+    seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 50.0,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a verification function: rows and drafts in, tokens out."""
+    if subject == "hf":
+        from refengine.audit.hf_kernel import audit_kernel_hf
+
+        with progress() as tell:
+            found = audit_kernel_hf(progress=tell)
+        finish(found, as_json)
+    from refengine.audit.kernel import audit_kernel as audit
+
+    if path is not None and not path.is_dir():
+        raise BadInput(f"--path {path} is not a folder")
+    if not 0 < alpha < 1:
+        raise BadInput(f"--alpha {alpha} is not between 0 and 1")
+    if not seconds > 0:
+        raise BadInput(f"--seconds {seconds} is not a positive time")
+    folder, number = str(path) if path else None, seed_of(seed)
+    with progress() as tell:
+        findings = audit(subject, signature.value, folder, number, alpha, seconds, tell)
+    finish(findings, as_json)
+
+
+def generate(
+    library: Annotated[str, typer.Argument(help="`hf`: the assisted generation of the installed transformers.")],
+    as_json: AsJson = False,
+) -> None:
+    """Audit a library's speculative generation against the same library with speculation off."""
+    if library != "hf":
+        raise BadInput(f"unknown audit {library!r}: the generators known here are: hf")
+    from refengine.audit.hf_generate import audit_generate_hf
+
+    with progress() as tell:
+        found = audit_generate_hf(progress=tell)
+    finish(found, as_json)
+
+
+def seed_of(text: str) -> int:
+    """A seed from the command line."""
+    if text == "random":
+        import secrets
+
+        return secrets.randbits(32)
+    try:
+        return int(text)
+    except ValueError:
+        raise BadInput(f"--seed {text!r} is neither a number nor `random`") from None

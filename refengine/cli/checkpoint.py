@@ -1,0 +1,70 @@
+"""`refengine checkpoint`: check, convert or build what a released drafter consists of."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refengine.cli.decoder import Ngram, Precision
+from refengine.cli.output import AsJson, finish
+
+
+def verify(
+    drafter: Annotated[Path, typer.Argument(help="Folder of the drafter checkpoint, as released.")],
+    target: Annotated[Path, typer.Option(help="Folder of the target model it was made for.")],
+    dtype: Annotated[Precision, typer.Option()] = Precision.float64,
+    device: Annotated[str, typer.Option()] = "cpu",
+    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    ngram: Ngram = None,
+    as_json: AsJson = False,
+) -> None:
+    """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state, acceptance."""
+    from refengine.decoder.verify import verify
+
+    store = str(ngram) if ngram else None
+    finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json)
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A pickle of tensors (.pt, .bin).")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="Where to write; not overwritten.")],
+) -> None:
+    """Read a pickle with weights_only in a limited child process and write safetensors; no name changes."""
+    from refengine.decoder.checkpoints.convert import convert
+
+    names = convert(source, out)
+    typer.echo(f"{out}: {len(names)} tensors, names unchanged")
+
+
+def convert_mtp(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Folder of a Qwen model with mtp.* tensors.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; not overwritten.")],
+    steps: Annotated[int, typer.Option(help="Drafted tokens a round, which the layout says.")] = 3,
+) -> None:
+    """The multi-token prediction module of a Qwen checkpoint in the layout of speculators."""
+    from refengine.decoder.checkpoints.mtp_convert import convert_mtp
+
+    typer.echo(f"{out}: {len(convert_mtp(source, out, steps))} tensors")
+
+
+def stitch_mtp(
+    module: Annotated[Path, typer.Argument(metavar="MODULE", help="Folder in the layout of speculators.")],
+    verifier: Annotated[Path, typer.Argument(metavar="VERIFIER", help="Folder of the model whose mtp.* it replaces.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; not overwritten.")],
+) -> None:
+    """A copy of a Qwen checkpoint with a fine-tuned module in the place of its own."""
+    from refengine.decoder.checkpoints.mtp_convert import stitch_mtp
+
+    typer.echo(f"{out}: {len(stitch_mtp(module, verifier, out))} tensors replaced")
+
+
+def ngram(
+    texts: Annotated[list[Path], typer.Argument(help="Files with a text on each line; .jsonl: its field `text`.")],
+    target: Annotated[Path, typer.Option(help="Folder of the target, whose tokens are counted.")],
+    out: Annotated[Path, typer.Option(metavar="OUT.trie", help="Where to write; not overwritten.")],
+    order: Annotated[int, typer.Option(help="Longest run of tokens that is counted; DART's release has 3.")] = 3,
+) -> None:
+    """Count an n-gram store for DART from texts, in its released format."""
+    from refengine.ngram_store import build
+
+    typer.echo(f"{out}: {len(build(texts, target, out, order).tokens) - 1} runs of up to {order} tokens")

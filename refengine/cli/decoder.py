@@ -1,0 +1,103 @@
+"""`refengine decode` and `drafters`: the reference decoder on a prompt, and what its drafters pass."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refengine.cli.output import AsJson, print_rows
+from refengine.report.matrices import Battery, battery
+from refengine.terminal import progress
+
+Ngram = Annotated[Path | None, typer.Option(help="The n-gram store of a drafter that has one elsewhere (DART).")]
+
+
+class Precision(StrEnum):
+    """What the networks are run in."""
+
+    float64 = "float64"
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
+def decode(
+    target: Annotated[Path, typer.Option(help="Folder of the target model (transformers, safetensors).")],
+    drafter: Annotated[Path, typer.Option(help="Folder of the drafter checkpoint, as released.")],
+    prompt: Annotated[str, typer.Argument(help="Text; token ids where the target has no tokenizer.")],
+    max_new_tokens: Annotated[int, typer.Option(help="Length limit.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option()] = None,
+    top_p: Annotated[float | None, typer.Option()] = None,
+    rule: Annotated[str | None, typer.Option(help="By default the one that fits the drafts.")] = None,
+    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    seed: Annotated[int, typer.Option(help="Of every coin.")] = 0,
+    dtype: Annotated[Precision, typer.Option()] = Precision.float32,
+    device: Annotated[str, typer.Option()] = "cpu",
+    ngram: Ngram = None,
+) -> None:
+    """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
+    from refengine import decode as command
+
+    request = command.Request(
+        target,
+        drafter,
+        prompt,
+        max_new_tokens,
+        temperature,
+        top_k,
+        top_p,
+        rule,
+        gamma,
+        seed,
+        dtype.value,
+        device,
+        ngram,
+    )
+    text, statistics = command.decode(request)
+    typer.echo(text)
+    typer.echo(json.dumps(statistics), err=True)
+
+
+def drafters(
+    report: Annotated[
+        Path,
+        typer.Option(help="Take the verdicts from this report; where there is none, the battery is run (minutes)."),
+    ] = Path("out/report.json"),
+    as_json: AsJson = False,
+) -> None:
+    """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
+    from refengine.decoder.battery import steps
+    from refengine.report.report import load_report
+
+    if report.exists():
+        typer.echo(f"verdicts from {report}", err=True)
+        findings = load_report(report).findings
+    else:
+        work, findings = list(steps()), []
+        with progress() as tell:
+            for number, (what, step) in enumerate(work):
+                tell(what, number / len(work))
+                findings += step()
+    print_battery(battery(findings), as_json)
+
+
+def print_battery(found: Battery, as_json: bool) -> None:
+    """The table of drafters by checks; on a terminal as signs, with the reasons below."""
+    rows: list[dict[str, Any]] = []
+    reasons: dict[str, str] = {}
+    for name, cells in found.rows.items():
+        verdicts = {check: cell.verdict if cell else None for check, cell in zip(found.checks, cells, strict=True)}
+        why = {check: cell.reason for check, cell in zip(found.checks, cells, strict=True) if cell and cell.reason}
+        rows.append({"drafter": name, **verdicts, **({"reasons": why} if as_json else {})})
+        reasons |= {f"{name}, {check}": reason for check, reason in why.items()}
+    signs = {"consistent": "✓", "violated": "✕", "not tested": "–", None: ""}
+    if not as_json:
+        rows = [{column: signs.get(value, value) for column, value in row.items()} for row in rows]
+    print_rows(rows, as_json)
+    if not as_json:
+        typer.echo(
+            "\n".join(["✓ consistent   ✕ violated   – not tested:", *(f"  {k}: {v}" for k, v in reasons.items())])
+        )

@@ -1,0 +1,77 @@
+"""What every command prints, and what it exits with."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from refengine.report.finding import Finding
+
+CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
+
+
+def finish(findings: Sequence[Finding], as_json: bool) -> NoReturn:
+    """Print what was found, the verdict line last, and exit with its code."""
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
+    else:
+        for finding in findings:
+            print_finding(finding)
+    code, line = verdict(findings)
+    typer.echo(line)
+    raise typer.Exit(code)
+
+
+def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
+    """The exit code and the last line of an audit: the worst finding decides, and nothing tested is not consistent."""
+    by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
+    counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
+    if violated := by_verdict["violated"]:
+        worst = ", ".join(sorted({f.diagnosis for f in violated if f.diagnosis})) or violated[0].claim
+        return VIOLATED, f"VERDICT violated ({counts}): {worst}"
+    if by_verdict["consistent"]:
+        return CONSISTENT, f"VERDICT consistent ({counts})"
+    reason = by_verdict["not tested"][0].reason if findings else "nothing was run"
+    return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
+
+
+def print_finding(finding: Finding) -> None:
+    """One finding for a person reading a terminal."""
+    colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(finding.verdict, typer.colors.YELLOW)
+    typer.secho(f"{finding.verdict:<11}", fg=colour, bold=True, nl=False)
+    typer.echo(f" {finding.id}\n            {finding.claim}\n            {finding.method}")
+    if finding.reason:
+        typer.echo(f"            reason: {finding.reason}")
+    if finding.diagnosis:
+        typer.echo(f"            looks like: {finding.diagnosis}")
+    if finding.magnitude:
+        size = finding.magnitude
+        bound = "=" if size.exact else ">="
+        mask = ", and a token of probability zero can be emitted" if size.breaks_mask else ""
+        typer.echo(f"            magnitude: TV {bound} {size.tv.value:.3g}{mask}")
+    if finding.witness:
+        typer.echo(f"            witness: {json.dumps(finding.witness, sort_keys=True, default=str)[:600]}")
+    for note in finding.notes:
+        typer.echo(f"            note: {note}")
+
+
+def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """A list of flat records, as JSON or as a table that fits the terminal."""
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    for number, column in enumerate(rows[0] if rows else ()):
+        table.add_column(column, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)

@@ -1,0 +1,65 @@
+"""`refengine report`, `rerun` and `law`: the report, a report made again, and the exact law of one round."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
+
+
+def report(
+    out: Annotated[Path, typer.Option(help="Folder for report.json, report.html and run.json.")] = Path("out"),
+    full: Annotated[bool, typer.Option("--full", help="The long report: every policy, the mutation run.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when any subject is violated.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the journal of an interrupted run.")] = False,
+) -> None:
+    """The whole correctness report on the embedded fixtures and on whatever real libraries are installed."""
+    from refengine.main_report import write_report
+
+    outcome = write_report(out, full=full, fresh=fresh)
+    for line in outcome.lines:
+        typer.echo(line)
+    raise typer.Exit(VIOLATED if outcome.failed or (strict and outcome.subjects_violated) else CONSISTENT)
+
+
+def rerun(
+    report_file: Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json.")],
+    finding: Annotated[str | None, typer.Argument(help="One finding's id; all of them without it.")] = None,
+) -> None:
+    """Make findings again and compare: verdicts, integers and witnesses exactly, floats within tolerance."""
+    import torch
+
+    from refengine.report.report import environment_differences, load_report
+    from refengine.report.rerun import rerun as again
+
+    torch.set_num_threads(1)  # as the report that is compared with
+    loaded = load_report(report_file)
+    for line in environment_differences(loaded):
+        typer.echo(f"note: another version made this report: {line}", err=True)
+    outcomes = again(loaded, finding)
+    for outcome in outcomes:
+        typer.echo(str(outcome))
+    confirmed = sum(outcome.confirmed for outcome in outcomes)
+    typer.echo(f"RERUN {confirmed} of {len(outcomes)} findings confirmed")
+    raise typer.Exit(CONSISTENT if confirmed == len(outcomes) else VIOLATED)
+
+
+def law(
+    file: Annotated[Path, typer.Argument(help="JSON with rule, p and q (or tokens); docs/laws.md.")],
+    as_json: AsJson = False,
+) -> None:
+    """The exact law of one round of a rule, on rows of your own."""
+    from refengine.one_round import answer, read
+
+    found = answer(read(file))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for key in ("law", "accepted"):
+        name = "emitted" if key == "law" else "accepted"
+        print_rows([{name: outcome, "probability": mass} for outcome, mass in found[key].items()], as_json=False)
+    for key in ("expected tokens", "TV from the target"):
+        if found[key] is not None:
+            typer.echo(f" {key}: {found[key]}")

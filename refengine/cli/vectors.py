@@ -1,0 +1,46 @@
+"""`refengine vectors`: conformance vectors for implementations in any language."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
+from refengine.errors import BadInput
+
+
+def table(as_json: AsJson = False) -> None:
+    """How many vectors there are of each rule."""
+    from collections import Counter
+
+    from refengine.vectors import vectors
+
+    counts = Counter(vector["rule"] for vector in vectors())
+    print_rows([{"rule": rule, "vectors": count} for rule, count in counts.items()], as_json)
+
+
+def export(file: Annotated[Path, typer.Argument(help="JSON lines file to write.")]) -> None:
+    """Write every vector as one JSON line."""
+    from refengine.vectors import vectors
+
+    try:
+        file.write_text("".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
+    except OSError as error:
+        raise BadInput(f"cannot write {file}: {error.strerror}") from None
+
+
+def run(
+    command: Annotated[list[str], typer.Argument(help="The program: JSON lines in, one list of tokens out per line.")],
+    rule: Annotated[list[str] | None, typer.Option(help="Only this rule (may be repeated).")] = None,
+    seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 60.0,
+) -> None:
+    """Run a program on the vectors and compare token by token."""
+    from refengine.vectors import run_command
+
+    count, wrong = run_command(command, rule or [], seconds)
+    for mismatch in wrong[:10]:
+        typer.echo(str(mismatch))
+    state = "violated" if wrong else "consistent"
+    typer.echo(f"VERDICT {state} ({count - len(wrong)} of {count} vectors)")
+    raise typer.Exit(VIOLATED if wrong else CONSISTENT)
