@@ -1,4 +1,4 @@
-"""`audit kernel`: a function in one of the plain signatures, held to the rows that we pass.
+"""`audit kernel` and `audit process`: a function or a program in one of the plain signatures, held to the rows we pass.
 
 Three instruments, the deepest first: the exact law on small inputs where the subject's randomness can be intercepted;
 the contract of the answer; sequential evidence on sampled calls. Whatever they find is then found again by `replay`, in
@@ -17,6 +17,7 @@ from refengine.audit.child import Child
 from refengine.audit.drive import NO_TOKENS, Drive, End, seeds
 from refengine.audit.explain import explain
 from refengine.audit.laws import ExactLaw, exact_law
+from refengine.audit.program import MARK
 from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
 from refengine.errors import BadInput
@@ -36,7 +37,7 @@ SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
 
 @dataclass(frozen=True)
 class Request:
-    """What is audited, and how."""
+    """What is audited, and how. A subject is MODULE:FUNCTION, or the command line of a program after "$ "."""
 
     subject: str
     signature: str
@@ -47,12 +48,15 @@ class Request:
 
     def __post_init__(self) -> None:
         module, colon, name = self.subject.partition(":")
-        if not (module and colon and name):
+        if not self.is_program() and not (module and colon and name):
             raise BadInput(f"a subject is MODULE:FUNCTION, got {self.subject!r}")
         if self.signature not in SIGNATURES:
             raise BadInput(f"unknown signature {self.signature!r}: one of {', '.join(SIGNATURES)}")
         if not 0 < self.alpha < 1:
             raise BadInput(f"alpha lies between 0 and 1, got {self.alpha}")
+
+    def is_program(self) -> bool:
+        return self.subject.startswith(MARK)
 
     def arguments(self) -> dict[str, Any]:
         return dict(self.__dict__)
@@ -110,6 +114,8 @@ def opened(request: Request) -> Child:
 
 def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[list[ExactLaw], list[str]]:
     """The exact laws on the small inputs, and what there is to say about those that are missing."""
+    if request.is_program():
+        return [], ["The exact depth was left out: the random calls of a program cannot be intercepted"]
     notes: list[str] = []
     laws: list[ExactLaw] = []
     told = exact_cases(request.signature == "verify_batch")
@@ -221,7 +227,8 @@ def not_tested(request: Request, reason: str, notes: list[str]) -> Finding:
 
 
 def identity(request: Request) -> str:
-    return f"audit.kernel.{request.signature}/{request.subject}"
+    kind = "process" if request.is_program() else "kernel"
+    return f"audit.{kind}.{request.signature}/{request.subject}"
 
 
 def detectable(drive: Drive) -> float:

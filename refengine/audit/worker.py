@@ -14,6 +14,7 @@ from torch import Tensor
 
 from refengine.audit import enumerated
 from refengine.audit.child import Handler, SubjectRaised, subject_code
+from refengine.audit.program import MARK, Program
 from refengine.audit.schedule import step
 from refengine.audit.signatures import (
     NOTHING,
@@ -94,7 +95,7 @@ class Worker:
     def open(self, subject: str, signature: str) -> None:
         self.signature = signature
         with subject_code():
-            self.subject = load(subject)
+            self.subject = Program(subject, signature) if subject.startswith(MARK) else load(subject)
 
     def case(self, name: str, p: NDArray[np.float32], q: NDArray[np.float32], noise: str) -> None:
         self.tables[name] = Table(torch.from_numpy(p), torch.from_numpy(q), noise)
@@ -142,7 +143,10 @@ class Worker:
     def ask(self, *arguments: Any) -> Any:
         assert self.subject is not None
         with subject_code():
-            return self.subject(*arguments)
+            answer = self.subject(*arguments)
+        if isinstance(answer, ContractBroken):
+            raise answer
+        return answer
 
 
 def emit(worker: Worker, table: Table, call: int, generator: torch.Generator) -> tuple[Lanes, list[list[int]]]:

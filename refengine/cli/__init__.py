@@ -27,7 +27,9 @@ def group(about: str, commands: dict[str, Command]) -> typer.Typer:
     """Commands by the names they are called by."""
     made = typer.Typer(no_args_is_help=True, add_completion=False, help=about)
     for name, command in commands.items():
-        made.command(name, context_settings=ITS_OWN_OPTIONS if command is vectors.run else None)(command)
+        made.command(name, context_settings=ITS_OWN_OPTIONS if command in (audit.process, vectors.run) else None)(
+            command
+        )
     return made
 
 
@@ -40,7 +42,7 @@ TOP: dict[str, Command] = {
     "bugs": bugs,
     "claims": claims,
 }
-AUDIT: dict[str, Command] = {"kernel": audit.kernel, "generate": audit.generate}
+AUDIT: dict[str, Command] = {"kernel": audit.kernel, "process": audit.process, "generate": audit.generate}
 CHECKPOINT: dict[str, Command] = {
     "verify": checkpoint.verify,
     "convert": checkpoint.convert,

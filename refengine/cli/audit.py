@@ -1,8 +1,9 @@
 """`refengine audit`: hold an implementation to the law it promises."""
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -11,6 +12,8 @@ from refengine.errors import BadInput
 from refengine.terminal import progress
 
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
+Alpha = Annotated[float, typer.Option(help="False-alarm rate of the audit.")]
+Seconds = Annotated[float, typer.Option(help="Wall-clock limit.")]
 
 
 class Signature(StrEnum):
@@ -26,8 +29,8 @@ def kernel(
     signature: Annotated[Signature, typer.Option(help="Which plain signature the function has.")] = Signature.verify,
     path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
     seed: Seed = "0",
-    alpha: Annotated[float, typer.Option(help="False-alarm rate of the audit.")] = 1e-6,
-    seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 50.0,
+    alpha: Alpha = 1e-6,
+    seconds: Seconds = 50.0,
     as_json: AsJson = False,
 ) -> None:
     """Audit a verification function: rows and drafts in, tokens out."""
@@ -37,17 +40,35 @@ def kernel(
         with progress() as tell:
             found = audit_kernel_hf(progress=tell)
         finish(found, as_json)
-    from refengine.audit.kernel import audit_kernel as audit
-
     if path is not None and not path.is_dir():
         raise BadInput(f"--path {path} is not a folder")
+    called(subject, signature, str(path) if path else None, seed, alpha, seconds, as_json)
+
+
+def process(
+    command: Annotated[list[str], typer.Argument(help="The program: JSON lines in, one answer out per call.")],
+    signature: Annotated[Signature, typer.Option(help="Which plain signature its calls have.")] = Signature.verify,
+    seed: Seed = "0",
+    alpha: Alpha = 1e-6,
+    seconds: Seconds = 50.0,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a program in any language: rows and drafts in, tokens out (docs/auditing.md)."""
+    called("$ " + shlex.join(command), signature, None, seed, alpha, seconds, as_json)
+
+
+def called(
+    subject: str, signature: Signature, path: str | None, seed: str, alpha: float, seconds: float, as_json: bool
+) -> NoReturn:
+    """The audit of what is called with rows and drafts."""
+    from refengine.audit.kernel import audit_kernel
+
     if not 0 < alpha < 1:
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
     if not seconds > 0:
         raise BadInput(f"--seconds {seconds} is not a positive time")
-    folder, number = str(path) if path else None, seed_of(seed)
     with progress() as tell:
-        findings = audit(subject, signature.value, folder, number, alpha, seconds, tell)
+        findings = audit_kernel(subject, signature.value, path, seed_of(seed), alpha, seconds, tell)
     finish(findings, as_json)
 
 

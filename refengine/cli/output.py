@@ -10,6 +10,7 @@ import typer
 from refengine.report.finding import Finding
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
+WIDEST = 160  # characters of one entry of a witness on a terminal; --json has the whole
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
 
@@ -56,7 +57,8 @@ def print_finding(finding: Finding) -> None:
         mask = ", and a token of probability zero can be emitted" if size.breaks_mask else ""
         typer.echo(f"            magnitude: TV {bound} {size.tv.value:.3g}{mask}")
     if finding.witness:
-        typer.echo(f"            witness: {json.dumps(finding.witness, sort_keys=True, default=str)[:600]}")
+        shown = (f"{key} {json.dumps(value, default=str)}" for key, value in sorted(finding.witness.items()))
+        typer.echo("            witness: " + "\n                     ".join(line[:WIDEST] for line in shown))
     for note in finding.notes:
         typer.echo(f"            note: {note}")
 

@@ -1,0 +1,66 @@
+"""`audit process` on a program that is not ours: its defect is found and replays, and an end is told apart."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from refengine.audit import drive, kernel
+from refengine.audit.kernel import audit_kernel, replay
+from refengine.errors import BadInput
+from refengine.report.finding import Finding
+
+PROGRAM = Path(__file__).parents[1] / "fixtures" / "subjects" / "program.py"
+FEW = 400  # calls on a program that is expected to be consistent: enough for a test
+
+
+def audit(mode: str = "", signature: str = "verify") -> Finding:
+    command = shlex.join([sys.executable, str(PROGRAM), *([mode] if mode else [])])
+    (finding,) = audit_kernel(f"$ {command}", signature, seconds=300)
+    return finding
+
+
+def test_a_defect_is_found_named_and_replays() -> None:
+    """Bug: rows that reach a program changed, a seed that does not, or a law that is not held to the rows."""
+    finding = audit("corrected_from_p")
+    assert (finding.verdict, finding.diagnosis) == ("violated", "corrected from p instead of the residual")
+    assert finding.id.startswith("audit.process.verify/$ ")
+    assert finding.replay == "exact"
+    assert replay(**finding.recipe.arguments) == [finding]
+
+
+@pytest.mark.parametrize(("mode", "signature", "how"), [("own_noise", "verify", "statistical"), ("", "round", "exact")])
+def test_a_correct_program_is_not_accused(mode: str, signature: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: rows asked for in a round that are not those after the tokens, a seed that differs on a second run, or a
+    program with noise of its own that is said to replay exactly."""
+    monkeypatch.setattr(kernel, "CALLS", dict.fromkeys(kernel.CALLS, FEW))
+    finding = audit(mode, signature)
+    assert (finding.verdict, finding.replay) == ("consistent", how), finding.reason
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"), [("dies", "exit code 1 before it answered: out of licences"), ("hangs", "no answer")]
+)
+def test_an_end_is_never_a_detection(mode: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a program that ends or hangs counted as violating the law, or hanging the audit."""
+    monkeypatch.setattr(drive, "HANG_SECONDS", 0.5)
+    monkeypatch.setattr(drive, "SLICE_SECONDS", 0.5)
+    finding = audit(mode)
+    assert finding.verdict == "not tested"
+    assert says in finding.reason
+
+
+def test_what_is_no_answer_is_a_broken_contract() -> None:
+    """Bug: a line that is no answer crashes the auditor, or is skipped until one is."""
+    finding = audit("talks")
+    assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
+    assert finding.witness is not None
+    assert "loading the model" in finding.witness["what"]
+
+
+def test_a_program_that_is_not_there_is_one_clear_line() -> None:
+    """Bug: a traceback where a command is mistyped."""
+    with pytest.raises(BadInput, match="No such file or directory: 'no-such-program'") as error:
+        audit_kernel("$ no-such-program --fast", "verify")
+    assert "\n" not in str(error.value)
