@@ -11,7 +11,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3NextConfig, Qwen3Ne
 
 from refengine.decoder import Stop, generate, load_drafter, load_target
 from refengine.decoder.drafters.ar import AR
-from refengine.decoder.law import difference
+from refengine.decoder.law import difference, off_scratch
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.protocols import Drafter, Target, Tokens, Turn
 from refengine.decoder.recurrent import RecurrentTarget
@@ -170,10 +170,7 @@ def test_state_after_any_pattern_is_that_of_a_recompute(
     for kept, token in pattern:
         session.rule = forced(kept, token)  # type: ignore[assignment]
         session.play(COINS)
-        state, out = session.state(), session.out
-        session.rebuild(tuple(prompt), out)
-        assert difference(state, session.state()) == ""
-        session.restore(tuple(prompt), out, state)
+        assert off_scratch(session) == ""
 
 
 @pytest.mark.parametrize("target", [ToyTarget(5), windowed()], ids=["toy", "windowed"])
@@ -237,10 +234,7 @@ def test_recurrent_state_is_rolled_back_too(prompt: list[int], pattern: list[tup
     for kept, token in pattern:
         session.rule = forced(kept, token)  # type: ignore[assignment]
         session.play(COINS)
-        state, out = session.state(), session.out
-        session.rebuild(tuple(prompt), out)
-        assert difference(state, session.state()) == ""
-        session.restore(tuple(prompt), out, state)
+        assert off_scratch(session) == ""
 
 
 def test_a_recurrent_target_refuses_a_tree() -> None:

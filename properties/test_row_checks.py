@@ -13,12 +13,12 @@ from refengine.bugs.bug import Edit
 from refengine.bugs.loader import edited_module
 from refengine.decoder import cells, contract, damage, row_checks
 from refengine.decoder.cells import CELLS
-from refengine.decoder.checkpoints import medusa
+from refengine.decoder.checkpoints import load, medusa
 from refengine.decoder.checkpoints import tensors as tensors_module
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.plants import AR, PLANTS
 from refengine.decoder.table import CHECKS, NOT_TESTED
-from refengine.decoder.tiny import FIXTURES
+from refengine.decoder.tiny import FIXTURES, TINY
 from refengine.engine.block import Block, Round
 from refengine.engine.coins import Coins
 from refengine.engine.rules.leviathan import leviathan
@@ -29,7 +29,7 @@ CELL = CELLS["ar/leviathan/mixed"]
 
 def plant(monkeypatch: pytest.MonkeyPatch, was: str, now: str) -> None:
     """AR with an edit, wherever a cell builds it."""
-    monkeypatch.setattr(cells, "ar_module", edited_module(AR, [Edit(AR, was, now)]))
+    monkeypatch.setattr(load, "AR", edited_module(AR, [Edit(AR, was, now)]).AR)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_is_not_tested_is_on_the_list() -> None:
     assert all(drafter in drafters and check in CHECKS for drafter, check in NOT_TESTED)
     assert {drafter for drafter in drafters if (drafter, "agrees") not in NOT_TESTED} == set(row_checks.AGREES)
     for drafter in drafters:
-        assert (drafter, "loads") in NOT_TESTED or (FIXTURES / row_checks.folder_of(drafter)).is_dir()
+        assert (drafter, "loads") in NOT_TESTED or (FIXTURES / TINY[drafter].folder).is_dir()
 
 
 def test_a_failing_peer_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,23 +5,18 @@ its recompute from scratch, and each state bug that is planted must move the law
 because one that never rejects proves nothing.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from refengine.bugs.loader import edited_module
-from refengine.decoder import recurrent as recurrent_module
-from refengine.decoder import target as target_module
-from refengine.decoder.checkpoints.dspark import load_dspark
-from refengine.decoder.checkpoints.load import load_drafter, load_target
-from refengine.decoder.drafters import ar as ar_module
-from refengine.decoder.drafters import dspark as dspark_module
+from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.law import Enumeration, LoopLaw
 from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.memo import remembered
@@ -96,19 +91,12 @@ class Cell:
 def _cells() -> dict[str, Cell]:
     """Every drafter under every rule that fits it and every policy, with and without truncation and a stop token."""
     cells = []
-    for drafter, thresholds in (("ar", (0.0,)), ("dspark", (0.0, 0.8))):
-        for rule in ("leviathan", "block"):
-            for policy in POLICIES:
-                for threshold in thresholds:
-                    # Three tokens to choose from cost ten times what two do: there, four tokens are compared.
-                    length = 4 if policy.startswith("temperature") else 5
-                    cell = Cell(drafter, policy, rule, threshold, length=length)
-                    cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
     for drafter, tiny in TINY.items():
-        for rule in tiny.rules:
-            for policy in POLICIES:
-                length = tiny.length - policy.startswith("temperature")
-                cell = Cell(drafter, policy, rule, prompt=tiny.prompt, length=length, rounds=tiny.rounds)
+        for rule, policy in itertools.product(tiny.rules, POLICIES):
+            # Three tokens to choose from cost ten times what two do: there, one token less is compared.
+            length = tiny.length - policy.startswith("temperature")
+            for threshold in sorted({0.0, tiny.threshold}):
+                cell = Cell(drafter, policy, rule, threshold, prompt=tiny.prompt, length=length, rounds=tiny.rounds)
                 cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
     return {cell.name: cell for cell in cells}
 
@@ -122,27 +110,31 @@ LOSSY = {
 }
 # Seconds in all: one mixed policy for each drafter, and a truncated block. The others are for the long report.
 SHORT = (
-    *("ar/leviathan/mixed/stop", "dspark/leviathan/mixed/stop", "dspark/leviathan/mixed/truncated"),
+    "dspark/leviathan/mixed/truncated",
     *(f"{drafter}/{tiny.rules[0]}/mixed/stop" for drafter, tiny in TINY.items()),
 )
 
 
 def session(cell: Cell, plant: Plant | None = None) -> Session:
     """The loop that a cell enumerates, with at most one state bug in one of its parts."""
-    target = _target("target", plant, target_of(cell.drafter))
-    drafter: Drafter
-    if cell.drafter == "ar":
-        model = _target("model", plant, "tiny/ar")
-        drafter = _edited("drafter", plant, ar_module).AR(model, cell.gamma)
-    elif cell.drafter in TINY:
-        tiny = TINY[cell.drafter]
-        drafter = tiny.build(_edited("drafter", plant, tiny.module), target)
-    else:
-        module = _edited("drafter", plant, dspark_module)
-        loaded = _dspark()
-        drafter = module.DSpark(loaded.shape, loaded.w.tensors, cell.threshold)
-    stop = Stop(frozenset(cell.stop))
-    return Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, stop)
+    tiny = TINY[cell.drafter]
+    target = _fresh(tiny.target)
+    drafter: Any = tiny.load(target, **({"threshold": cell.threshold} if cell.threshold else {}))
+    if hasattr(drafter, "model"):
+        drafter.model = _fresh(tiny.folder)
+    if plant:
+        put(plant, {"target": target, "drafter": drafter, "model": getattr(drafter, "model", None)}[plant.part])
+    return Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, Stop(frozenset(cell.stop)))
+
+
+def put(plant: Plant, part: Any) -> None:
+    """Make a part, or what it is made of, an object of the edited module."""
+    edited = edited_module(plant.edit.module, [plant.edit])
+    things = [x for x in (part, *vars(part).values()) if type(x).__module__ == plant.edit.module]
+    if not things:
+        raise ValueError(f"{plant.name}: nothing of a {type(part).__name__} comes from {plant.edit.module}")
+    for thing in things:
+        object.__setattr__(thing, "__class__", getattr(edited, type(thing).__name__))
 
 
 def cell_law(cell: Cell, plant: Plant | None = None) -> LoopLaw:
@@ -230,7 +222,13 @@ def mass_report(found: LoopLaw) -> dict[str, float]:
 
 def target_of(drafter: str) -> str:
     """The folder of the target that a drafter drafts for, under fixtures/."""
-    return TINY[drafter].target if drafter in TINY else "tiny/target"
+    return TINY[drafter].target
+
+
+def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
+    """Target, drafter and rule in float32, for the cells of greedy decoding."""
+    target = load_target(FIXTURES.parent / target_of(drafter), torch.float32)
+    return target, TINY[drafter].load(target), RULES[TINY[drafter].rules[0]]
 
 
 @cache
@@ -241,35 +239,9 @@ def _network(name: str) -> tuple[TransformersTarget | RecurrentTarget, Callable[
     return loaded, remembered(partial(run, loaded.model))
 
 
-def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
-    """Target, drafter and rule in float32, for the cells of greedy decoding."""
-    target = load_target(FIXTURES.parent / target_of(drafter), torch.float32)
-    if drafter in TINY:
-        tiny = TINY[drafter]
-        return target, tiny.build(tiny.module, target), RULES[tiny.rules[0]]
-    return target, load_drafter(FIXTURES / drafter, target, gamma=3), leviathan
-
-
-@cache
-def _dspark() -> dspark_module.DSpark:
-    loaded = load_dspark(FIXTURES / "dspark")
-    return dspark_module.DSpark(loaded.shape, {name: x.double() for name, x in loaded.w.tensors.items()})
-
-
-def _target(part: str, plant: Plant | None, name: str) -> Any:
+def _fresh(name: str) -> TransformersTarget | RecurrentTarget:
     """A target with no history, of whichever kind its layers ask for."""
     loaded, known = _network(name)
-    if isinstance(loaded, RecurrentTarget):
-        recurrent = _edited(part, plant, recurrent_module).RecurrentTarget(loaded.model)
-        recurrent.step = known
-        return recurrent
-    target = _edited(part, plant, target_module).TransformersTarget(loaded.model)
-    target.forward = known
-    return target
-
-
-def _edited(part: str, plant: Plant | None, module: ModuleType) -> Any:
-    """The module of a part, with the plant in it if it belongs there."""
-    if plant is None or plant.part != part:
-        return module
-    return edited_module(module.__name__, [plant.edit])
+    fresh = type(loaded)(loaded.model)
+    setattr(fresh, "forward" if isinstance(loaded, TransformersTarget) else "step", known)
+    return fresh

@@ -13,10 +13,9 @@ from functools import cache
 import torch
 
 from refengine.decoder.cells import FIXTURES
-from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.gemma4_assistant import FULL, load_gemma4_assistant
-from refengine.decoder.checkpoints.load import load_target
+from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.gemma4_assistant import SLIDING
 from refengine.decoder.drafters.recurrence import Network
@@ -142,15 +141,13 @@ def _finding(
 def overlap(variant: str) -> Overlap:
     """Mean overlap of a variant by depth."""
     if "markov" in variant:
-        return blocks(_double(load_dspark(FIXTURES / "dspark")), with_markov=variant == "markov")
+        drafter = load_drafter(FIXTURES / "dspark", target())
+        assert isinstance(drafter, DSpark)
+        return blocks(drafter, with_markov=variant == "markov")
     if variant.endswith("head"):
         return assistants(centroids=variant == "centroid head")
     folder = EAGLE if variant == "released" else VARIANTS / variant
     return recurrences(load_eagle3(folder, target()).network, 0 if variant == "unshifted" else 1)
-
-
-def _double(drafter: DSpark) -> DSpark:
-    return DSpark(drafter.shape, {name: x.double() for name, x in drafter.w.tensors.items()})
 
 
 @cache

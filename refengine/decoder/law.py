@@ -147,5 +147,14 @@ def difference(a: State, b: State, tolerance: float = TOLERANCE) -> str:
     return ""
 
 
+def off_scratch(play: Session, tolerance: float = TOLERANCE) -> str:
+    """In what the live state differs from a recompute from scratch; the session goes on as it was."""
+    prompt, out, state = play.prompt, play.out, play.state()
+    play.rebuild(prompt, out)
+    differs = difference(state, play.state(), tolerance)
+    play.restore(prompt, out, state)
+    return differs
+
+
 def _plain(value: object) -> object:
     return tuple(value.flatten().tolist()) if isinstance(value, Tensor) else value

@@ -21,8 +21,8 @@ from torch import Tensor
 from refengine.decoder import contract
 from refengine.decoder.cells import CELLS, EXACT, FIXTURES, SHORT, Cell, session, target_of
 from refengine.decoder.checkpoints.load import load_target
-from refengine.decoder.damage import strictness
-from refengine.decoder.law import difference
+from refengine.decoder.damage import Strictness, strictness
+from refengine.decoder.law import off_scratch
 from refengine.decoder.loop import Rule, Stop, nodes
 from refengine.decoder.table import CHECKS, NOT_TESTED, place
 from refengine.decoder.tiny import TINY
@@ -77,18 +77,11 @@ def cell_of(drafter: str) -> Cell:
     return next(CELLS[name] for name in SHORT if CELLS[name].drafter == drafter)
 
 
-def folder_of(drafter: str) -> str:
-    """The drafter's tiny checkpoint, under fixtures/; empty where it has no weights."""
-    return TINY[drafter].folder if drafter in TINY else f"tiny/{drafter}"
-
-
 def loads(drafter: str) -> list[Finding]:
     """Every tensor of the tiny checkpoint damaged in turn."""
     if (drafter, "loads") in NOT_TESTED:
         return [_finding(drafter, "loads", "damage of every tensor in turn")]
-    folder = FIXTURES.parent / folder_of(drafter)
-    target = None if folder_of(drafter) == target_of(drafter) else load_target(FIXTURES.parent / target_of(drafter))
-    found = strictness(folder, target, cell_of(drafter).prompt)
+    found = damaged(TINY[drafter].folder, target_of(drafter))
     return [
         _finding(
             drafter,
@@ -98,6 +91,14 @@ def loads(drafter: str) -> list[Finding]:
             found.unnoticed,
         )
     ]
+
+
+@cache
+def damaged(folder: str, target: str) -> Strictness:
+    """What a damaged checkpoint does; once where drafters share one. It may hold its target itself."""
+    prompt = next(tiny.prompt for tiny in TINY.values() if tiny.folder == folder)
+    judge = None if folder == target else load_target(FIXTURES.parent / target)
+    return strictness(FIXTURES.parent / folder, judge, prompt)
 
 
 def agrees(drafter: str) -> list[Finding]:
@@ -150,12 +151,9 @@ def incremental(drafter: str) -> list[Finding]:
             turns = tuple(source.randrange(3) for _ in range(source.randrange(4)))
             play.rule = along(turns, source.randrange(7))
             play.play(coins)
-            state, out = play.state(), play.out
-            play.rebuild(prompt, out)
             compared += 1
-            if differs := difference(state, play.state()):
-                differing.append(f"after {list(prompt)} {list(out)}: {differs}")
-            play.restore(prompt, out, state)
+            if differs := off_scratch(play):
+                differing.append(f"after {list(prompt)} {list(play.out)}: {differs}")
     method = f"{PATTERNS} prompts, {ROUNDS} rounds of a forced outcome each, every entry of the state compared"
     return [_finding(drafter, "incremental", method, {"states compared": compared}, differing)]
 

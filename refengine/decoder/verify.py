@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.checkpoints.load import load_drafter, load_target
-from refengine.decoder.law import difference
+from refengine.decoder.law import off_scratch
 from refengine.decoder.loop import Played, Session, begin, generate, plain
 from refengine.decoder.protocols import Drafter, State, Target, Tokens
 from refengine.decoder.rows import chain_rows
@@ -94,13 +94,10 @@ def state_equality(target: Target, drafter: Drafter, common: dict[str, Any]) -> 
             session.play(_coins(target))
             if session.done:
                 break
-            state, out = session.state(), session.out
-            session.rebuild(prompt, out)
-            scale = _largest(state) * torch.finfo(target.dtype).eps
+            scale = _largest(session.state()) * torch.finfo(target.dtype).eps
             compared += 1
-            if found := difference(state, session.state(), 1e4 * scale):
-                witness = {"prompt": prompt, "out": out, "differs": found}
-            session.restore(prompt, out, state)
+            if differs := off_scratch(session, 1e4 * scale):
+                witness = {"prompt": prompt, "out": session.out, "differs": differs}
     return Finding(
         id="checkpoint/state",
         claim="After any accepts and rejects the caches hold what a recompute from scratch holds.",
