@@ -45,6 +45,8 @@ MISTAKES = {
     "alpha": (["audit", "kernel", "odd:verify", "--alpha", "1.5"], "1.5"),
     "seconds": (["audit", "kernel", "odd:verify", "--seconds", "0"], "--seconds"),
     "seed": (["audit", "kernel", "odd:verify", "--seed", "seven"], "seven"),
+    "no record": (["audit", "trace", "{}/text"], "text"),
+    "no program": (["audit", "process", "no-such-program", "--fast"], "no-such-program"),
     "library": (["audit", "generate", "unheard_of"], "unheard_of"),
     "no report": (["rerun", "{}/report.json"], "report.json"),
     "report of text": (["rerun", "{}/text"], "text"),

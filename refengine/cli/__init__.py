@@ -42,7 +42,12 @@ TOP: dict[str, Command] = {
     "bugs": bugs,
     "claims": claims,
 }
-AUDIT: dict[str, Command] = {"kernel": audit.kernel, "process": audit.process, "generate": audit.generate}
+AUDIT: dict[str, Command] = {
+    "kernel": audit.kernel,
+    "process": audit.process,
+    "trace": audit.trace,
+    "generate": audit.generate,
+}
 CHECKPOINT: dict[str, Command] = {
     "verify": checkpoint.verify,
     "convert": checkpoint.convert,

@@ -63,12 +63,25 @@ def called(
     """The audit of what is called with rows and drafts."""
     from refengine.audit.kernel import audit_kernel
 
-    if not 0 < alpha < 1:
-        raise BadInput(f"--alpha {alpha} is not between 0 and 1")
+    check_alpha(alpha)
     if not seconds > 0:
         raise BadInput(f"--seconds {seconds} is not a positive time")
     with progress() as tell:
         findings = audit_kernel(subject, signature.value, path, seed_of(seed), alpha, seconds, tell)
+    finish(findings, as_json)
+
+
+def trace(
+    record: Annotated[Path, typer.Argument(metavar="FILE", help="safetensors with p, q, draft and emitted.")],
+    alpha: Alpha = 1e-6,
+    as_json: AsJson = False,
+) -> None:
+    """Audit an engine's own record of its rounds (docs/auditing.md). Nothing is run."""
+    from refengine.audit.trace import audit_trace
+
+    check_alpha(alpha)
+    with progress() as tell:
+        findings = audit_trace(str(record), alpha, progress=tell)
     finish(findings, as_json)
 
 
@@ -84,6 +97,11 @@ def generate(
     with progress() as tell:
         found = audit_generate_hf(progress=tell)
     finish(found, as_json)
+
+
+def check_alpha(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise BadInput(f"--alpha {alpha} is not between 0 and 1")
 
 
 def seed_of(text: str) -> int:

@@ -25,6 +25,17 @@ def cells(p: Rows, q: Rows) -> NDArray[np.int64]:
     return np.asarray(cell, dtype=np.int64)
 
 
+def related(p: Rows, q: Rows) -> NDArray[np.int64]:
+    """Cells that mean the same whatever the rows: the sign of p - q, times argmax of p, of q, or the third of the ranks
+    of p. For rows that change from round to round, where a token id means nothing."""
+    v = p.shape[-1]
+    rank = np.argsort(np.argsort(-p, axis=-1, kind="stable"), axis=-1, kind="stable")
+    level = 2 + np.minimum(2, rank * 3 // v)
+    np.put_along_axis(level, q.argmax(-1)[..., None], 1, axis=-1)
+    np.put_along_axis(level, p.argmax(-1)[..., None], 0, axis=-1)
+    return np.asarray(np.where(p < q, 0, np.where(p > q, 1, 2)) * 5 + level, dtype=np.int64)
+
+
 def kinds(p: Rows, q: Rows) -> NDArray[np.bool_]:
     """Membership in each of KINDS, which overlap: [len(KINDS), ..., V]. They are what the tilting bets lean on."""
     ids = np.broadcast_to(np.arange(p.shape[-1]), p.shape)

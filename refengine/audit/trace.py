@@ -1,0 +1,201 @@
+"""`audit trace`: the record of an engine's own rounds, held to the rows it verified against.
+
+The record is one safetensors file of N rounds, in the shapes of the batched signature:
+
+    p        float [N, gamma + 1, V]   the target's rows, along the draft
+    q        float [N, gamma, V]       the draft's rows
+    draft    int   [N, gamma]          padded with -1 where a round drafted fewer
+    emitted  int   [N, gamma + 1]      padded with -1
+
+Nothing is run: the rounds are taken in their order, as sequential evidence. What the rows ought to have been is not
+asked; what was emitted is held to them.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from refengine.audit.signatures import ContractBroken, check_prefix, emitted
+from refengine.errors import BadInput
+from refengine.evidence.rounds import RoundEvidence
+from refengine.evidence.rows import Rows
+from refengine.report.finding import Finding, Magnitude, Number, Quantity, Recipe
+
+CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
+SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
+Rounds: TypeAlias = Iterator[tuple[Rows, Rows, list[int], list[int]]]
+NAMES = ("p", "q", "draft", "emitted")
+MASS = 1e-3  # how far a row's sum may be from 1: half-precision rows; they are renormalised in float64
+NAMING = 500  # rounds after the verdict that say what it is and how large
+CONFIDENCE = 0.999  # of the bound on its size
+POINTS = 200  # of the plot
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the file holds, checked."""
+
+    p: Tensor
+    q: Tensor
+    draft: NDArray[np.int64]
+    emitted: NDArray[np.int64]
+
+    def rounds(self) -> Rounds:
+        """(p, q, draft, emitted) of each round, without padding, the rows in float64 and normalised."""
+        for number, (draft, answer) in enumerate(zip(self.draft, self.emitted, strict=True)):
+            gamma = int((draft >= 0).sum())
+            rows = [
+                _normalised(rows[number, :count], name, number)
+                for name, rows, count in (("p", self.p, gamma + 1), ("q", self.q, gamma))
+            ]
+            yield rows[0], rows[1], draft[:gamma].tolist(), answer.tolist()
+
+
+@dataclass
+class Trial:
+    """The rounds as they are taken, and how they ended it: not at all, or as rejected, impossible or broken."""
+
+    evidence: RoundEvidence
+    bar: float  # log evidence at which the null is rejected
+    rounds: int = 0
+    tokens: int = 0
+    end: str = ""
+    what: str = ""
+    curve: list[tuple[int, float]] = field(default_factory=list)
+
+    def add(self, p: Rows, q: Rows, draft: list[int], answer: list[int]) -> None:
+        """One more round; p and q without padding."""
+        self.rounds += 1
+        try:
+            tokens = emitted(answer, len(draft), p.shape[1])
+            check_prefix(tokens, draft)
+        except ContractBroken as error:
+            self.end, self.what = "broken", f"round {self.rounds}: {error}"
+            return
+        self.tokens += len(tokens)
+        if not self.evidence.add(p, q, np.array(tokens)):
+            place = next(i for i, token in enumerate(tokens) if p[i, token] <= 0)
+            self.end = "impossible"
+            self.what = f"round {self.rounds}: token {tokens[place]} at position {place} has p = 0"
+            return
+        found = self.evidence.log_evidence()
+        self.curve.append((self.rounds, found))
+        if found >= self.bar and not self.end:
+            self.end, self.what = "rejected", f"the first {self.rounds} rounds: 1e{found / np.log(10):.1f} to 1"
+
+
+def audit_trace(
+    file: str, alpha: float = 1e-6, digest: str | None = None, progress: Callable[[str, float], None] = lambda *_: None
+) -> list[Finding]:
+    """One finding about the rounds in `file`. Raises BadInput where it is no record, or not the one with `digest`.
+
+    alpha   the probability of accusing an engine whose rounds are lossless, however long the record
+    digest  SHA-256 of the file that a finding is about, for making it again
+    """
+    record, sha = read(Path(file)), hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    if digest is not None and digest != sha:
+        raise BadInput(f"{file} is not the record that was audited: its SHA-256 is {sha}")
+    trial = Trial(RoundEvidence(record.draft.shape[1]), -np.log(alpha))
+    rounds = record.rounds()
+    for one in rounds:
+        trial.add(*one)
+        progress(f"{trial.rounds} rounds", trial.rounds / len(record.draft))
+        if trial.end:
+            break
+    return [_finding(file, alpha, sha, record, trial, _named(trial, rounds) if trial.end else None)]
+
+
+def _named(trial: Trial, rest: Rounds) -> tuple[str, float]:
+    """(what the rounds look like, the least that the total variation is on average). Both from a few rounds more: which
+    cells come too often was fixed before them, so their surplus bounds it (Azuma)."""
+    if trial.end != "rejected":
+        return ("the contract" if trial.end == "broken" else "a token of probability zero"), 0.0
+    learned, every = trial.evidence.learned, trial.evidence.every
+    often = learned.often(every)
+    seen, expected = learned.seen[every].copy(), learned.expected[every].copy()
+    for p, q, draft, answer in islice(rest, NAMING):
+        with suppress(ContractBroken):
+            trial.evidence.add(p, q, np.array(emitted(answer, len(draft), p.shape[1])))
+    surplus = (learned.seen[every] - seen - learned.expected[every] + expected)[often].sum()
+    draws = max((learned.seen[every] - seen).sum(), 1.0)
+    least = surplus / draws - np.sqrt(np.log(1 / (1 - CONFIDENCE)) / (2 * draws))
+    return trial.evidence.diagnosis(), max(0.0, round(float(least), 3))
+
+
+def _finding(
+    file: str, alpha: float, sha: str, record: Record, trial: Trial, named: tuple[str, float] | None
+) -> Finding:
+    arguments = {"file": file, "alpha": alpha, "digest": sha}
+    numbers: dict[str, Number] = {"rounds": trial.rounds, "tokens": trial.tokens}
+    violated: dict[str, Any] = {}
+    if named is not None:
+        tv = Quantity(value=named[1], tolerance=1e-3)
+        violated["magnitude"] = Magnitude(tv=tv, exact=False, breaks_mask=trial.end == "impossible")
+        violated["witness"] = {"rounds": trial.rounds, "what": trial.what}
+        violated["diagnosis"] = named[0]
+    return Finding(
+        id=f"audit.trace/{Path(file).name}",
+        subject=f"{len(record.draft)} recorded rounds over a vocabulary of {record.p.shape[2]}",
+        claim=CLAIM,
+        source=SOURCE,
+        role="subject",
+        verdict="violated" if trial.end else "consistent",
+        method=f"sequential evidence, alpha {alpha:g}, {trial.rounds} rounds, {trial.tokens} tokens",
+        recipe=Recipe(function="refengine.audit.trace:audit_trace", arguments=arguments),
+        numbers=numbers,
+        tables={"evidence": _thinned(trial.curve)},
+        **violated,
+    )
+
+
+def read(file: Path) -> Record:
+    """The record, its shapes checked. Raises BadInput."""
+    try:
+        tensors = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise BadInput(f"{file} cannot be read as safetensors: {error}") from None
+    for name in NAMES:
+        if name not in tensors:
+            raise BadInput(f"{file} has no tensor {name!r}; a record holds {', '.join(NAMES)}")
+    p, q, draft, answer = (tensors[name] for name in NAMES)
+    if p.ndim != 3 or 0 in p.shape:
+        raise BadInput(f"{file}: p has shape {list(p.shape)}, not [rounds, gamma + 1, V]")
+    rounds, width, vocabulary = p.shape
+    for name, tensor, shape, rows in (
+        ("p", p, [rounds, width, vocabulary], True),
+        ("q", q, [rounds, width - 1, vocabulary], True),
+        ("draft", draft, [rounds, width - 1], False),
+        ("emitted", answer, [rounds, width], False),
+    ):
+        if list(tensor.shape) != shape:
+            raise BadInput(f"{file}: {name} has shape {list(tensor.shape)}; beside p {list(p.shape)} it is {shape}")
+        if tensor.is_floating_point() != rows:
+            raise BadInput(f"{file}: {name} is {tensor.dtype}, not {'probabilities' if rows else 'token ids'}")
+    padded = (draft[:, 1:] >= 0) & (draft[:, :-1] < 0)
+    if padded.any() or (draft < -1).any() or (draft >= vocabulary).any():
+        raise BadInput(f"{file}: draft holds token ids below {vocabulary}, then only -1 as padding")
+    return Record(p, q, draft.long().numpy(), answer.long().numpy())
+
+
+def _normalised(rows: Tensor, name: str, number: int) -> Rows:
+    exact = rows.double().numpy()
+    total = exact.sum(-1, keepdims=True)
+    if not np.isfinite(exact).all() or (exact < 0).any() or (np.abs(total - 1) > MASS).any():
+        sums = ", ".join(f"{x:.6g}" for x in total.ravel())
+        raise BadInput(f"{name} of round {number + 1} is no distribution: its rows sum to {sums}")
+    return np.asarray(exact / total)
+
+
+def _thinned(curve: list[tuple[int, float]]) -> dict[str, list[Any]]:
+    kept = curve[:: max(1, len(curve) // POINTS)]
+    return {"draws": [n for n, _ in kept], "log10_wealth": [round(log / float(np.log(10)), 2) for _, log in kept]}
