@@ -37,8 +37,8 @@ python3 assumptions.py "$build"
 # The laws on record, which refengine.exact and refengine.engine are held to, are those of these definitions.
 python3 bridge.py
 
-# Every theorem with hypotheses is applied somewhere, and no hypothesis can be taken away unnoticed: a sample.
-python3 hypotheses.py --sample 6
+# Every theorem with hypotheses is applied somewhere, and none can be taken away unnoticed: the record, and a sample.
+(cd .. && python3 -m proofs.hypotheses --sample 6)
 
 # -norec: our files are checked again from their .vo, the libraries that they import are trusted as installed.
 modules=$(sed -n 's/\.v$//p' rocq/_CoqProject | sed 's/^/-norec Proofs./')

@@ -1,13 +1,25 @@
-"""Hypotheses of theorems: which there are, and that every theorem with one is applied. Taking them away needs Coq."""
+"""Hypotheses of theorems: which there are, that every theorem with one is applied, and what fails without each.
+
+The record is made with Coq (`python3 -m proofs.hypotheses`); these tests hold it to the text as it is now.
+"""
 
 from pathlib import Path
 
-from proofs.hypotheses import drops, every, unapplied
+import pytest
+
+from proofs.hypotheses import failing, fresh
+from proofs.statements import blank_comments, drops, every, premises_of, unapplied
 
 
 def test_every_theorem_with_hypotheses_is_applied() -> None:
-    """Kills: a theorem whose hypotheses nothing satisfies, which would be true of nothing."""
+    """Kills: a theorem whose hypotheses nothing satisfies, which would be true of nothing; an instance that assumes."""
     assert unapplied() == []
+
+
+def test_every_hypothesis_is_missed() -> None:
+    """Kills: a hypothesis that no proof needs, and a record that is older than the theorems."""
+    answers = fresh()
+    assert [drop.key() for drop in every() if not answers.get(drop.key())] == []
 
 
 def test_hypotheses_are_found(tmp_path: Path) -> None:
@@ -26,3 +38,22 @@ def test_hypotheses_are_found(tmp_path: Path) -> None:
         "A.two: ok f",
     ]
     assert len({drop.key() for drop in every()}) == len(every()) > 150
+
+
+def test_an_instance_that_assumes_is_found() -> None:
+    """Kills: an instance with a premise, which would be no instance."""
+    code = blank_comments(
+        "Example fine n : p n = q n. (* a -> b *)\nProof. by []. Qed.\nExample bad n : n = 0 -> p n.\n"
+    )
+    assert [name for name, _, _ in premises_of(code, "Example")] == ["bad"]
+
+
+def test_what_fails_is_named() -> None:
+    """Kills: a hypothesis that counts as missed because the text without it cannot be read."""
+    text = "(* a\ncomment *)\nTheorem one : True  -> b.\nProof. by []. Qed.\nLemma two : a.\nProof. bad. Qed.\n"
+    at = text.index("True")
+    assert failing(text, at, 'File "A.v", line 6, characters 7-10:\nError: no.') == "two"
+    assert failing(text, at, 'File "A.v", line 4, characters 7-12:\nError: no.') == "one"
+    for stderr in ('File "A.v", line 3, characters 14-18:\nError: ill-typed.', "Out of memory"):
+        with pytest.raises(ValueError, match=r"not a hypothesis|nothing of a line"):
+            failing(text, at, stderr)

@@ -13,22 +13,31 @@ CHAINS = (
 TRUNCATED = CHAINS[-3:]  # ways of drafting; the rules behind them have chains of their own
 MODULES = {"typical_inclusive": "typical"}  # where the file is not named after the rule
 
-# The file of proofs/rocq -> the chains that its theorems speak of.
+# How a theorem `File.name` begins -> the chains that it speaks of; the longest beginning counts.
 ABOUT = {
-    "Leviathan": ("leviathan",),
-    "Block": ("block",),
-    "Agreement": ("agreement",),
-    "Greedy": ("greedy",),
-    "PointMass": ("point_mass",),
-    "IidCandidates": ("iid_candidates",),
-    "WithoutReplacement": ("without_replacement",),
-    "Siblings": ("iid_candidates", "without_replacement"),
-    "Truncation": ("causal", "stopping"),
-    "Typical": ("typical", "typical_inclusive", "nucleus"),
-    "Medusa": ("typical", "typical_inclusive", "nucleus"),
-    "Optimality": ("block", "leviathan"),
-    "Length": ("leviathan",),
-    "Adaptive": ("leviathan", "point_mass"),
+    "Leviathan.": ("leviathan",),
+    "Block.": ("block",),
+    "Agreement.": ("agreement",),
+    "Greedy.": ("greedy",),
+    "PointMass.": ("point_mass",),
+    "IidCandidates.": ("iid_candidates",),
+    "WithoutReplacement.": ("without_replacement",),
+    "Siblings.": ("iid_candidates", "without_replacement"),
+    "Truncation.causal": ("causal",),
+    "Truncation.stopping": ("stopping",),
+    "Counterexamples.retrospective": ("retrospective",),
+    "Typical.": ("typical", "typical_inclusive"),
+    "Typical.nucleus": ("nucleus",),
+    "Medusa.": ("typical", "typical_inclusive"),
+    "Medusa.nucleus": ("nucleus",),
+    "Optimality.block": ("block",),
+    "Optimality.transport": ("leviathan", "iid_candidates"),
+    "Length.": ("leviathan",),
+    "Mixtures.random_drafter": ("leviathan",),
+    "Mixtures.random_tree": ("point_mass",),
+    **{f"Loops.{chain}_": (chain,) for chain in CHAINS},
+    "Loops.causal_block_": ("causal", "block"),
+    "Loops.stopping_block_": ("stopping", "block"),
 }
 
 COQ = ("proofs/test_bridge.py::test_exact_is_what_coq_said", "proofs/test_bridge.py::test_coq_still_says_so")
@@ -45,7 +54,8 @@ DECODED = {
 
 def chains_of(theorems: Sequence[str]) -> tuple[str, ...]:
     """The chains of theorems given as `File.theorem`, in the order of CHAINS."""
-    wanted = {chain for theorem in theorems for chain in ABOUT.get(theorem.split(".")[0], ())}
+    keys = (max(filter(theorem.startswith, ABOUT), key=len, default=None) for theorem in theorems)
+    wanted = {chain for key in keys if key for chain in ABOUT[key]}
     return tuple(chain for chain in CHAINS if chain in wanted)
 
 

@@ -1,4 +1,4 @@
-(** The theorems of Floats.v that have hypotheses, applied: none of them is about nothing.
+(** The theorems on floats that have hypotheses, applied: none of them is about nothing.
 
     What it says.  Nothing new.  One token of weight 1 stands first, 2^53 uniforms are
     asked, and it is chosen by all of them: the hypotheses of the whole choice hold, also
@@ -8,7 +8,7 @@
 
 From Coq Require Import ZArith Reals Lra Lia List.
 From Flocq Require Import Core.
-From Proofs Require Import Floats.
+From Proofs Require Import FloatAccept FloatSums FloatThreshold FloatPick.
 Open Scope R_scope.
 
 Lemma float64_one : float64 1.
@@ -28,8 +28,12 @@ Example used_running_max : 1 * 1 <= fold_right Rmax 1 (map (fun _ => 1) (seq 1 3
 Proof. apply (running_max_bound (fun _ => 1) (fun _ => 1)); intros; lra. Qed.
 Example used_share : 1 / 2 * (1 / 2) <= 1 / 2 <= 2 / 1 * (1 / 2).
 Proof. apply share_bound; lra. Qed.
-Example used_sandwich : rnd64 (IZR 0 * e64 * 1) < 1 -> (0 < Zceil (/ e64 * (1 / ((1 - e64) * 1))))%Z.
-Proof. apply pick_sandwich; [lia|]; replace 1 with (bpow radix2 0) by reflexivity; apply bpow_le; lia. Qed.
+Example used_sandwich : (0 < Zceil (/ e64 * (1 / ((1 - e64) * 1))))%Z.
+Proof.
+destruct (pick_sandwich 0 1 1) as [_ below]; [lia | | apply below].
+- replace 1 with (bpow radix2 0) by reflexivity; apply bpow_le; lia.
+- rewrite !Rmult_0_l; unfold rnd64; rewrite round_0; [lra | apply valid_rnd_N].
+Qed.
 Example used_growth : (1 + / 16) ^ 2 / (1 - / 16) ^ 2 - 1 <= 4 * (INR 2 * / 16).
 Proof. apply growth; simpl; lra. Qed.
 Example used_threshold :

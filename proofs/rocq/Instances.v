@@ -10,7 +10,7 @@
 From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
-  WithoutReplacement PointMass Adaptive Block Optimality Truncation Length Drift BayesRisk Rational Counterexamples
+  WithoutReplacement PointMass Mixtures Block Optimality Truncation Length Drift BayesRisk Rational Counterexamples
   Typical Medusa Vacuity.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -150,16 +150,12 @@ Example used_transport_at_one :
   keep_rate q0 (leviathan_step p0 q0) = 1 + mass p0 (fun x => p0 x < q0 x) - mass q0 (fun x => p0 x < q0 x) ^+ 1.
 Proof. exact: transport_bound_reached_at_one. Qed.
 
-(** Mixtures and drafters with a state. *)
+(** Mixtures, and greedy. *)
 Example used_random_drafter h :
   lossless p h (i <~ pick q0;; leviathan p (fun h => if i then q h else p h) xpred0 2 h).
 Proof. by apply: random_drafter_lossless => // [|[] h'] //; apply: lawful_pick. Qed.
 Example used_random_tree h : lossless p h (t <~ (x <~ pick q0;; ret (Node [:: (x, Node [::])]));; point_mass p h t).
 Proof. by apply: random_tree_lossless => //; apply: lawful_bind => [|x]; [apply: lawful_pick | apply: lawful_ret]. Qed.
-Example used_adaptive n h k :
-  loop xpred0 (adaptive_round p (fun _ : nat => q) (fun _ => xpred0) (fun st _ => (st %% 3)%N)
-    (fun st _ xs o => ret (st + size xs - (size o).-1)%N)) n n 1%N h k = target p n h k.
-Proof. by apply: adaptive_loop_lossless => //; move=> *; apply: lawful_ret. Qed.
 Example used_greedy n h : let argmax h := first_max tok0 (p h) in
   greedy_loop argmax (fun _ _ => [:: tok0]) (fun _ _ _ => tt) n.+1 n tt h = greedy_decode argmax n h.
 Proof. by move=> argmax; apply: greedy_is_greedy. Qed.

@@ -238,7 +238,6 @@ End BlockOptimal.
 Section Transport.
 Variables (R : realFieldType) (V : vocab).
 Variables (p q : V -> R) (k : nat).
-Hypothesis pP : dist p.
 Hypothesis qP : dist q.
 
 (** k independent draws from q. *)

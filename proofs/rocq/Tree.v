@@ -76,7 +76,6 @@ End Swap.
 Section Tree.
 Variables (R : realFieldType) (V : vocab).
 Variable p : seq V -> V -> R.
-Hypothesis pP : forall h, dist (p h).
 Implicit Types (h cs : seq V) (x y : V) (k : seq V -> R).
 
 (** The children of a node, each a candidate token with what was drafted after it. *)

@@ -9,7 +9,7 @@
 From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Tree Agreement Siblings WithoutReplacement
-  Adaptive Block Optimality Length Drift BayesRisk Rational Counterexamples.
+  Block Optimality Length Drift BayesRisk Rational Counterexamples.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -38,18 +38,6 @@ Let qP := rows_are_distributions.2.
 Theorem rows_are_not_degenerate :
   [/\ 0 < overlap (p [::]) (q [::]), overlap (p [::]) (q [::]) < 1 & p [::] tok0 != q [::] tok0].
 Proof. by split; vm_compute. Qed.
-
-(** A state that counts rejected drafts and lengthens or shortens the next block. *)
-Theorem adaptive_instance n st h k :
-  let gamma (st : nat) (_ : seq two) := (st %% 3)%N in
-  let update (st : nat) (_ xs o : seq two) : law field nat := ret (st + size xs - (size o).-1)%N in
-  loop xpred0 (adaptive_round p (fun _ : nat => q) (fun _ => xpred0) gamma update) n n st h k = target p n h k.
-Proof.
-move=> gamma update; apply: adaptive_loop_lossless => [h'|st' h'|st' h' xs o].
-- exact: pP.
-- exact: qP.
-- exact: lawful_ret.
-Qed.
 
 (** For Optimality: a rule that keeps nothing and one that is block verification's rival. *)
 Definition keep_nothing (h xs : seq two) : law field (nat * two) := y <~ pick (p h);; ret (0%N, y).

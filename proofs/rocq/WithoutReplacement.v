@@ -33,13 +33,14 @@ Definition without_replacement g h : law R (seq V) :=
 Lemma left_over_ge0 h d x : 0 <= left_over h d x.
 Proof. by rewrite /left_over; case: ifP => // _; case: (qP h). Qed.
 
+Lemma renormalised_ge0 h d x : 0 <= renormalised h d x.
+Proof. by rewrite divr_ge0 ?left_over_ge0 // total_ge0 // => y; apply: left_over_ge0. Qed.
+
+Lemma renormalised_dist h d : ~~ exhausted h d -> dist (renormalised h d).
+Proof. by move=> more; split=> [x|]; [apply: renormalised_ge0 | rewrite /renormalised total_scaler mulfV]. Qed.
+
 Theorem without_replacement_lossless g h : lossless p h (without_replacement g h).
-Proof.
-have ge0 h' d x : 0 <= renormalised h' d x.
-  by rewrite divr_ge0 ?left_over_ge0 // total_ge0 // => y; apply: left_over_ge0.
-apply: siblings_tree_lossless => // h' d more; split=> //.
-by rewrite /renormalised total_scaler mulfV.
-Qed.
+Proof. by apply: siblings_tree_lossless => // [h' d x|h' d]; [apply: renormalised_ge0 | apply: renormalised_dist]. Qed.
 
 (** No token is proposed twice. *)
 Lemma refused_not_redrawn h d x : x \in d -> renormalised h d x = 0.

@@ -1,0 +1,124 @@
+"""What the theorems of rocq/ assume, read from their text: every hypothesis and premise, and where each is applied.
+
+A theorem assumes what stands above it in open sections as `Hypothesis`, and its own premises. Standard library only.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent / "rocq"
+INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "Vacuity")
+
+
+@dataclass(frozen=True)
+class Drop:
+    """One hypothesis to be replaced: where it stands in the text, and of what it is a hypothesis."""
+
+    file: str
+    owner: str
+    text: str
+    start: int
+    end: int
+    nth: int = 0
+
+    def key(self) -> str:
+        again = f" ({self.nth + 1})" if self.nth else ""
+        return f"{self.file}.{self.owner}: {' '.join(self.text.split())}{again}"
+
+
+def drops(file: Path) -> Iterator[Drop]:
+    """Every hypothesis and premise of one file, in the order of the text."""
+    text = file.read_text()
+    code = blank_comments(text)
+    for found in re.finditer(r"^Hypothesis ([\w']+) :\s", code, re.M):
+        end = found.end() + sentence_end(code[found.end() :])
+        yield Drop(file.stem, found[1], text[found.end() : end], found.end(), end)
+    for name, start, end in premises_of(code, "Theorem|Corollary"):
+        yield Drop(file.stem, name, text[start:end], start, end)
+
+
+def premises_of(code: str, words: str) -> Iterator[tuple[str, int, int]]:
+    """(name, start, end) of every premise of every statement that one of these words begins."""
+    for found in re.finditer(rf"^(?:{words}) ([\w']+)", code, re.M):
+        begin = found.end() + code[found.end() :].index(":", binder_end(code[found.end() :])) + 1
+        end = begin + sentence_end(code[begin:])
+        yield from ((found[1], begin + start, begin + stop) for start, stop in premises(code[begin:end]))
+
+
+def blank_comments(text: str) -> str:
+    """Comments as spaces, so that positions and lines stay."""
+    return re.sub(r"\(\*.*?\*\)", lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.S)
+
+
+def sentence_end(code: str) -> int:
+    """Where the sentence ends: a full stop before white space."""
+    found = re.search(r"\.(?=\s)", code)
+    assert found is not None
+    return found.start()
+
+
+def binder_end(code: str) -> int:
+    """Where the colon of a statement is looked for: after the last binder in parentheses."""
+    depth = 0
+    for at, letter in enumerate(code):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == ":" and depth == 0:
+            return at
+    return 0
+
+
+def premises(statement: str) -> Iterator[tuple[int, int]]:
+    """The parts before a top-level arrow, without quantifiers and `let`s in front of them."""
+    depth, start = 0, 0
+    for at, letter in enumerate(statement):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth:
+            continue
+        if letter == "," and statement[start:at].split()[:1] == ["forall"]:
+            start = at + 1
+        elif statement.startswith(" in ", at) or statement.startswith(" in\n", at):
+            start = at + 4
+        elif statement.startswith("/\\", at):
+            start = at + 2
+        elif statement.startswith("->", at) and statement[at - 1] != "<":
+            yield start, at
+            start = at + 2
+
+
+def files() -> list[Path]:
+    return [SOURCES / line for line in (SOURCES / "_CoqProject").read_text().split() if line.endswith(".v")]
+
+
+def every() -> list[Drop]:
+    found = [drop for file in files() for drop in drops(file)]
+    # Two sections of one file may state the same hypothesis under the same name.
+    return [replace(d, nth=sum(e.key() == d.key() for e in found[:i])) for i, d in enumerate(found)]
+
+
+def assuming(file: Path) -> Iterator[str]:
+    """The theorems of a file that stand below a `Hypothesis` of an open section or have premises of their own."""
+    code = blank_comments(file.read_text())
+    own, open_sections = {drop.owner for drop in drops(file)}, [False]
+    for line in code.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "Section":
+            open_sections.append(False)
+        elif word == "End":
+            open_sections.pop()
+        elif word == "Hypothesis":
+            open_sections[-1] = True
+        elif word in ("Theorem", "Corollary"):
+            name = re.split(r"[^\w']", rest)[0]
+            if any(open_sections) or name in own:
+                yield name
+
+
+def unapplied() -> list[str]:
+    """Theorems with hypotheses that no instance applies, and instances that assume something themselves."""
+    codes = [blank_comments((SOURCES / f"{name}.v").read_text()) for name in INSTANCES]
+    applied = {word for code in codes for word in re.findall(r"[\w']+", code)}
+    theorems = [(f.stem, name) for f in files() if f.stem not in INSTANCES for name in assuming(f)]
+    idle = [f"{file}.{name} is never applied" for file, name in theorems if name not in applied]
+    return idle + [f"{name} assumes" for code in codes for name, _, _ in premises_of(code, "Example")]
