@@ -21,6 +21,7 @@ gemma4 = pytest.importorskip("transformers.models.gemma4.modeling_gemma4", reaso
 assistant = pytest.importorskip(
     "transformers.models.gemma4_assistant.modeling_gemma4_assistant", reason="not tested: needs transformers 5"
 )
+from transformers import Gemma4AssistantConfig as GemmaConfig  # noqa: E402
 from transformers import GenerationConfig  # noqa: E402
 from transformers.generation.candidate_generator import SinglePositionMultiTokenCandidateGenerator  # noqa: E402
 
@@ -132,6 +133,14 @@ def test_gate_is_gelu(config: Any) -> None:
     """Kills "GatedMLP (SwiGLU)": the gate is tanh-approximated GELU."""
     x = torch.linspace(-3, 3, 7)
     assert torch.allclose(gemma4.Gemma4TextMLP(config, 0).act_fn(x), nn.functional.gelu(x, approximate="tanh"))
+
+
+def test_sharing_of_all_layers_is_forced(config: Any) -> None:
+    """Four layers: all share where the config says nothing, and another number is refused. Kills a layer of its own."""
+    text = config.to_dict()
+    assert GemmaConfig(text_config=text).text_config.num_kv_shared_layers == 4
+    with pytest.raises(Exception, match="must be shared"):
+        GemmaConfig(text_config={**text, "num_kv_shared_layers": 2})
 
 
 def test_sliding_window_keeps_one_key_more(config: Any) -> None:

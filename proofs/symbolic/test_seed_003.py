@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 import torch
 from torch import nn
+from transformers import DynamicCache
 
 from refengine.exact.block import Block, Drafter, chain
 from refengine.exact.chance import Chance
@@ -205,3 +206,45 @@ def test_printed_means_and_ratios() -> None:
     assert rounds_to("0.85", 13.05 / 15.35, 13.15 / 15.25)
     assert rounds_to("3.66", 56.05 / 15.35, 56.15 / 15.25)
     assert round(63 / 4.11, 1) == 15.3
+
+
+def test_printed_survival() -> None:
+    """The running product of the printed confidences is the printed survival. Kills a product that skips a position."""
+    confidences = ["1.0", "0.998", "1.0", "0.928", "0.775", "0.585", "0.406"]
+    printed = ["1.0", "0.998", "0.998", "0.927", "0.718", "0.42", "0.171"]
+    low = high = 1.0
+    for confidence, survival in zip(confidences, printed, strict=True):
+        low, high = low * (float(confidence) - 0.0005), high * min(1.0, float(confidence) + 0.0005)
+        assert low - 0.0005 <= float(survival) <= high + 0.0005
+    assert not low - 0.0005 <= float(printed[-2]) * 0.585 <= high + 0.0005
+
+
+@pytest.mark.parametrize(
+    ("loss", "ce", "l1", "bce"),
+    [
+        (2.097, 5.642, 0.959, 0.669),
+        (1.330, 2.437, 0.688, 0.468),
+        (1.210, 2.904, 0.759, 0.237),
+        (1.219, 2.135, 0.740, 0.339),
+        (1.494, 5.140, 0.933, 0.141),
+        (1.071, 2.046, 0.710, 0.227),
+    ],
+)
+def test_printed_losses(loss: float, ce: float, l1: float, bce: float) -> None:
+    """0.1 CE + 0.9 L1 + BCE of the printed parts, each rounded to 3 digits. Kills weights that change places."""
+    rounding = 0.0005 * (1 + 0.1 + 0.9 + 1) + 1e-12
+    assert abs(0.1 * ce + 0.9 * l1 + bce - loss) <= rounding
+    assert abs(0.9 * ce + 0.1 * l1 + bce - loss) > rounding
+
+
+def test_crop_takes_how_many_to_remove() -> None:
+    """The seed's loops call crop(length to keep); the installed transformers refuses that and removes n for crop(-n).
+
+    Kills "both caches are cropped back" taken for code that runs.
+    """
+    cache = DynamicCache()
+    cache.update(torch.zeros(1, 1, 9, 2), torch.zeros(1, 1, 9, 2), 0)
+    with pytest.raises(ValueError, match="positive"):
+        cache.crop(5)
+    cache.crop(-4)
+    assert cache.get_seq_length() == 5
