@@ -46,6 +46,7 @@ AUDIT: dict[str, Command] = {
     "kernel": audit.kernel,
     "process": audit.process,
     "trace": audit.trace,
+    "endpoint": audit.endpoint,
     "generate": audit.generate,
 }
 CHECKPOINT: dict[str, Command] = {

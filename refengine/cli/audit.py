@@ -64,8 +64,7 @@ def called(
     from refengine.audit.kernel import audit_kernel
 
     check_alpha(alpha)
-    if not seconds > 0:
-        raise BadInput(f"--seconds {seconds} is not a positive time")
+    check_seconds(seconds)
     with progress() as tell:
         findings = audit_kernel(subject, signature.value, path, seed_of(seed), alpha, seconds, tell)
     finish(findings, as_json)
@@ -82,6 +81,32 @@ def trace(
     check_alpha(alpha)
     with progress() as tell:
         findings = audit_trace(str(record), alpha, progress=tell)
+    finish(findings, as_json)
+
+
+def endpoint(
+    on: Annotated[str, typer.Option(help="Base address of the server with speculation, up to /v1.")],
+    off: Annotated[str, typer.Option(help="The same model without.")],
+    model: Annotated[str | None, typer.Option(help="As the servers call it, where they need it.")] = None,
+    prompts: Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")] = None,
+    tokens: Annotated[int, typer.Option(help="Length of a sampled completion.")] = 4,
+    temperature: Annotated[float, typer.Option(help="Of the sampled completions.")] = 1.0,
+    pairs: Annotated[int, typer.Option(help="Most completions to sample from each server.")] = 4000,
+    seed: Seed = "0",
+    alpha: Alpha = 1e-6,
+    seconds: Seconds = 50.0,
+    as_json: AsJson = False,
+) -> None:
+    """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/auditing.md)."""
+    from refengine.audit.endpoint import PROMPTS, audit_endpoint
+
+    check_alpha(alpha)
+    check_seconds(seconds)
+    asked = lines_of(prompts) if prompts else PROMPTS
+    with progress() as tell:
+        findings = audit_endpoint(
+            on, off, model, asked, tokens, temperature, pairs, seed_of(seed), alpha, seconds, tell
+        )
     finish(findings, as_json)
 
 
@@ -102,6 +127,22 @@ def generate(
 def check_alpha(alpha: float) -> None:
     if not 0 < alpha < 1:
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
+
+
+def check_seconds(seconds: float) -> None:
+    if not seconds > 0:
+        raise BadInput(f"--seconds {seconds} is not a positive time")
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of a text file that say something."""
+    try:
+        lines = [line for line in file.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file} cannot be read: {error}") from None
+    if not lines:
+        raise BadInput(f"{file} has no prompt in it")
+    return lines
 
 
 def seed_of(text: str) -> int:

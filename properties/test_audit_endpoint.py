@@ -1,0 +1,103 @@
+"""`audit endpoint`: a server held to itself without speculation, over HTTP."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from properties.completion_server import serving
+from refengine.audit.endpoint import audit_endpoint
+from refengine.errors import BadInput
+from refengine.evidence.pairs import Pairs
+from refengine.report.finding import Finding
+
+PROMPTS = ("a", "b")
+
+
+def audit(on: str, off: str = "plain", pairs: int = 120, prompts: Sequence[str] = PROMPTS) -> list[Finding]:
+    with serving(on) as with_speculation, serving(off) as without:
+        return audit_endpoint(with_speculation, without, prompts=prompts, pairs=pairs, seconds=300)
+
+
+def test_right_speculation_is_consistent() -> None:
+    """Bug: another use of randomness taken for another law."""
+    greedy, sampling = audit("ratio rule")
+    assert [greedy.verdict, sampling.verdict] == ["consistent", "consistent"]
+    assert sampling.numbers["pairs"] == 120
+
+
+@pytest.mark.parametrize(("on", "off"), [("from p", "plain"), ("no chances", "from p")])
+def test_a_wrong_law_is_found_whatever_the_server_reports(on: str, off: str) -> None:
+    """Bug: a defect that only tokens show, where a server reports text; a witness that does not show it."""
+    _, sampling = audit(on, off, pairs=3000, prompts=("a",))
+    assert sampling.verdict == "violated"
+    assert sampling.witness is not None
+    counts = sampling.witness["counts"]
+    assert max(abs(told["on"] - told["off"]) for told in counts.values()) > 20
+
+
+def test_a_greedy_defect_has_a_margin() -> None:
+    """Bug: a token that is not the likeliest passed off as a tie."""
+    greedy, _ = audit("second best", pairs=1)
+    assert greedy.verdict == "violated"
+    assert greedy.witness is not None
+    assert (greedy.witness["off"], greedy.witness["on"]) == (" a", " d")
+    assert greedy.witness["margin"] == pytest.approx(np.log(0.3 / 0.25))
+
+
+def test_a_tie_is_no_defect() -> None:
+    """Bug: rounding between two equal tokens called a defect."""
+    greedy, _ = audit("ties", pairs=1, prompts=("d a d",))
+    assert greedy.verdict == "consistent"
+
+
+def test_without_chances_a_parting_is_not_decided() -> None:
+    """Bug: a tie or a defect, said without knowing which."""
+    greedy, _ = audit("second best", "no chances", pairs=1)
+    assert greedy.verdict == "not tested"
+    assert "tie or a defect" in greedy.reason
+
+
+def test_a_server_that_does_not_sample_says_nothing_of_its_law() -> None:
+    """Bug: a server that ignores the seed, accused because its one completion is not that of the other."""
+    sampling = audit("stuck", "second best", pairs=400)[1]
+    assert sampling.verdict == "not tested"
+    assert "whatever the seed" in sampling.reason
+
+
+def test_a_breakdown_is_never_a_detection() -> None:
+    """Bug: an audit that hangs, accuses or says consistent when a server breaks down."""
+    greedy, sampling = audit("fails")
+    assert {greedy.verdict, sampling.verdict} <= {"consistent", "not tested"}
+    assert "out of memory" in sampling.reason
+    greedy, sampling = audit("chats")
+    assert [greedy.verdict, sampling.verdict] == ["not tested", "not tested"]
+    assert "no completion" in greedy.reason
+
+
+def test_what_is_refused_or_not_there_is_one_clear_line() -> None:
+    """Bug: a traceback where an address or a model is mistyped."""
+    with pytest.raises(BadInput, match="does not exist"):
+        audit("refuses")
+    with pytest.raises(BadInput, match="localhost"):
+        audit_endpoint("localhost", "localhost")
+    (greedy, _) = audit_endpoint("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1", prompts=("a",), pairs=1)
+    assert "gave no answer" in greedy.reason
+
+
+def test_every_bet_on_a_pair_is_fair() -> None:
+    """Bug: a bet that knows which outcome came from which sampler: wealth that grows under the null."""
+    generator, pairs = np.random.default_rng(0), Pairs(most=4)
+    for _ in range(40):
+        x, y = ({"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2))
+        after = []
+        for first, second in ((x, y), (y, x)):
+            copy = Pairs(most=4)
+            copy.features = {
+                name: type(f)(f.first.copy(), f.second.copy(), f.log_wealth.copy())
+                for name, f in pairs.features.items()
+            }
+            copy.add(first, second)
+            after.append(np.exp(copy.log_evidence()))
+        assert np.mean(after) == pytest.approx(np.exp(pairs.log_evidence()), rel=1e-12)
+        pairs.add(x, y)
