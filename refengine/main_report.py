@@ -5,7 +5,6 @@ of the report.
 """
 
 import datetime
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,6 @@ class Outcome:
 
 def write_report(out: Path, *, full: bool = False, fresh: bool = False) -> Outcome:
     """Make report.json, report.html and run.json in `out`; an interrupted run is resumed from its journal."""
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # which kernels it lacks is no finding
     torch.set_num_threads(1)  # sums in one order on every machine; tiny networks are faster so, too
     started = datetime.datetime.now(datetime.UTC)
     key = run_key(seed=SEED, alpha=ALPHA, options="full" if full else "")
@@ -108,15 +106,21 @@ def bridge() -> Iterable[Finding]:
 
 def decoder(full: bool) -> Iterable[Finding]:
     from refengine.decoder.battery import steps
+    from refengine.decoder.every_cell import shown
+    from refengine.decoder.tiny import FIXTURES, TINY
 
     for _, step in steps(full):
         yield from step()
+    if FIXTURES.is_dir() and not full:
+        for drafter in TINY:
+            yield from shown(drafter)
 
 
 def effects() -> Iterable[Finding]:
     from refengine.decoder.effects import effects
+    from refengine.decoder.trained import training
 
-    return effects()
+    return [*effects(), *training()]
 
 
 def bugs() -> Iterable[Finding]:

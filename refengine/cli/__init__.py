@@ -5,6 +5,7 @@
 consistent and every negative control came out violated: a third party's defect is content, not failure.
 """
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -66,6 +67,7 @@ app.add_typer(group("Conformance vectors for implementations in any language.", 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; every outcome has its own exit code."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # which kernels it lacks is no finding
     try:
         command = typer.main.get_command(app)
         code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)

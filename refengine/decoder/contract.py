@@ -64,7 +64,7 @@ def acceptance(cell: Cell) -> tuple[Contract, float, float]:
     """
     blocks, worst, realised, promised, rounds = 0, 0.0, 0.0, 0.0, 0
     for play, prefix in visited(cell):
-        mean, formula = _accepted(play)
+        mean, formula = accepted(play)
         blocks, rounds, worst = blocks + 1, rounds + 1, max(worst, abs(mean - formula))
         realised, promised = realised + mean, promised + formula
         if abs(mean - formula) > EXACT:
@@ -128,7 +128,7 @@ def _claimed(block: Block) -> float:
     return mass
 
 
-def _accepted(play: Session) -> tuple[float, float]:
+def accepted(play: Session) -> tuple[float, float]:
     """Mean accepted tokens of the next round: as enumerated, and by the formula."""
     known: dict[Any, float] = {}
     mean = formula = 0.0

@@ -94,7 +94,7 @@ class ParallelHeads:
     def _forget(self) -> None:
         s, like = self.shape, self.w["norm.weight"]
         empty = like.new_empty(0, s.n_kv_heads, s.dim // s.n_heads)
-        self.trunk = like.new_empty(1, s.dim)  # the last cached row's
+        self.trunk = like.new_zeros(1, s.dim)  # the last cached row's
         self.keys = [empty] * s.extra_heads
         self.values = [empty] * s.extra_heads
 
