@@ -45,7 +45,14 @@ def completion(mode: str, body: dict[str, Any]) -> dict[str, Any]:
         words.append(following(mode, words[-1], body["temperature"], chance))
     rows = [{f" {w}": log(p) for w, p in zip(WORDS, TARGET[word], strict=True)} for word in words[:-1]]
     tokens = [f" {word}" for word in words[1:]]
-    told = None if mode == "no chances" else {"tokens": tokens, "top_logprobs": rows}
+    told: dict[str, Any] | None = {"tokens": tokens, "top_logprobs": rows}
+    if mode == "in the words of chats":
+        top = [[{"token": token, "logprob": chance} for token, chance in row.items()] for row in rows]
+        told = {"content": [{"token": t, "top_logprobs": row} for t, row in zip(tokens, top, strict=True)]}
+    if mode == "other tokens":
+        told = {"tokens": [" a"] * len(tokens), "top_logprobs": rows}
+    if mode == "no chances":
+        told = None
     return {"choices": [{"text": "".join(tokens), "logprobs": told}]}
 
 
@@ -59,6 +66,8 @@ def serving(mode: str) -> Iterator[str]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self.path != "/v1/completions" or mode == "refuses":
                 self.answer(404, {"error": {"message": "model 'tiny' does not exist"}})
+            elif mode == "in the words of chats" and type(body.get("logprobs", True)) is not bool:
+                self.answer(400, {"error": "logprobs must be of type bool"})
             elif mode == "fails" and next(served) > 20:
                 self.answer(500, {"error": "out of memory"})
             elif mode == "chats":

@@ -51,6 +51,12 @@ def test_a_tie_is_no_defect() -> None:
     assert greedy.verdict == "consistent"
 
 
+@pytest.mark.parametrize(("off", "verdict"), [("in the words of chats", "violated"), ("other tokens", "not tested")])
+def test_either_form_of_the_api_is_read_and_tokens_that_are_not_the_text_are_not(off: str, verdict: str) -> None:
+    """Bug: a server refused for how it wants to be asked, and margins taken from tokens that it did not emit."""
+    assert audit("second best", off, pairs=1)[0].verdict == verdict
+
+
 def test_without_chances_a_parting_is_not_decided() -> None:
     """Bug: a tie or a defect, said without knowing which."""
     greedy, _ = audit("second best", "no chances", pairs=1)

@@ -9,13 +9,13 @@ import json
 import os
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from refengine.errors import BadInput
 
 SHOWN = 200  # characters of a server's complaint
-LOGPROBS = 5  # alternatives asked for: what every server allows
+LIKELIEST = 5  # tokens of a position whose chances are asked for: what every server allows
 KEY = "OPENAI_API_KEY"  # sent as a bearer token where it is set
 
 
@@ -25,42 +25,34 @@ class ServerFailed(Exception):
 
 @dataclass(frozen=True)
 class Completion:
-    """A completion: its text, and where the server reports them its tokens with the chances of the likeliest."""
+    """A completion: its text, and where the server reports those of the text its tokens, with the likeliest of each."""
 
     text: str
     tokens: tuple[str, ...] | None
     top: tuple[dict[str, float], ...] | None  # log probabilities by token, per position
 
 
+# How the likeliest tokens are asked for: the completions API, the chat API's words for it, and not at all.
+DIALECTS: tuple[dict[str, Any], ...] = ({"logprobs": LIKELIEST}, {"logprobs": True, "top_logprobs": LIKELIEST}, {})
+
+
 @dataclass(frozen=True)
 class Server:
-    """base: up to and including /v1. seconds: for one answer."""
+    """base: up to and including /v1. dialect: one of DIALECTS. seconds: for one answer."""
 
     base: str
     model: str | None
+    dialect: dict[str, Any] = field(default_factory=dict)
     seconds: float = 30.0
 
     def complete(self, prompt: str, tokens: int, temperature: float, seed: int) -> Completion:
         """Raises ServerFailed where no completion came back, BadInput where the request was refused."""
-        body = {
-            "prompt": prompt,
-            "max_tokens": tokens,
-            "temperature": temperature,
-            "seed": seed,
-            "logprobs": LOGPROBS,
-            **({"model": self.model} if self.model else {}),
-        }
-        answer = self._post(json.dumps(body).encode())
+        body = {"prompt": prompt, "max_tokens": tokens, "temperature": temperature, "seed": seed, **self.dialect}
+        answer = self._post(json.dumps(body | ({"model": self.model} if self.model else {})).encode())
         try:
             choice = answer["choices"][0]
-            told = choice.get("logprobs") or {}
-            names, top = told.get("tokens"), told.get("top_logprobs")
-            return Completion(
-                str(choice["text"]),
-                tuple(map(str, names)) if names is not None else None,
-                tuple(dict(row or {}) for row in top) if top is not None else None,
-            )
-        except (KeyError, IndexError, TypeError, AttributeError):
+            return _completion(str(choice["text"]), choice.get("logprobs") or {})
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
             raise ServerFailed(f"{self.base} answered {json.dumps(answer)[:SHOWN]}, which is no completion") from None
 
     def _post(self, body: bytes) -> Any:
@@ -80,3 +72,28 @@ class Server:
             raise ServerFailed(f"{self.base} gave no answer: {getattr(error, 'reason', error)}") from None
         except ValueError as error:  # a URL that is none, or an answer that is no JSON
             raise BadInput(f"{self.base} is no OpenAI-compatible server: {error}") from None
+
+
+def connected(base: str, model: str | None, prompt: str) -> Server:
+    """A server that has completed a prompt, in the first dialect that it does not refuse. Raises as `complete`."""
+    refused: BadInput | None = None
+    for dialect in DIALECTS:
+        server = Server(base, model, dialect)
+        try:
+            server.complete(prompt, 1, 0.0, 0)
+            return server
+        except BadInput as error:
+            refused = refused or error
+    raise refused or BadInput(f"{base} refuses every request")
+
+
+def _completion(text: str, told: dict[str, Any]) -> Completion:
+    """In either form of the API. Tokens that are not those of the text are left out, and so are their chances."""
+    if "content" in told:
+        tokens: list[str] | None = [row["token"] for row in told["content"]]
+        rows = [{one["token"]: one["logprob"] for one in row.get("top_logprobs") or []} for row in told["content"]]
+    else:
+        tokens, rows = told.get("tokens"), [dict(row or {}) for row in told.get("top_logprobs") or []]
+    if tokens is None or "".join("".join(tokens).split()) != "".join(text.split()):
+        return Completion(text, None, None)
+    return Completion(text, tuple(tokens), tuple(rows) or None)

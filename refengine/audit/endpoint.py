@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from refengine.audit.completions import Completion, Server, ServerFailed
+from refengine.audit.completions import Completion, Server, ServerFailed, connected
 from refengine.audit.drive import seeds
 from refengine.audit.partings import parting, rounding
 from refengine.errors import BadInput
@@ -35,6 +35,7 @@ AT_ONCE = 8  # requests under way
 GREEDY_TOKENS = 48
 NOISES = 10.0  # a margin of so many times the measured noise is no tie
 POINTS = 200  # of the plot
+Servers: TypeAlias = tuple[Server, Server]  # with speculation on, and off
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,6 @@ class Request:
     seed: int
     alpha: float
     seconds: float
-
-    def servers(self) -> tuple[Server, Server]:
-        """With speculation on, and off."""
-        return Server(self.on, self.model), Server(self.off, self.model)
 
     def finding(self, name: str, claim: str, method: str, verdict: Verdict, **more: Any) -> Finding:
         arguments = {**self.__dict__, "prompts": list(self.prompts)}
@@ -90,17 +87,22 @@ def audit_endpoint(
         raise BadInput("an endpoint is asked for at least one token of one prompt, sampled at a positive temperature")
     request = Request(on, off, model, prompts, tokens, temperature, pairs, seed, alpha, seconds)
     until = monotonic() + seconds
+    try:
+        servers = (connected(on, model, prompts[0]), connected(off, model, prompts[0]))
+    except ServerFailed as error:
+        claims = (("greedy", GREEDY), ("sampling", SAMPLING))
+        return [request.finding(*claim, "none", "not tested", reason=str(error)) for claim in claims]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         progress("greedy", 0.0)
-        return [greedy(request, pool), sampling(request, pool, until, progress)]
+        return [greedy(request, servers, pool), sampling(request, servers, pool, until, progress)]
 
 
 # --- greedy ----------------------------------------------------------------------------------------------------------
 
 
-def greedy(request: Request, pool: ThreadPoolExecutor) -> Finding:
+def greedy(request: Request, servers: Servers, pool: ThreadPoolExecutor) -> Finding:
     """Each prompt once with speculation and twice without: what does not agree with itself is not held to itself."""
-    (on, off), method = request.servers(), f"{len(request.prompts)} prompts, up to {GREEDY_TOKENS} tokens each"
+    (on, off), method = servers, f"{len(request.prompts)} prompts, up to {GREEDY_TOKENS} tokens each"
 
     def ask(asked: tuple[Server, str]) -> Completion:
         return asked[0].complete(asked[1], GREEDY_TOKENS, 0.0, request.seed)
@@ -153,7 +155,11 @@ class Sampled:
 
 
 def sampling(
-    request: Request, pool: ThreadPoolExecutor, until: float, progress: Callable[[str, float], None]
+    request: Request,
+    servers: Servers,
+    pool: ThreadPoolExecutor,
+    until: float,
+    progress: Callable[[str, float], None],
 ) -> Finding:
     """Pairs of completions, one of each server, the prompts in turn, until evidence, pairs or clock end it."""
     sampled, bar = Sampled(Pairs(most=2 * request.tokens * len(request.prompts))), -np.log(request.alpha)
@@ -161,7 +167,7 @@ def sampling(
 
     def pair(number: int) -> tuple[int, list[Completion]]:
         prompt = number % len(request.prompts)
-        asked = zip(request.servers(), drawn[number, :2].tolist(), strict=True)  # a seed of its own for each
+        asked = zip(servers, drawn[number, :2].tolist(), strict=True)  # a seed of its own for each
         text = request.prompts[prompt]
         return prompt, [server.complete(text, request.tokens, request.temperature, seed) for server, seed in asked]
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from refengine.audit.completions import Completion, Server
 
 LEAST_NOISE = 1e-3  # nats: what a half-precision server differs by between two shapes of a batch
-UNDECODED = "\ufffd"  # part of a character: such a token cannot be put into a prompt again
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ def rounding(server: Server, prompts: Sequence[str], completions: Sequence[Compl
     they do within a round: the largest of one look a prompt, in nats."""
     worst = LEAST_NOISE
     for prompt, said in zip(prompts, completions, strict=True):
-        if said.tokens is None or said.top is None or len(said.tokens) < 2 or UNDECODED in said.text:
-            continue
+        if said.tokens is None or said.top is None or len(said.tokens) < 2 or "".join(said.tokens) != said.text:
+            continue  # half of such a completion cannot be put into a prompt again
         half = len(said.tokens) // 2
         token, row = said.tokens[half], said.top[half]
         again = server.complete(prompt + "".join(said.tokens[:half]), 1, 0.0, seed)
