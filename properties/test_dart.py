@@ -145,7 +145,10 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
     "more layers": (lambda t, c: c.update(num_hidden_layers=2), "num_hidden_layers is not 1"),
     "biases": (lambda t, c: c.update(attention_bias=True), "biases are not part of this layout"),
     "activation": (lambda t, c: c.update(hidden_act="gelu"), "hidden_act is 'gelu', expected 'silu'"),
-    "scaled rope": (lambda t, c: c.update(rope_scaling={"type": "dynamic", "factor": 2.0}), "rope_type is 'dynamic'"),
+    "scaled rope": (
+        lambda t, c: c.update(rope_scaling={"type": "dynamic", "factor": 2.0}),
+        "type is 'dynamic', whose angles",
+    ),
     "other target": (lambda t, c: c.update(vocab_size=9), "vocab_size is 9, and the target has 8"),
     "other features": (lambda t, c: c.update(target_hidden_size=48), "is 48, and the target has 32"),
     "other width": (

@@ -24,6 +24,7 @@ from refengine.decoder.drafters.recurrence import Draft, FeatureRecurrence, Plan
 from refengine.decoder.law import off_scratch
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.protocols import Target, Tokens, Turn
+from refengine.decoder.rope import Linear, Rope
 from refengine.engine.block import ROOT, Block, Round
 from refengine.engine.coins import Branching, Coins, Philox
 from refengine.engine.policy import pipeline, temperature, top_k
@@ -276,8 +277,8 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
     "more layers": ("eagle3", lambda t, c: c.update(num_hidden_layers=2), "num_hidden_layers is not 1"),
     "scaled rope": (
         "eagle3",
-        lambda t, c: c.update(rope_scaling={"type": "linear", "factor": 2}),
-        "rope_type is 'linear'",
+        lambda t, c: c.update(rope_scaling={"type": "dynamic", "factor": 2.0}),
+        "type is 'dynamic', whose angles change with the longest text so far",
     ),
     "uneven heads": ("eagle1", lambda t, c: c.update(num_key_value_heads=3), "4 heads do not divide over 3"),
 }
@@ -325,6 +326,17 @@ def test_stored_embeddings_win_over_the_targets(tmp_path: Path) -> None:
         save_file(tensors | {"embed_tokens.weight": own}, tmp_path / name / "model.safetensors")
         network: Any = LOAD[name](tmp_path / name, TARGET, None).network
         assert torch.equal(network.w["embed_tokens.weight"], own.double())
+
+
+@pytest.mark.parametrize("name", ["eagle1", "eagle3"])
+def test_a_linear_rope_is_read_as_the_released_code_reads_it(tmp_path: Path, name: str) -> None:
+    """Kills a refusal of what the released code runs, and a base kept beside a stretching: it falls back to 10000."""
+    folder = shutil.copytree(TINY / name, tmp_path / "drafter")
+    config = json.loads((folder / "config.json").read_text())
+    config.update(rope_theta=1e6, rope_scaling={"type": "linear", "factor": 4.0})
+    (folder / "config.json").write_text(json.dumps(config))
+    network: Any = load_drafter(folder, TARGET).network  # type: ignore[attr-defined]
+    assert network.shape.rope == network.heads.rope == Rope(10000.0, Linear(4.0))
 
 
 @pytest.mark.parametrize("name", sorted(CHECKPOINTS))

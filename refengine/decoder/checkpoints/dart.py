@@ -15,7 +15,7 @@ from refengine.decoder.checkpoints.eagle3 import (
     hold_to_target,
     midlayer,
     refuse_bad_maps,
-    rope_theta_or_default,
+    safeailab_rope,
 )
 from refengine.decoder.checkpoints.eagle3 import table as eagle3_table
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
@@ -25,7 +25,6 @@ from refengine.decoder.drafters.eagle3 import Shape
 from refengine.decoder.drafters.recurrence import FeatureRecurrence
 from refengine.decoder.drafters.trie import Trie
 from refengine.decoder.protocols import Target
-from refengine.decoder.rope import Linear, Rope
 from refengine.errors import BadInput
 
 STORES = ("full.trie", "small.trie")
@@ -55,19 +54,11 @@ def read_shape(config: Config, target: Target) -> Shape:
     if config.flag("attention_bias", default=False) or config.flag("mlp_bias", default=False):
         config.refuse("attention_bias or mlp_bias is true, and biases are not part of this layout")
     width = config.integer("head_dim") if "head_dim" in config.fields else even_width(config)
-    shape = midlayer(config, target, width, read_rope(config))
+    shape = midlayer(config, target, width, safeailab_rope(config))
     hold_to_target(config, shape, target)
     if shape.hidden_size != target.width:
         config.refuse(f"hidden_size is {shape.hidden_size}, and the target's embeddings have width {target.width}")
     return shape
-
-
-def read_rope(config: Config) -> Rope:
-    """The released code stretches positions linearly where it is told to, and then turns with a base of 10000."""
-    scaling = config.fields.get("rope_scaling") or {}
-    if scaling.get("type") != "linear":
-        return Rope(rope_theta_or_default(config))
-    return Rope(10000.0, Linear(Config(f"{config.path} (rope_scaling)", scaling).number("factor")))
 
 
 def table(shape: Shape, there: set[str]) -> Table:

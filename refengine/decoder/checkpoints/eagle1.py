@@ -7,7 +7,7 @@ from pathlib import Path
 
 from refengine.decoder.checkpoints.borrowed import embedding, head
 from refengine.decoder.checkpoints.config import Config, read_config
-from refengine.decoder.checkpoints.eagle3 import rope_theta_or_default
+from refengine.decoder.checkpoints.eagle3 import safeailab_rope
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
 from refengine.decoder.drafters.eagle1 import Eagle1, Shape
 from refengine.decoder.drafters.plans import DynamicTree
@@ -36,9 +36,9 @@ def read_shape(config: Config, target: Target) -> Shape:
         intermediate_size=config.integer("intermediate_size"),
         num_hidden_layers=config.integer("num_hidden_layers"),
         num_attention_heads=heads,
-        num_key_value_heads=config.integer("num_key_value_heads") if "num_key_value_heads" in there else heads,
+        num_key_value_heads=config.integer("num_key_value_heads") if there.get("num_key_value_heads") else heads,
         rms_norm_eps=config.number("rms_norm_eps"),
-        rope_theta=rope_theta_or_default(config),
+        rope=safeailab_rope(config),
         bias=config.flag("bias", default=True),
         qkv_bias=config.flag("qkv_bias", default=False),
         num_target_layers=target.layers,

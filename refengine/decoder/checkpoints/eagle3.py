@@ -20,7 +20,7 @@ from refengine.decoder.drafters.eagle3 import Eagle3, Shape
 from refengine.decoder.drafters.plans import Chain, DynamicTree
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Target
-from refengine.decoder.rope import Rope
+from refengine.decoder.rope import Linear, Rope
 
 DEEPSPEC: dict[str, Callable[[Config], Family]] = {"Qwen3Eagle3Model": read_qwen3, "Gemma4Eagle3Model": read_gemma4}
 
@@ -75,7 +75,7 @@ def hold_to_target(config: Config, shape: Shape, target: Target) -> None:
 
 
 def _safeailab(config: Config, target: Target) -> tuple[Shape, Plan]:
-    return midlayer(config, target, even_width(config), Rope(rope_theta_or_default(config))), DynamicTree()
+    return midlayer(config, target, even_width(config), safeailab_rope(config)), DynamicTree()
 
 
 def midlayer(config: Config, target: Target, head_dim: int, rope: Rope) -> Shape:
@@ -177,11 +177,22 @@ def default_taps(layers: int) -> tuple[int, ...]:
     return tuple(sorted({2, layers // 2, layers - 3}))
 
 
-def rope_theta_or_default(config: Config) -> float:
-    """SafeAILab's code falls back to 10000, whatever the target's base is, and its released configs rely on it."""
+def safeailab_rope(config: Config) -> Rope:
+    """SafeAILab's code falls back to 10000, whatever the target's base is, and its released configs rely on it.
+
+    Where it stretches positions linearly it turns with 10000 too, whatever `rope_theta` says.
+    """
+    scaling = Config(f"{config.path} (rope_scaling)", config.fields.get("rope_scaling") or {})
+    if scaling.fields.get("type") == "linear":
+        return Rope(10000.0, Linear(scaling.number("factor")))
+    if scaling.fields.get("type") == "dynamic":
+        scaling.refuse(
+            "type is 'dynamic', whose angles change with the longest text so far: a cached key then says "
+            "when it was made. Only unscaled and linear angles are implemented here"
+        )
     if config.fields.get("rope_theta") is None and not config.fields.get("rope_parameters"):
         config = Config(config.path, {**config.fields, "rope_theta": 10000.0})
-    return config.rope_theta()
+    return Rope(config.rope_theta())
 
 
 def table(s: Shape, there: set[str]) -> Table:

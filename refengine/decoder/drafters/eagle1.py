@@ -31,7 +31,7 @@ class Shape:
     num_attention_heads: int
     num_key_value_heads: int
     rms_norm_eps: float
-    rope_theta: float
+    rope: Rope
     bias: bool
     qkv_bias: bool
     num_target_layers: int  # of the target; not in the config
@@ -50,7 +50,7 @@ class Eagle1:
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w = shape, Weights(tensors)
         self.taps = (shape.num_target_layers,)  # after the final norm: what the target's own head reads
-        self.heads = Heads(shape.num_key_value_heads, shape.head_dim, Rope(shape.rope_theta), shape.rms_norm_eps)
+        self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope, shape.rms_norm_eps)
 
     def fused(self, features: Tensor) -> Tensor:
         return features
