@@ -260,7 +260,7 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
         "0.1.weight maps a width of 64 to 95 tokens, and the target has width 64 and 96 tokens",
     ),
     "fewer heads than said": ("medusa1_A", lambda t, c: c.update(medusa_num_heads=6), "tensor 5.0.linear.weight is mi"),
-    "more layers than said": ("medusa1_A", lambda t, c: c.update(medusa_num_layers=2), "tensor 0.1.linear.weight is m"),
+    "more layers than said": ("medusa1_A", lambda t, c: c.update(medusa_num_layers=2), "tensor 0.2.weight is missing"),
     "no layer count": ("medusa1_A", lambda t, c: c.pop("medusa_num_layers"), "medusa_num_layers is missing"),
     "count as text": ("medusa1_A", lambda t, c: c.update(medusa_num_heads="2"), "medusa_num_heads is '2', expected an"),
     "whole: more heads": ("medusa2_A", lambda t, c: c.update(medusa_num_heads=3), "is 3, and the file has 4 heads"),
@@ -299,6 +299,82 @@ def test_the_pickle_is_refused_with_the_command_that_helps(tmp_path: Path) -> No
     target = load_target(FIXTURES / "tiny" / "target")
     with pytest.raises(BadInput, match=r"refengine checkpoint convert .*medusa_lm_head\.pt"):
         load_drafter(tmp_path, target)
+
+
+def written(folder: Path, tensors: dict[str, Tensor], **config: Any) -> Path:
+    """A drafter folder. Tensors are copied: safetensors stores no shared memory."""
+    folder.mkdir()
+    save_file({name: x.clone() for name, x in tensors.items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def residual_layers(count: int, heads: int = 2) -> dict[str, Tensor]:
+    """The released heads: `[ResBlock] * count` is one module under `count` names."""
+    made = torch.Generator().manual_seed(count)
+    tensors: dict[str, Tensor] = {}
+    for i in range(heads):
+        one = {"weight": torch.randn(32, 32, generator=made) / 6, "bias": torch.randn(32, generator=made)}
+        tensors |= {f"{i}.{j}.linear.{part}": x for j in range(count) for part, x in one.items()}
+        tensors[f"{i}.{count}.weight"] = torch.randn(8, 32, generator=made)
+    return tensors
+
+
+@pytest.mark.parametrize("layers", [0, 1, 2, 3])
+def test_repeated_layers_are_written_once_or_under_every_name(tmp_path: Path, layers: int) -> None:
+    """Kills a reader that asks for names which transformers leaves out when it saves a repeated module, one that puts
+    another head's layer there, and one that thinks every head has a residual layer."""
+    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
+    said = {"medusa_num_heads": 2, "medusa_num_layers": layers}
+    every = residual_layers(layers)
+    once = {name: x for name, x in every.items() if not re.match(r"\d+\.[1-9]\.linear", name)}
+    a, b = (load_drafter(written(tmp_path / n, t, **said), target) for n, t in (("all", every), ("once", once)))
+    assert isinstance(a, Medusa)
+    assert isinstance(b, Medusa)
+    hidden, logits = torch.ones(32), []
+    for i in range(2):
+        x = hidden
+        for _ in range(layers):
+            x = x + torch.nn.functional.silu(every[f"{i}.0.linear.weight"] @ x + every[f"{i}.0.linear.bias"])
+        logits.append(every[f"{i}.{layers}.weight"] @ x)
+    assert_close(a.heads(hidden), torch.stack(logits))
+    assert_close(b.heads(hidden), torch.stack(logits))
+
+
+def test_a_repeated_layer_that_is_there_in_part_is_missing(tmp_path: Path) -> None:
+    """Kills a damaged file that is taken for one in which repeated layers were left out."""
+    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
+    tensors = residual_layers(3)
+    del tensors["1.2.linear.bias"]
+    with pytest.raises(BadInput, match=r"tensor 1\.2\.linear\.bias is missing"):
+        load_drafter(written(tmp_path / "d", tensors, medusa_num_heads=2, medusa_num_layers=3), target)
+
+
+def test_the_legacy_trainers_heads_end_in_the_targets(tmp_path: Path) -> None:
+    """Kills a refusal of what train_legacy.py writes, and a tree picked by a name that its decoder never reads."""
+    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
+    assert isinstance(target, TransformersTarget)
+    tensors = {name: x for name, x in residual_layers(1).items() if "linear" in name}
+    said = {"medusa_num_heads": 2, "medusa_num_layers": 1, "base_model_name_or_path": "vicuna-7b"}
+    drafter = load_drafter(written(tmp_path / "legacy", tensors, version="2", **said), target)
+    assert isinstance(drafter, Medusa)
+    hidden, head = torch.ones(32), target.model.get_output_embeddings()
+    layers = [tensors[f"{i}.0.linear.weight"] @ hidden + tensors[f"{i}.0.linear.bias"] for i in range(2)]
+    wanted = torch.stack([head(hidden + torch.nn.functional.silu(x)) for x in layers])
+    assert_close(drafter.heads(hidden), wanted)
+    assert drafter.tree == Medusa(drafter.shape, dict(drafter.w.tensors), TREES["mc_sim_7b_63"]).tree
+    with pytest.raises(BadInput, match=r"tensor 0\.1\.weight is missing"):
+        load_drafter(written(tmp_path / "plain", tensors, **said), target)
+
+
+def test_a_whole_models_tree_is_picked_by_the_name_it_is_loaded_by(recording: Recording, tmp_path: Path) -> None:
+    """Kills a tree picked by the base model's name alone: the released code asks the folder of a Medusa-2."""
+    if recording.facts["name"] != "medusa2_A":
+        return
+    folder = shutil.copytree(GOLDEN / "medusa2_A" / "drafter", tmp_path / "medusa-v1.0-vicuna-7b-v1.5")
+    drafter = load_drafter(folder, recording.target)
+    assert isinstance(drafter, Medusa)
+    assert drafter.tree == TREES["vicuna_7b_stage2"]
 
 
 def test_no_tensor_can_be_zeroed_or_swapped_unnoticed(recording: Recording) -> None:

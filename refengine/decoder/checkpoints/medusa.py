@@ -1,7 +1,11 @@
-"""The two released layouts of Medusa (FasterDecoding/Medusa e2a5d20).
+"""The released layouts of Medusa (FasterDecoding/Medusa e2a5d20).
 
 Medusa-1: the heads alone, a pickle `medusa_lm_head.pt` (convert it), names `{i}.{j}.linear.weight`, and a config of a
-few fields that says nothing of sizes. Medusa-2: a whole fine-tuned model, the same names behind `medusa_head.`.
+few fields that says nothing of sizes. Medusa-2: a whole fine-tuned model, the same names behind `medusa_head.`. The
+legacy trainer's `version: 2`, which is no Medusa-2, stores residual layers alone, and its heads end in the target's.
+
+The residual layers of a head are one module, repeated. A pickle has it under every name; transformers, which stores
+shared memory once, keeps the first name alone.
 """
 
 import re
@@ -12,6 +16,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from refengine.decoder.checkpoints.borrowed import head
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.tensors import read_tensors, tensor_shapes
 from refengine.decoder.drafters.medusa import Medusa, Shape
@@ -28,18 +33,29 @@ def load_medusa(folder: Path, target: Target) -> Medusa:
     names = tensor_shapes(folder)
     whole = any(name.startswith(PREFIX) for name in names)
     prefix = PREFIX if whole else ""
+    legacy = config.fields.get("version") == "2" and not whole
     shape = _shape(config, names, prefix, target)
-    table = {prefix + name: size for name, size in heads(shape).items()}
-    if whole:
-        table |= _base(folder, config)
+    repeats = repeated(shape) if not any(prefix + name in names for name in repeated(shape)) else {}
+    left_out = set(repeats) | ({f"{i}.{shape.layers}.weight" for i in range(shape.heads)} if legacy else set())
+    stored = {name: size for name, size in heads(shape).items() if name not in left_out}
+    table = {prefix + name: size for name, size in stored.items()} | (_base(folder, config) if whole else {})
     found = read_tensors(folder, table, config)
-    tensors = {name: found[prefix + name].to(target.device, target.dtype) for name in heads(shape)}
-    base = str(config.fields.get("base_model_name_or_path") or config.fields.get("_name_or_path") or "")
+    tensors = {name: found[prefix + name].to(target.device, target.dtype) for name in stored}
+    tensors |= {name: tensors[first] for name, first in repeats.items()}
+    tensors |= {f"{i}.{shape.layers}.weight": head(target) for i in range(shape.heads) if legacy}
+    base = "" if legacy else _base_name(folder if whole else None, config)
     return Medusa(shape, tensors, TREES[tree_for(base)])
 
 
+def _base_name(whole: Path | None, config: Config) -> str:
+    """What the released code picks the tree by: the name that a whole model is loaded by, else the base model's."""
+    if whole is not None and tree_for(str(whole)) != tree_for(""):
+        return str(whole)
+    return str(config.fields.get("base_model_name_or_path") or config.fields.get("_name_or_path") or "")
+
+
 def _shape(config: Config, names: dict[str, tuple[int, ...]], prefix: str, target: Target) -> Shape:
-    declared, layers = config.integer("medusa_num_heads"), config.integer("medusa_num_layers")
+    declared, layers = config.integer("medusa_num_heads"), config.integer("medusa_num_layers", least=0)
     numbers = [re.match(rf"{re.escape(prefix)}(\d+)\.", name) for name in names]
     there = 1 + max((int(number[1]) for number in numbers if number), default=-1)
     if prefix and there > declared:
@@ -53,6 +69,17 @@ def _shape(config: Config, names: dict[str, tuple[int, ...]], prefix: str, targe
             f"and the target has width {target.width} and {target.vocabulary} tokens"
         )
     return shape
+
+
+def repeated(s: Shape) -> dict[str, str]:
+    """The names of the residual layers after a head's first, each with the name of the first."""
+    parts = ("weight", "bias")
+    return {
+        f"{i}.{j}.linear.{part}": f"{i}.0.linear.{part}"
+        for i in range(s.heads)
+        for j in range(1, s.layers)
+        for part in parts
+    }
 
 
 def heads(s: Shape) -> dict[str, tuple[int, ...]]:
