@@ -8,7 +8,6 @@ import pytest
 from properties.completion_server import serving
 from refengine.audit.endpoint import audit_endpoint
 from refengine.errors import BadInput
-from refengine.evidence.pairs import Pairs
 from refengine.report.finding import Finding
 
 PROMPTS = ("a", "b")
@@ -89,21 +88,3 @@ def test_what_is_refused_or_not_there_is_one_clear_line() -> None:
         audit_endpoint("localhost", "localhost")
     (greedy, _) = audit_endpoint("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1", prompts=("a",), pairs=1)
     assert "gave no answer" in greedy.reason
-
-
-def test_every_bet_on_a_pair_is_fair() -> None:
-    """Bug: a bet that knows which outcome came from which sampler: wealth that grows under the null."""
-    generator, pairs = np.random.default_rng(0), Pairs(most=4)
-    for _ in range(40):
-        x, y = ({"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2))
-        after = []
-        for first, second in ((x, y), (y, x)):
-            copy = Pairs(most=4)
-            copy.features = {
-                name: type(f)(f.first.copy(), f.second.copy(), f.log_wealth.copy())
-                for name, f in pairs.features.items()
-            }
-            copy.add(first, second)
-            after.append(np.exp(copy.log_evidence()))
-        assert np.mean(after) == pytest.approx(np.exp(pairs.log_evidence()), rel=1e-12)
-        pairs.add(x, y)

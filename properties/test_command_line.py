@@ -51,6 +51,7 @@ MISTAKES = {
     "no tokens": (["audit", "endpoint", "--on", "a", "--off", "b", "--tokens", "0"], "at least one token"),
     "no program": (["audit", "process", "no-such-program", "--fast"], "no-such-program"),
     "library": (["audit", "generate", "unheard_of"], "unheard_of"),
+    "generator": (["audit", "generate", "odd:verify", "--off", "odd:missing", "--path", "{}"], "missing"),
     "no report": (["rerun", "{}/report.json"], "report.json"),
     "report of text": (["rerun", "{}/text"], "text"),
     "rule": (["law", "{}/rule.json"], "hope"),

@@ -3,7 +3,7 @@
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -40,8 +40,7 @@ def kernel(
         with progress() as tell:
             found = audit_kernel_hf(progress=tell)
         finish(found, as_json)
-    if path is not None and not path.is_dir():
-        raise BadInput(f"--path {path} is not a folder")
+    check_folder(path)
     called(subject, signature, str(path) if path else None, seed, alpha, seconds, as_json)
 
 
@@ -84,44 +83,88 @@ def trace(
     finish(findings, as_json)
 
 
+Prompts = Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")]
+Tokens = Annotated[int, typer.Option(help="Length of a sampled completion.")]
+Temperature = Annotated[float, typer.Option(help="Of the sampled completions.")]
+Pairs = Annotated[int, typer.Option(help="Most completions to sample from each side.")]
+
+
 def endpoint(
     on: Annotated[str, typer.Option(help="Base address of the server with speculation, up to /v1.")],
     off: Annotated[str, typer.Option(help="The same model without.")],
     model: Annotated[str | None, typer.Option(help="As the servers call it, where they need it.")] = None,
-    prompts: Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")] = None,
-    tokens: Annotated[int, typer.Option(help="Length of a sampled completion.")] = 4,
-    temperature: Annotated[float, typer.Option(help="Of the sampled completions.")] = 1.0,
-    pairs: Annotated[int, typer.Option(help="Most completions to sample from each server.")] = 4000,
+    prompts: Prompts = None,
+    tokens: Tokens = 4,
+    temperature: Temperature = 1.0,
+    pairs: Pairs = 4000,
     seed: Seed = "0",
     alpha: Alpha = 1e-6,
     seconds: Seconds = 50.0,
     as_json: AsJson = False,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/auditing.md)."""
-    from refengine.audit.endpoint import PROMPTS, audit_endpoint
+    from refengine.audit.endpoint import audit_endpoint
 
-    check_alpha(alpha)
-    check_seconds(seconds)
-    asked = lines_of(prompts) if prompts else PROMPTS
+    asked = questions(prompts, tokens, temperature, pairs, seed, alpha, seconds)
     with progress() as tell:
-        findings = audit_endpoint(
-            on, off, model, asked, tokens, temperature, pairs, seed_of(seed), alpha, seconds, tell
-        )
+        findings = audit_endpoint(on, off, model, tell, **asked)
     finish(findings, as_json)
 
 
 def generate(
-    library: Annotated[str, typer.Argument(help="`hf`: the assisted generation of the installed transformers.")],
+    on: Annotated[str, typer.Argument(metavar="ON", help="MODULE:FUNCTION with speculation, or `hf`: transformers.")],
+    off: Annotated[str | None, typer.Option(help="MODULE:FUNCTION, the same without speculation.")] = None,
+    row: Annotated[str | None, typer.Option(help="MODULE:FUNCTION that gives what follows, to tell ties.")] = None,
+    path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
+    prompts: Prompts = None,
+    tokens: Tokens = 4,
+    temperature: Temperature = 1.0,
+    pairs: Pairs = 4000,
+    seed: Seed = "0",
+    alpha: Alpha = 1e-6,
+    seconds: Seconds = 50.0,
     as_json: AsJson = False,
 ) -> None:
-    """Audit a library's speculative generation against the same library with speculation off."""
-    if library != "hf":
-        raise BadInput(f"unknown audit {library!r}: the generators known here are: hf")
-    from refengine.audit.hf_generate import audit_generate_hf
+    """Audit a generate function with speculation on, beside the same with it off (docs/auditing.md)."""
+    if on == "hf":
+        from refengine.audit.hf_generate import audit_generate_hf
 
+        with progress() as tell:
+            found = audit_generate_hf(progress=tell)
+        finish(found, as_json)
+    from refengine.audit.generators import audit_generate
+
+    if off is None:
+        raise BadInput(f"{on} is held to the same without speculation: name that with --off MODULE:FUNCTION")
+    check_folder(path)
+    asked = questions(prompts, tokens, temperature, pairs, seed, alpha, seconds)
     with progress() as tell:
-        found = audit_generate_hf(progress=tell)
-    finish(found, as_json)
+        findings = audit_generate(on, off, row, str(path) if path else None, tell, **asked)
+    finish(findings, as_json)
+
+
+def questions(
+    prompts: Path | None, tokens: int, temperature: float, pairs: int, seed: str, alpha: float, seconds: float
+) -> dict[str, Any]:
+    """What two sides are asked (audit/asked.py), from the command line."""
+    from refengine.audit.asked import PROMPTS
+
+    check_alpha(alpha)
+    check_seconds(seconds)
+    return {
+        "prompts": lines_of(prompts) if prompts else PROMPTS,
+        "tokens": tokens,
+        "temperature": temperature,
+        "pairs": pairs,
+        "seed": seed_of(seed),
+        "alpha": alpha,
+        "seconds": seconds,
+    }
+
+
+def check_folder(path: Path | None) -> None:
+    if path is not None and not path.is_dir():
+        raise BadInput(f"--path {path} is not a folder")
 
 
 def check_alpha(alpha: float) -> None:

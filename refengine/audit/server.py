@@ -12,24 +12,12 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
 
+from refengine.audit.completion import Completion, Failed, Row
 from refengine.errors import BadInput
 
 SHOWN = 200  # characters of a server's complaint
 LIKELIEST = 5  # tokens of a position whose chances are asked for: what every server allows
 KEY = "OPENAI_API_KEY"  # sent as a bearer token where it is set
-
-
-class ServerFailed(Exception):
-    """No completion came back; the message says what did."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    """A completion: its text, and where the server reports those of the text its tokens, with the likeliest of each."""
-
-    text: str
-    tokens: tuple[str, ...] | None
-    top: tuple[dict[str, float], ...] | None  # log probabilities by token, per position
 
 
 # How the likeliest tokens are asked for: the completions API, the chat API's words for it, and not at all.
@@ -46,14 +34,18 @@ class Server:
     seconds: float = 30.0
 
     def complete(self, prompt: str, tokens: int, temperature: float, seed: int) -> Completion:
-        """Raises ServerFailed where no completion came back, BadInput where the request was refused."""
+        """Raises Failed where no completion came back, BadInput where the request was refused."""
         body = {"prompt": prompt, "max_tokens": tokens, "temperature": temperature, "seed": seed, **self.dialect}
         answer = self._post(json.dumps(body | ({"model": self.model} if self.model else {})).encode())
         try:
             choice = answer["choices"][0]
             return _completion(str(choice["text"]), choice.get("logprobs") or {})
         except (KeyError, IndexError, TypeError, AttributeError, ValueError):
-            raise ServerFailed(f"{self.base} answered {json.dumps(answer)[:SHOWN]}, which is no completion") from None
+            raise Failed(f"{self.base} answered {json.dumps(answer)[:SHOWN]}, which is no completion") from None
+
+    def row(self, prompt: str, tokens: tuple[str, ...]) -> Row:
+        """A server has told all it tells with the completion."""
+        return {}
 
     def _post(self, body: bytes) -> Any:
         headers = {"Content-Type": "application/json"}
@@ -67,9 +59,9 @@ class Server:
             said = error.read(SHOWN).decode(errors="replace").strip().replace("\n", " ")
             if error.code < 500:
                 raise BadInput(f"{self.base} refused the request ({error.code}): {said}") from None
-            raise ServerFailed(f"{self.base} failed ({error.code}): {said}") from None
+            raise Failed(f"{self.base} failed ({error.code}): {said}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise ServerFailed(f"{self.base} gave no answer: {getattr(error, 'reason', error)}") from None
+            raise Failed(f"{self.base} gave no answer: {getattr(error, 'reason', error)}") from None
         except ValueError as error:  # a URL that is none, or an answer that is no JSON
             raise BadInput(f"{self.base} is no OpenAI-compatible server: {error}") from None
 

@@ -1,0 +1,64 @@
+"""`audit generate` on functions that are not ours, and the evidence on pairs that it shares with `audit endpoint`."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refengine.audit.generators import audit_generate
+from refengine.evidence.pairs import Pairs
+from refengine.report.finding import Finding
+
+SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
+
+
+def audit(on: str, row: bool = True, pairs: int = 200) -> list[Finding]:
+    named = "generators:row" if row else None
+    off = "generators:plain"
+    return audit_generate(f"generators:{on}", off, named, SUBJECTS, prompts=("ab",), pairs=pairs, seconds=300)
+
+
+def test_right_speculation_is_consistent() -> None:
+    """Bug: another use of the seed taken for another law."""
+    assert [finding.verdict for finding in audit("speculative")] == ["consistent", "consistent"]
+
+
+def test_a_wrong_law_is_found() -> None:
+    """Bug: a generator whose rows nobody gave cannot be held to anything."""
+    greedy, sampling = audit("corrected_from_p", pairs=4000)
+    assert [greedy.verdict, sampling.verdict] == ["consistent", "violated"]
+    assert sampling.witness is not None
+    assert sampling.witness["counts"]
+
+
+def test_a_greedy_defect_is_told_from_a_tie_by_the_row() -> None:
+    """Bug: a parting decided without knowing how near the two tokens are, or by the row of another place."""
+    greedy = audit("second_best", pairs=1)[0]
+    assert greedy.verdict == "violated"
+    assert greedy.witness is not None
+    assert greedy.witness["margin"] == pytest.approx(np.log(0.3 / 0.25))
+    undecided = audit("second_best", row=False, pairs=1)[0]
+    assert undecided.verdict == "not tested"
+    assert "tie or a defect" in undecided.reason
+
+
+def test_a_crash_is_never_a_detection() -> None:
+    """Bug: a generator that raises counted as violating the law."""
+    for finding in audit("raises"):
+        assert finding.verdict == "not tested"
+        assert "no cache for this prompt" in finding.reason
+
+
+def test_every_bet_on_a_pair_is_fair() -> None:
+    """Bug: a bet that knows which outcome came from which sampler: wealth that grows under the null."""
+    generator, pairs = np.random.default_rng(0), Pairs(most=4)
+    for _ in range(40):
+        x, y = ({"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2))
+        after = []
+        for first, second in ((x, y), (y, x)):
+            told = deepcopy(pairs)
+            told.add(first, second)
+            after.append(np.exp(told.log_evidence()))
+        assert np.mean(after) == pytest.approx(np.exp(pairs.log_evidence()), rel=1e-12)
+        pairs.add(x, y)
