@@ -25,18 +25,15 @@ def greedy(request: Request, sides: Sides, pool: ThreadPoolExecutor) -> Finding:
     try:
         said = list(pool.map(ask, [(side, prompt) for prompt in prompts for side in (on, off, off)]))
         noise = rounding(off, prompts, said[1::3], seed)
+        trios = zip(prompts, said[0::3], said[1::3], said[2::3], strict=True)
+        partings = [found for trio in trios if (found := _own_doing(*trio, off))]
     except Failed as error:
         return request.finding("greedy", GREEDY, method, "not tested", reason=str(error))
-    partings = []
-    for prompt, ours, theirs, again in zip(prompts, said[0::3], said[1::3], said[2::3], strict=True):
-        found, own = parting(prompt, ours, theirs, off), parting(prompt, again, theirs, off)
-        if found is not None and (own is None or own.position > found.position):
-            partings.append(found)
     numbers: dict[str, Number] = {"prompts": len(prompts), "partings": len(partings)}
     numbers["noise"] = Quantity(value=noise, tolerance=1.0)
-    defects = [p for p in partings if p.margin is not None and p.margin > NOISES * noise]
+    defects = [p for p in partings if p.margin is not None and abs(p.margin) > NOISES * noise]
     if defects:
-        witness = dict(max(defects, key=lambda p: p.margin or 0.0).__dict__)
+        witness = dict(max(defects, key=lambda p: abs(p.margin or 0.0)).__dict__)
         diagnosis = "a token that is not the likeliest"
         return request.finding(
             "greedy", GREEDY, method, "violated", numbers=numbers, witness=witness, diagnosis=diagnosis
@@ -59,6 +56,12 @@ class Parting:
     off: str
     on: str
     margin: float | None
+
+
+def _own_doing(prompt: str, ours: Completion, theirs: Completion, again: Completion, off: Side) -> Parting | None:
+    """Where speculation parts from what the other side says both times."""
+    found, own = parting(prompt, ours, theirs, off), parting(prompt, again, theirs, off)
+    return found if found is not None and (own is None or own.position > found.position) else None
 
 
 def parting(prompt: str, on: Completion, off: Completion, side: Side) -> Parting | None:
