@@ -12,7 +12,7 @@ from refengine.cli.output import verdict
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TINY = FIXTURES / "tiny"
-TARGET, DRAFTER = str(TINY / "target"), str(TINY / "dspark")
+TARGET, DRAFTER, AR = str(TINY / "target"), str(TINY / "dspark"), str(TINY / "ar")
 
 
 def run(*arguments: str | Path) -> int:
@@ -69,6 +69,7 @@ MISTAKES = {
     "length": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--max-new-tokens", "0"], "0"),
     "temperature": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--temperature", "-1"], "-1"),
     "decoding rule": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--rule", "hope"], "hope"),
+    "load": (["decode", "--target", TARGET, "--drafter", AR, "1 2", "--load", "1:1,2:2"], "DSpark"),
     "device": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--device", "abacus"], "abacus"),
     "device to verify on": (["checkpoint", "verify", DRAFTER, "--target", TARGET, "--device", "cuda:99"], "cuda:99"),
     "vector file": (["vectors", "export", "{}/none/vectors.jsonl"], "none"),
@@ -138,6 +139,22 @@ def test_decode_prints_tokens_and_how_many_each_pass_gave(capsys: pytest.Capture
     printed = capsys.readouterr()
     assert len(printed.out.split()) == 9
     assert json.loads(printed.err.splitlines()[-1])["tokens"] == 9
+
+
+def test_a_load_shortens_the_blocks_of_dspark(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills a load curve that is read and not used, and one that changes greedy output."""
+    printed = []
+    for curve in ("1:1,2:1", "1:1,2:9"):
+        options = ["--temperature", "0", "--max-new-tokens", "9", "--load", curve]
+        assert run("decode", "--target", TARGET, "--drafter", DRAFTER, "1 2 3", *options) == 0
+        printed.append(capsys.readouterr())
+    free, dear = (x.out for x in printed)
+    drafted, none = (json.loads(x.err.splitlines()[-1])["drafted"] for x in printed)
+    assert free == dear
+    assert drafted > none == 0
+    for curve in ("1:1", "1:x,2:1", "quick"):
+        assert run("decode", "--target", TARGET, "--drafter", DRAFTER, "1 2 3", "--load", curve) == 2
+        assert curve in capsys.readouterr().err
 
 
 def test_a_report_that_fails_exits_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

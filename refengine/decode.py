@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from refengine.decoder import Result, Stop, generate, load_drafter, load_target
+from refengine.decoder.drafters.dspark import DSpark
+from refengine.decoder.drafters.schedule import Load
 from refengine.decoder.loop import Rule
-from refengine.decoder.protocols import Tokens
+from refengine.decoder.protocols import Drafter, Tokens
 from refengine.decoder.verify import fitting
 from refengine.engine import policy as steps
 from refengine.engine.coins import Philox
@@ -22,7 +24,11 @@ RULES = ("leviathan", "block", "agreement", "point_mass", "iid_candidates", "wit
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks for. `rule` None: the ratio rule where drafts are drawn, point_mass where not."""
+    """What the command line asks for.
+
+    rule  None: the ratio rule where drafts are drawn, point_mass where not
+    load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
+    """
 
     target: Path
     drafter: Path
@@ -37,6 +43,7 @@ class Request:
     dtype: str = "float32"
     device: str = "cpu"
     ngram: Path | None = None
+    load: str | None = None
 
 
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
@@ -44,6 +51,8 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
     check(request)
     target = load_target(request.target, getattr(torch, request.dtype), request.device)
     drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram)
+    if request.load is not None:
+        drafter = scheduled(drafter, request.load)
     tokenizer = load_tokenizer(request.target)
     prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
     rule = rule_named(request.rule) if request.rule else fitting
@@ -75,6 +84,18 @@ def policy(request: Request) -> steps.Policy:
     except ValueError as error:
         raise BadInput(str(error)) from None
     return steps.pipeline(*chosen)
+
+
+def scheduled(drafter: Drafter, curve: str) -> DSpark:
+    """The drafter under a load curve."""
+    if not isinstance(drafter, DSpark):
+        raise BadInput("--load is for DSpark: no other drafter has a scheduler")
+    try:
+        points = [point.split(":") for point in curve.split(",")]
+        load = Load(tuple((int(rows), float(seconds)) for rows, seconds in points))
+        return DSpark(drafter.shape, dict(drafter.w.tensors), load=load)
+    except ValueError as error:
+        raise BadInput(f"--load {curve}: {error}") from None
 
 
 def rule_named(name: str) -> Rule:

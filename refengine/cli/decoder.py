@@ -37,6 +37,10 @@ def decode(
     dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",
     ngram: Ngram = None,
+    load: Annotated[
+        str | None,
+        typer.Option(metavar="ROWS:SECONDS,...", help="DSpark: end blocks where a server of this speed gains nothing."),
+    ] = None,
 ) -> None:
     """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
     from refengine import decode as command
@@ -55,6 +59,7 @@ def decode(
         dtype.value,
         device,
         ngram,
+        load,
     )
     text, statistics = command.decode(request)
     typer.echo(text)
