@@ -129,9 +129,17 @@ TINY: dict[str, Tiny] = {
         length=6,
     ),
     "prompt_lookup": Tiny(
-        lambda folder, target: PromptLookup(gamma=2, ngram=2), REPEATING, rules=("point_mass",), length=6
+        lambda folder, target: PromptLookup(gamma=2, ngram=2, device=str(target.device)),
+        REPEATING,
+        rules=("point_mass",),
+        length=6,
     ),
-    "ngram": Tiny(lambda folder, target: NGram(gamma=2, n=3), REPEATING, rules=("point_mass",), length=6),
+    "ngram": Tiny(
+        lambda folder, target: NGram(gamma=2, n=3, device=str(target.device)),
+        REPEATING,
+        rules=("point_mass",),
+        length=6,
+    ),
     "lookahead": Tiny(
         lambda folder, target: Lookahead(target, level=4, window=3, guesses=3, from_prompt=True),
         REPEATING,
