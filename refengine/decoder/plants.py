@@ -220,6 +220,8 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "eagle2": (*RECURRENT, SIBLINGS),
     "eagle3": (*RECURRENT, SIBLINGS),
     "eagle3_deepspec": RECURRENT,
+    "eagle3_gemma4": RECURRENT,
+    "eagle3_speculators": RECURRENT,
     "p_eagle": RECURRENT,
     "qwen_mtp": (*RECURRENT_TARGET, *(plant for plant in RECURRENT if plant.part == "drafter")),
     "ar": (
@@ -239,6 +241,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "dflash_transformers": (*DFLASH_BLOCKS, WINDOW),
     "dflash_speculators": (*DFLASH_BLOCKS, WINDOW),
     "dflash_deepspec": BLOCKS,
+    "dspark_gemma4": BLOCKS,
     "dspark_scheduled": (
         *BLOCKS,
         STALE_CONFIDENCE,

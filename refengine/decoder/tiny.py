@@ -109,6 +109,11 @@ TINY: dict[str, Tiny] = {
         partial(load_eagle3, plan=EAGLE2_TREE), EAGLE_PROMPT, "eagle/eagle3", rules=("point_mass",), length=7
     ),
     "eagle3_deepspec": Tiny(partial(load_eagle3, plan=Chain(2)), EAGLE_PROMPT, "eagle/eagle3_deepspec"),
+    "eagle3_gemma4": Tiny(
+        partial(load_eagle3, plan=Chain(2)), EAGLE_PROMPT, "variants/eagle3_gemma4", target="gemma4/target"
+    ),
+    "eagle3_speculators": Tiny(partial(load_eagle3, plan=Chain(2)), EAGLE_PROMPT, "variants/eagle3_speculators"),
+    "dspark_gemma4": Tiny(load_drafter, EAGLE_PROMPT, "variants/dspark_gemma4", target="gemma4/target"),
     "gemma4_assistant": Tiny(  # the prompt is longer than the sliding window
         partial(load_gemma4_assistant, gamma=2), EAGLE_PROMPT, "gemma4/assistant", target="gemma4/target"
     ),
