@@ -65,6 +65,30 @@ def test_a_coin_is_the_number_of_grid_points_below_it(compare, probability: Frac
     assert abs(observed.get(True, 0) - probability) <= (GRID if probability in (Fraction(1, 4),) else 0) / 2
 
 
+def test_a_coarse_race_has_its_own_law_ties_and_all() -> None:
+    """Kills a race in half precision that is refused, or whose ties are taken to be broken by chance. 2^22 pairs of
+    half-precision uniforms, counted one by one."""
+    weights = torch.tensor([0.3, 0.7])
+
+    def noise(u: torch.Tensor) -> torch.Tensor:
+        return (weights.log() - torch.log(-torch.log(u.float()))).half()
+
+    u = torch.arange(2048).half() / 2048
+    x = noise(torch.stack([u, u], dim=1))
+    first = sum(int((x[:, 0] >= other).sum()) for other in x[:, 1])
+    observed = law(intercepted(lambda: int(noise(torch.rand(2, dtype=torch.float16)).argmax())))
+    assert float(observed[0]) == pytest.approx(first / 2048**2, abs=1e-12)
+    assert abs(first / 2048**2 - 0.3) > 5e-5
+
+
+def test_few_values_are_no_exponential_race() -> None:
+    """Kills a sum that is rounded last: its levels are those of a race, and within a level the lowest id wins."""
+    observed = law(intercepted(lambda: int((P.log() - torch.log(-torch.log(torch.rand(5)))).bfloat16().argmax())))
+    assert tv(observed, EXACT) > 1e-4
+    assert observed[0] + observed[1] > EXACT[0] + EXACT[1]
+    assert 4 not in observed
+
+
 def test_one_uniform_stays_one_uniform() -> None:
     """Kills a second comparison of the same number that throws a fresh coin."""
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from refengine.audit.coarse import coarse_weights
 from refengine.audit.race import race_weights
 from refengine.audit.uniforms import BITS, NOBODY, Derived, Grid, Piece, Unmodelled, merge_owners, source, split
 
@@ -181,7 +182,11 @@ class Followed:
             def entries(table: Tensor, r: int = r) -> Tensor:
                 return sign * lanes(derived.replay(table))[r]
 
-            result.view(-1)[r] = self.race(r, race_weights(entries, owners, len(self.grids)))
+            try:
+                weights = race_weights(entries, owners, len(self.grids))
+            except Unmodelled:
+                weights = coarse_weights(entries, owners, self.grids)
+            result.view(-1)[r] = self.race(r, weights)
             for o in owners:  # who lost is not known any more: using these numbers again is refused above
                 self.grids[o] = Grid(self.grids[o].bits, 0, 1)
         return result

@@ -15,6 +15,7 @@ from refengine.audit.uniforms import Unmodelled
 
 # x is mostly float32: its level sets are known to about 2^-22 relative, and so are the weights.
 FORM_TOLERANCE = 1e-5
+STEP = 2.0**-13  # of an exponential, at which an entry must move: else its values are few, and ties decide
 SMALLEST, LARGEST = 1e-14, 700.0  # exponentials between which a level is looked for: exp(-E) must stay a float64
 
 
@@ -30,6 +31,8 @@ def race_weights(entries: Callable[[Tensor], Tensor], owners: list[int], uniform
     if any(math.isnan(x) for x in typical) or any(f < s for f, s in zip(fast, slow, strict=True)):
         raise Unmodelled("an argmax of random numbers that is not an exponential race")
     running = [f > s for f, s in zip(fast, slow, strict=True)]  # a weight of zero never moves
+    if any(_stands(x_at(near), x_at([e * (1 + STEP) for e in near]), running) for near in _ladder(len(owners))):
+        raise Unmodelled("an argmax of random numbers that take few values")
     levels = sorted(x for x, moves in zip(typical, running, strict=True) if moves)
     if not levels or any(x > levels[0] for x, moves in zip(typical, running, strict=True) if not moves):
         raise Unmodelled("an argmax of random numbers in which a constant can win")
@@ -40,6 +43,15 @@ def race_weights(entries: Callable[[Tensor], Tensor], owners: list[int], uniform
         if abs(a - b) > FORM_TOLERANCE * (a + b):
             raise Unmodelled("an argmax of random numbers that is not an exponential race")
     return first
+
+
+def _ladder(entries: int) -> list[list[float]]:
+    """Exponentials that are often met, the same for all entries."""
+    return [[0.1 * 1.7**k] * entries for k in range(8)]
+
+
+def _stands(before: list[float], after: list[float], running: list[bool]) -> bool:
+    return any(moves and a == b for a, b, moves in zip(before, after, running, strict=True))
 
 
 def _crossings(x_at: Callable[[list[float]], list[float]], running: list[bool], level: float) -> list[float]:
