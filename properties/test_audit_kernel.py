@@ -22,6 +22,8 @@ def audit(subject: str, signature: str = "verify") -> Finding:
     [
         ("residual_is_p", "verify", "corrected from p instead of the residual"),
         ("half_precision", "verify", "the residual is rounded to float16"),
+        ("half_precision_race", "verify", "unlisted"),
+        ("far_ids_kept", "verify", ""),
         ("inclusive", "verify", "a boundary"),
         ("one_coin", "verify", "one coin decides the whole block"),
         ("slips_late", "verify", ""),

@@ -58,6 +58,18 @@ def test_the_prior_is_a_distribution_with_half_on_the_listed_defects() -> None:
     assert prior[: len(LISTED)].sum() == pytest.approx(0.5, abs=1e-12)
 
 
+def test_a_belief_in_one_input_is_the_mean_over_inputs() -> None:
+    """Bug: the best input picked with hindsight, which is no martingale; or a product, which believes in all."""
+    evidence = Evidence(tuple(FEATURES), 1e-6)
+    evidence.cases = {name: CaseEvidence(P, Q, FEATURES) for name in ("met", "not met")}
+    token = np.ones(12, dtype=int)
+    evidence.cases["met"].add(Draws(token * 0, token, {"the place": token * 0, "the token before": token * 0 - 1}))
+    wealth = np.exp(evidence.cases["met"].log_wealth[0, -2:])
+    assert wealth[0] > 100
+    believed = np.exp(evidence.log_wealths() - evidence.log_prior())[0, -2:]
+    assert believed == pytest.approx((wealth + 1.0) / 2.0)
+
+
 def test_every_alternative_is_a_law_and_differs_from_p_somewhere() -> None:
     """Bug: a listed law that does not sum to 1, or a bet that is never placed."""
     generator = np.random.default_rng(1)

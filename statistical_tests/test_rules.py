@@ -34,13 +34,11 @@ LOSSLESS = {
 def evidence_of(name: str, tokens: int, seed: int) -> tuple[Evidence, int]:
     """The evidence against a rule after so many tokens, half of them at V = 5, half at V = 16."""
     rule, draft, gamma = LOSSLESS[name]
-    evidence, seen = None, 0
-    for vocabulary in (5, 16):
-        item = table(seed + vocabulary, vocabulary, gamma)
-        told = features(item)
-        evidence = evidence or Evidence(tuple(told), ALPHA)
-        found = evidence.cases[item.name] = CaseEvidence(item.p, item.q, told)
-        past, calls = Past(item, None), 0
+    items = [table(seed + vocabulary, vocabulary, gamma) for vocabulary in (5, 16)]
+    evidence, seen = Evidence(tuple(features(items[0])), ALPHA), 0
+    evidence.cases = {item.name: CaseEvidence(item.p, item.q, features(item)) for item in items}
+    for item in items:
+        found, past, calls = evidence.cases[item.name], Past(item, None), 0
         for out in emitted(draft, rule, item, tokens // 2, seed):
             draws = past.draws(out, calls)
             assert not found.impossible(draws).any(), "a token of probability zero was emitted"
@@ -48,7 +46,6 @@ def evidence_of(name: str, tokens: int, seed: int) -> tuple[Evidence, int]:
             calls += len(out)
             seen += len(draws.token)
             assert not evidence.rejects(), f"{name}: evidence 10^{evidence.log_evidence() / np.log(10):.1f}"
-    assert evidence is not None
     return evidence, seen
 
 

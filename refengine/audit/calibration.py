@@ -14,7 +14,7 @@ from refengine.audit.worker import turn
 from refengine.evidence.rows import Rows, residual
 from refengine.evidence.sequential import CaseEvidence, Draws, Evidence
 
-CASES = ("coin", "reversed", "one-hot draft", "near to 1e-2", "2 contexts", "against the odds")
+CASES = ("mostly kept", "coin", "reversed", "one-hot draft", "near to 1e-2", "2 contexts", "against the odds")
 BLOCKS = (16, 32, 64)  # calls of each case, one block after the other
 Ints = NDArray[np.int64]
 

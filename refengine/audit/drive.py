@@ -1,7 +1,7 @@
 """Calls spent on a subject: a child, the cases, the evidence, and the rule by which effort moves."""
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
@@ -23,6 +23,8 @@ SLICE_SECONDS = 5.0  # how often a child reports back
 NO_TOKENS: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 CHUNK = 256  # calls between two looks at the evidence
 EARLY = 3000  # calls in which most listed defects show
+LEAD, FOLLOWED = 2.0, 2  # nats that make a lead in the opening, and the calls that follow it
+AT_A_TIME = 8  # inputs that share the calls of one turn of the round
 LUCK = 0.01  # what is believed of a learner before it has grown: most growth is luck
 
 
@@ -161,35 +163,37 @@ class Drive:
     # --- where effort goes -------------------------------------------------------------------------------------------
 
     def schedule(self, total: int) -> Iterator[tuple[str, int]]:
-        """(case, calls): first the opening cases once. Then the turns are divided between what would show a listed
-        defect fastest, where something learned grew fastest, and a round of all. The listed ones have most while
-        little is spent; then the round has half, for what nobody listed. Looks at the past only."""
+        """(case, calls): first the opening cases once, each lead being followed for a call or two. Then the turns are
+        divided between what would show a listed defect fastest, where something learned grew fastest, and a round of
+        all. The listed ones have most while little is spent; then the round has more, for what nobody listed. Looks at
+        the past only."""
         spent = 0
         for name in list(self.cases)[:OPENING]:
             spent += 1
             yield name, 1
-        one, listed, learned, turn = (
-            self._fastest_for_one,
-            self._fastest_listed,
-            self._fastest_learned,
-            self._next_in_turn(),
-        )
-        early, late = cycle((one, listed, one, turn, one, learned)), cycle((listed, turn, learned, turn))
+            for _ in range(FOLLOWED):
+                if self.evidence.log_evidence() > LEAD:
+                    spent += 1
+                    yield self._fastest_listed(), 1
+        one, listed, learned = self._fastest_for_one, self._fastest_listed, self._fastest_learned
+        early, late = cycle((one, listed, one, None, one, learned)), cycle((listed, None, one, None, learned))
         while True:
             choose = next(early if spent < EARLY else late)
             if spent >= total or len(self.skipped) == len(self.cases):
                 return
-            name = choose()
-            count = block_size(self.cases[name].case, spent)
-            spent += count
-            yield name, count
+            names = [choose()] if choose else self._least_called()[: max(1, spent // 12)]
+            before = spent
+            for name in names:
+                count = max(1, block_size(self.cases[name].case, before) // len(names))
+                spent += count
+                yield name, count
 
     def _open(self) -> list[str]:
         return [name for name in self.cases if name not in self.skipped]
 
-    def _next_in_turn(self) -> Callable[[], str]:
-        names = cycle(list(self.cases))
-        return lambda: next(name for name in names if name not in self.skipped)
+    def _least_called(self) -> list[str]:
+        """Several at a time, so that every input is met soon."""
+        return sorted(self._open(), key=lambda name: self.cases[name].calls)[:AT_A_TIME]
 
     def _fastest_listed(self) -> str:
         """Where the listed defects would show fastest, weighed by what is believed of each."""

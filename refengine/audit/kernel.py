@@ -22,6 +22,7 @@ from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
 from refengine.errors import BadInput
 from refengine.evidence.bets import BALL
+from refengine.evidence.learning import CONCENTRATIONS
 from refengine.report.finding import Finding, Recipe
 
 Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
@@ -235,10 +236,12 @@ def detectable(drive: Drive) -> float:
     """The TV at the place that was visited most at which the e-process of a learner would end with probability 0.99.
 
     The log likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n, and must
-    pay log(1/alpha), the prior of the component and the logarithm of its group.
+    pay log(1/alpha), the prior of the component, and its choice between inputs, groups and concentrations.
     """
-    visits = max(float(p.evidence.counts[0].sum(1).max()) for p in drive.cases.values())
-    need = np.log(1 / drive.alpha) + np.log(8 / 0.375) + np.log(1e3)
+    most = max(drive.cases.values(), key=lambda p: float(p.evidence.counts[0].sum(1).max()))
+    visits = float(most.evidence.counts[0].sum(1).max())
+    groups = len(most.evidence.learners["the place"].mass)
+    need = np.log(1 / drive.alpha) + np.log(16.0) + np.log(len(drive.cases) * groups * len(CONCENTRATIONS))
     z = 2.33
     root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
     return float(min(1.0, root / np.sqrt(visits)))

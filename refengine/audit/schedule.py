@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from refengine.audit.opening import blocks, far, wide
 from refengine.evidence.rows import Rows, normalised
 
 Noise = Literal["uniform", "race"]  # how the draft is drawn: inverse CDF of torch.rand, or an exponential race
@@ -106,10 +107,16 @@ def same(row: list[float] | Rows, lanes: int, positions: int) -> Rows:
 
 def cases() -> list[Case]:
     """Every input family, the crudest questions first: what comes first is met at once, and once only."""
-    return [*_opening(), *_crude(), *_small(), *_near(), *_history(), *_wide()]
+    return [*_opening(), *_places(), *_crude(), *_small(), *_near(), *_history(), *_wide()]
 
 
 def _opening() -> Iterator[Case]:
+    """The rows of opening.py, a wide one after every second of the first blocks."""
+    narrow, flat = ([case(*rows) for rows in part()] for part in (blocks, wide))
+    yield from (*narrow[:2], flat[0], *narrow[2:4], flat[1], *narrow[4:])
+
+
+def _places() -> Iterator[Case]:
     """Rows that say little but their place, drawn anew for every lane, position and side. Few tokens have nearly all of
     the mass; the others have none ("sparse"), or next to none ("settled": a wrong draw within the support shows too).
     Where the draft is the target's own row the block is always kept, so that its end is always met."""
@@ -120,8 +127,8 @@ def _opening() -> Iterator[Case]:
         rows[rows < 1e-4] = 0.0
         sparse.append(case(f"sparse, V = {vocabulary}", rows[:, : gamma + 1], rows[:, gamma + 1 :]))
         sparse.append(case(f"sparse and kept, V = {vocabulary}", rows[:, : gamma + 1], rows[:, :gamma]))
-    others = [_settled(generator, 2), _refused(1, 3), _settled(generator, 3), _refused(2, 3)]
-    yield from (item for pair in zip(sparse, others, strict=True) for item in pair)
+        sparse.append(_settled(generator, 2 if vocabulary == 8 else 3))
+    yield from sparse
 
 
 def _settled(generator: np.random.Generator, vocabulary: int, lanes: int = 4, gamma: int = 4) -> Case:
@@ -131,17 +138,6 @@ def _settled(generator: np.random.Generator, vocabulary: int, lanes: int = 4, ga
     rows = 10.0 ** -generator.uniform(2.0, 5.0, size=(2, lanes, gamma + 1, 1, vocabulary))
     np.put_along_axis(rows, favourites[:, :, :, None, None], 1.0, axis=-1)
     return case(f"settled {favourites[0, 0].tolist()}", rows[0], rows[1, :, :gamma])
-
-
-def _refused(at: int, gamma: int) -> Case:
-    """Kept up to one draft, which is refused but for one time in 10^4; the draft after it is what would have done."""
-    rows = np.full((2, 1, gamma + 1, 1, 3), 1e-4)
-    rows[1] = 1e-5
-    for i in range(gamma + 1):
-        p = i % 3
-        q = (p + 1) % 3 if i == at else (p - 1) % 3 if i == at + 1 else p
-        rows[0, 0, i, 0, p], rows[1, 0, i, 0, q] = 1.0, 1.0
-    return case(f"refused at {at}", rows[0], rows[1, :, :gamma])
 
 
 def _crude() -> Iterator[Case]:
@@ -245,8 +241,8 @@ def _wide() -> Iterator[Case]:
     draft = np.where(np.arange(4096) % 2, 1.6, 0.4)
     yield case("flat, V = 4096", same(flat, 2, 3), same(draft, 2, 2))
     rows = generator.dirichlet(np.full(len(LIVE), 2.0), size=(2, 5, 1)) * (np.arange(len(LIVE)) < len(LIVE) - 1)
-    wide = case("few of many", rows[:, :3], rows[:, 3:])
-    yield replace(wide, ids=LIVE, width=LIVE[-1] + 1)
+    for few in (case(*far()), case("few of many", rows[:, :3], rows[:, 3:])):
+        yield replace(few, ids=LIVE, width=LIVE[-1] + 1)
 
 
 # Ids that one or two bytes do not hold, nor significands of 8 or 11 bits; the last stands for all that have no mass.
@@ -275,7 +271,7 @@ def exact_cases(batch: bool) -> list[Case]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-OPENING = 4  # cases that are met once before effort moves to where it pays
+OPENING = 11  # cases that are met once before effort moves to where it pays
 
 
 def block_size(item: Case, spent: int) -> int:

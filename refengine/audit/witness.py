@@ -24,7 +24,7 @@ from refengine.audit.past import ABOVE, ROUND_BEFORE, features
 from refengine.audit.schedule import Case, cases, exact_cases
 from refengine.evidence.bets import BALL
 from refengine.evidence.distance import tv_at_least
-from refengine.evidence.sequential import LISTED, CaseEvidence, Evidence
+from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, CaseEvidence, Evidence
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def diagnose(drive: Drive) -> str:
         return " or ".join(dict.fromkeys(listed))
     if not likely:
         return "unlisted: many small signs"
-    feature = names[likely[0]].removeprefix("learned from ")
+    feature = names[likely[0]].removeprefix(EVERYWHERE).removeprefix(ALONE)
     return SHARED.get(feature, f"unlisted: {feature}")
 
 
@@ -279,7 +279,7 @@ def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:
     """The evidence, and a lower bound on the TV at one place and past from as many fresh calls again."""
     first = drive.cases[item.name].evidence
     used = drive.cases[item.name].calls
-    name, learner = max(first.learners.items(), key=lambda entry: float(entry[1].log_wealth()[0]))
+    name, learner = max(first.learners.items(), key=lambda entry: float(entry[1].log_wealth()[1][0]))
     group, often = learner.strongest()
     evidence = drive.evidence.log_evidence()
     hits, draws, mass = _fresh(drive, item, max(used, FRESH_CALLS)).learners[name].share(group, often)

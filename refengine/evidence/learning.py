@@ -8,9 +8,9 @@ is unknown.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
-from refengine.evidence.rows import Rows
+from refengine.evidence.rows import Rows, log_sum
 
 CONCENTRATIONS = np.array([3.0, 30.0, 300.0, 3_000.0, 30_000.0])
 STAKE = 0.1  # of the wealth of a feature, what one case may lose
@@ -51,15 +51,19 @@ class Learner:
         index = row * width + self.cell[place, token]
         self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
 
-    def log_wealth(self) -> Rows:
-        """[copies]. Groups are bet on apart, each with a part of the stake: few strong ones or many weak ones show."""
+    def log_wealth(self) -> tuple[Rows, Rows]:
+        """Two bets on all groups, [copies] each. The first stakes a part of its wealth on every group, so that many
+        weak groups show, and risks little: it is multiplied over cases. The second believes in one group, any of them.
+        """
+        groups = np.zeros(self.counts.shape[:2])
         seen = self.counts.sum((0, 2)) > 0
-        if not seen.any():
-            return np.zeros(len(self.counts))
-        groups = _log_ratio(self.counts[:, seen], self.mass[seen], self.log_null[seen])
-        stakes = (0.5, 1.0 / (1.0 + len(seen)))
+        if seen.any():
+            groups[:, seen] = _log_ratio(self.counts[:, seen], self.mass[seen], self.log_null[seen])
+        # Parts that are fixed beforehand: one that follows what was seen would be chosen with hindsight.
+        stakes = (0.5, 1.0 / (1.0 + groups.shape[1]))
         parts = [np.logaddexp(np.log1p(-part), np.log(part) + groups).sum(-1) for part in stakes]
-        return np.asarray(np.logaddexp(np.log1p(-STAKE), np.log(STAKE / 2) + logsumexp(parts, axis=0)))
+        everywhere = np.logaddexp(np.log1p(-STAKE), np.log(STAKE / 2) + log_sum(np.array(parts), 0))
+        return np.asarray(everywhere), np.asarray(log_sum(groups, 1) - np.log(groups.shape[1]))
 
     def strongest(self) -> tuple[int, NDArray[np.bool_]]:
         """The group with the most evidence, and its cells that come too often: what a fresh sample is asked about."""
@@ -82,5 +86,5 @@ def _log_ratio(counts: Rows, mass: Rows, log_null: Rows) -> Rows:
         prior = np.where(live, concentration * mass, 1.0)
         terms = np.where(live, gammaln(prior + counts) - gammaln(prior), 0.0)
         log_dm.append(gammaln(concentration) - gammaln(concentration + total) + terms.sum(-1))
-    log_mean = logsumexp(log_dm, axis=0) - np.log(len(CONCENTRATIONS))
+    log_mean = log_sum(np.array(log_dm), 0) - np.log(len(CONCENTRATIONS))
     return np.asarray(log_mean - (counts * log_null).sum(-1))

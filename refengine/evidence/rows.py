@@ -14,6 +14,13 @@ def normalised(weights: Rows, otherwise: Rows) -> Rows:
     return np.where(total > 0, weights / np.where(total > 0, total, 1.0), otherwise)
 
 
+def log_sum(logs: Rows, axis: int) -> Rows:
+    """log of the sum of exp, without overflow. scipy's takes twenty times as long on the small tables of a look."""
+    most = logs.max(axis=axis, keepdims=True)
+    total = np.log(np.exp(logs - most).sum(axis=axis, keepdims=True)) + most
+    return np.asarray(total.squeeze(axis))
+
+
 def ratio(p: Rows, q: Rows) -> Rows:
     """min(1, p / q), the acceptance of the ratio rule; 0 where p is 0."""
     return np.where(p >= q, (p > 0).astype(float), p / np.where(q > 0, q, 1.0))

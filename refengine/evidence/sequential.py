@@ -7,7 +7,8 @@ moment one looks (Ville). It is a mixture of three kinds of component, none of w
 * listed   half of the prior: the law of each known defect (alternatives.py), the most powerful bet there is against it,
            and the same defect when it strikes seldom; and one that remembers (coupled.py);
 * tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every place;
-* learners three eighths: Dirichlet-multinomials on few cells, for each feature of the past that could matter.
+* learners three eighths: Dirichlet-multinomials on few cells, for each feature of the past that could matter; once for
+           what shows on every input, and once for what shows at one place of one input.
 
 The null of a float32 subject is not the point p but the ball of total variation BALL around it. A fixed bet R is
 divided by 1 + BALL (max R - min R) >= E[R] under any law in the ball; a learner is measured against the likeliest law.
@@ -19,17 +20,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from refengine.evidence.alternatives import alternatives, names
 from refengine.evidence.bets import ALWAYS, BALL, SELDOM, bets
 from refengine.evidence.cells import KINDS, cells, kinds
 from refengine.evidence.coupled import OneCoin
 from refengine.evidence.learning import Learner
-from refengine.evidence.rows import Rows
+from refengine.evidence.rows import Rows, log_sum
 
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())
+EVERYWHERE, ALONE = "learned from ", "learned at one place from "
 ONE_COIN = "one coin decides the whole block"
 LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS), ONE_COIN)
 Ints = NDArray[np.int64]
@@ -74,7 +75,7 @@ class CaseEvidence:
         self.learners = _learners(self.p, padded, p.shape[0], features, ball, copies)
         self.counts = np.zeros((copies, *self.p.shape))
         self.coin_wealth = np.zeros((copies, 1))
-        self.log_wealth = np.zeros((copies, len(LISTED) + len(KINDS) * len(TILTS) + len(features)))
+        self.log_wealth = np.zeros((copies, len(LISTED) + len(KINDS) * len(TILTS) + 2 * len(features)))
 
     def add(self, draws: Draws) -> None:
         """Count draws and bring `log_wealth` up to date: [copies, components], in the order of `components`."""
@@ -87,8 +88,9 @@ class CaseEvidence:
             gained = self.one_coin.log_ratio(draws.place, draws.token, draws.coin)
             self.coin_wealth += np.bincount(copy, gained, len(self.counts))[:, None]
         tabled = self.counts.reshape(len(self.counts), -1) @ self.log_ratio.reshape(len(self.log_ratio), -1).T
-        learned = np.stack([learner.log_wealth() for learner in self.learners.values()], axis=1)
-        self.log_wealth = np.concatenate([tabled, self.coin_wealth, self._tilted(), learned], axis=1)
+        learned = np.array([learner.log_wealth() for learner in self.learners.values()])  # [features, 2, copies]
+        everywhere, alone = learned.transpose(1, 2, 0)
+        self.log_wealth = np.concatenate([tabled, self.coin_wealth, self._tilted(), everywhere, alone], axis=1)
 
     def reset(self) -> None:
         """Forget every draw, and keep the tables."""
@@ -127,7 +129,8 @@ def _learners(
 
 @dataclass
 class Evidence:
-    """The whole e-process over many cases. Cases share components: wealth multiplies from one to the next."""
+    """The whole e-process over many cases. Wealth multiplies from one case to the next, but for the components that
+    believe in one case alone: theirs is the mean over cases. All cases are known before the first draw."""
 
     features: tuple[str, ...]
     alpha: float
@@ -135,20 +138,26 @@ class Evidence:
 
     def components(self) -> list[str]:
         tilts = [f"{kind} tilted by {tilt:+g}" for kind in KINDS for tilt in TILTS]
-        return [*LISTED, *tilts, *(f"learned from {name}" for name in self.features)]
+        learned = [*(EVERYWHERE + name for name in self.features), *(ALONE + name for name in self.features)]
+        return [*LISTED, *tilts, *learned]
 
     def log_prior(self) -> Rows:
         """Half for the listed defects, most of it for those that always strike; the rest as in the heading."""
         listed = [(len(DEFECTS), 0.39), (len(DEFECTS), 0.1), (1, 0.01)]
-        parts = [*listed, (len(KINDS) * len(TILTS), 0.125), (len(self.features), 0.375)]
-        return np.concatenate([np.full(count, np.log(share / count)) for count, share in parts])
+        learned = [(1, 0.0625), (len(self.features) - 1, 0.125)] * 2  # a third of it for the place itself
+        parts = [*listed, (len(KINDS) * len(TILTS), 0.125), *learned]
+        return np.concatenate([np.full(count, np.log(share / count)) for count, share in parts if count])
 
     def log_wealths(self) -> Rows:
         """log prior + log wealth of every component: [copies, components]."""
-        return np.asarray(self.log_prior() + sum(case.log_wealth for case in self.cases.values()))
+        wealth = np.array([case.log_wealth for case in self.cases.values()])
+        total = wealth.sum(0)
+        alone = -len(self.features)
+        total[:, alone:] = log_sum(wealth[:, :, alone:], 0) - np.log(len(wealth))
+        return np.asarray(self.log_prior() + total)
 
     def log_evidence_of_copies(self) -> Rows:
-        return np.asarray(logsumexp(self.log_wealths(), axis=1))
+        return np.asarray(log_sum(self.log_wealths(), 1))
 
     def log_evidence(self) -> float:
         """Of the one audit that this is, where it is one."""
@@ -159,4 +168,4 @@ class Evidence:
 
     def posterior(self) -> Rows:
         wealth = self.log_wealths()[0]
-        return np.asarray(np.exp(wealth - logsumexp(wealth)))
+        return np.asarray(np.exp(wealth - log_sum(wealth, 0)))

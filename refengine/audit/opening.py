@@ -1,0 +1,107 @@
+"""The inputs of the first calls: rows under which one call of a wrong rule says as much as a call can.
+
+Almost all mass of a row lies on its favourite, and what a right rule emits is next to certain: the draft where it is
+kept, the target's favourite where it is refused. Whatever else comes has probability zero, which ends the matter, or
+RARE, which is worth log(1/RARE) nats. Favourites differ from place to place, so that a row, a draft or an id that is
+one off is another token; blocks are long where they are kept, and refused at their beginning, middle and end. Rows
+that only say much if everything in them is likely are wide instead: there, a rule that always picks alike is told by
+log V nats.
+
+Every position is a pair of rows (p, q) over V tokens; the p of the last one is the row of the bonus.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from refengine.evidence.rows import Rows
+
+V, LANES = 8, 4
+RARE = 1e-5  # ten times the ball of the null: rarer tokens say no more (bets.py)
+FIRST, LAST = 0, V - 1
+WIDE = 8192
+Position = tuple[Rows, Rows]
+
+
+def _on(*tokens: int) -> Rows:
+    """Even on some tokens."""
+    return np.asarray(np.isin(np.arange(V), tokens) / len(tokens))
+
+
+def keep(favourite: int, rare: int) -> Position:
+    """Kept but for RARE; whatever refuses it emits the rare token."""
+    return _on(favourite) + RARE * _on(rare), _on(favourite)
+
+
+def spread(first: int, rare: int) -> Position:
+    """The same on four tokens: to accept with p, or with p / (p + q), refuses most."""
+    four = _on(*((first + step) % V for step in (0, 2, 4, 6)))
+    return four + RARE * _on(rare), four
+
+
+def refuse(favourite: int, drafted: int, rare: int, left: float = 0.0) -> Position:
+    """The draft has no mass, or next to none, and the correction is the favourite."""
+    return _on(favourite) + RARE * _on(rare) + left * _on(drafted), _on(drafted)
+
+
+def mostly(favourite: int, other: int, rare: int) -> Position:
+    """One draft in five has no mass. A rule that keeps some drafts unseen meets one in half of its blocks."""
+    return _on(favourite) + RARE * _on(rare), 0.8 * _on(favourite) + 0.2 * _on(other)
+
+
+def odds(favourite: int, drafted: int, chance: float) -> Position:
+    """A sure draft with a chance: to keep a block of them is against the odds."""
+    return (1 - chance) * _on(favourite) + chance * _on(drafted), _on(drafted)
+
+
+# The first calls, one of each. Where several positions have one purpose they are drawn from a short list of ids.
+BLOCKS: dict[str, list[Position]] = {
+    "kept": [keep(1, 4), keep(5, 7), keep(2, 6), keep(7, 3), keep(4, 1), keep(6, 5), keep(3, 0), keep(FIRST, 4)],
+    # what would have done is the draft after the refused one, and in another block the draft before it
+    "refused at 0": [refuse(FIRST, 6, 3), keep(FIRST, 2), keep(5, 2)],
+    "spread, then refused": [
+        spread(0, 1),
+        keep(LAST, 2),
+        refuse(LAST, 3, 5, RARE),
+        keep(1, 6),
+        keep(4, 2),
+    ],
+    "mostly kept": [mostly(i * 3 % V, (i * 3 + 4) % V, (i * 3 + 1) % V) for i in range(8)] + [keep(LAST, 2)],
+    "even odds": [odds(i * 5 % V, (i * 5 + 2) % V, 0.51) for i in range(16)] + [keep(FIRST, 2)],
+    "odds of 1 to 9": [odds(i * 3 % V, (i * 3 + 1) % V, 0.1) for i in range(8)] + [keep(LAST, 2)],
+    "kept, and again": [keep(3, 5), keep(LAST, 1), keep(2, 4), keep(2, 6)],
+    "refused at 1": [keep(FIRST, 3), refuse(FIRST, 4, 6), keep(4, 2), keep(LAST, 2)],
+    "kept, refused": [mostly(i * 5 % V, (i * 5 + 1) % V, (i * 5 + 3) % V) for i in range(4)]
+    + [refuse(LAST, 1, 4), keep(2, 5)],
+}
+
+
+def blocks() -> Iterator[tuple[str, Rows, Rows]]:
+    """(name, p [lanes, gamma + 1, 1, V], q [lanes, gamma, 1, V]); a lane has every id three higher than the last."""
+    for name, positions in BLOCKS.items():
+        lanes = [[[np.roll(side, 3 * lane) for side in pair] for pair in positions] for lane in range(LANES)]
+        rows = np.array(lanes)[:, :, :, None]
+        yield name, rows[:, :, 0], rows[:, :-1, 1]
+
+
+def wide() -> Iterator[tuple[str, Rows, Rows]]:
+    """Nearly flat rows: a draft of no use; and drafts from the target's own rows, one id being kept for the bonus."""
+    generator = np.random.default_rng(20261119)
+    p = np.exp(generator.uniform(-0.1, 0.1, size=(1, 2, 1, WIDE)))
+    drafted = np.zeros((1, 1, 1, WIDE))
+    drafted[:, :, :, 77] = 1.0
+    yield "wide, refused", p, drafted
+    p = np.exp(generator.uniform(-0.1, 0.1, size=(1, 3, 1, WIDE)))
+    p[:, :-1, :, 1] = 0.0
+    p[:, -1] = np.where(p[:, -2] > 0, p[:, -2], p[:, -1])
+    yield "wide, kept", p, p[:, :-1]
+
+
+def far() -> tuple[str, Rows, Rows]:
+    """Rows for a few of many ids, the last of which has no mass. An id that is cut short, or judged by its size, is
+    told by one call: kept and emitted where it should not be, or the other way round."""
+    live = V - 1
+    positions = [mostly(i * 3 % live, (i * 3 + 2) % live, (i * 3 + 1) % live) for i in range(4)] + [keep(live - 1, 2)]
+    refused = [refuse(i - 3, i, i - 2) for i in range(live - 1, live - 5, -1)] + [keep(1, 2)]
+    rows = np.array([positions, refused, refused[1:] + refused[:1]])[:, :, :, None]
+    return "far ids", rows[:, :, 0], rows[:, :-1, 1]
