@@ -3,7 +3,7 @@
     python benchmarks/power.py [--calls 200000] [--seeds 9] [--out benchmarks/results/power.json] [--only TEXT]
 
 The drive of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over the
-seeds, one seed where it takes more than a thousand calls. Per defect:
+seeds, one seed where it takes more than ten thousand calls. Per defect:
 
     calls      until the evidence reaches 1/alpha, or a token of probability zero ends it
     kl         nats a call on the inputs that were used, up to then
@@ -41,7 +41,7 @@ EXACTLY = {  # defects that no sample shows, as functions that the exact depth t
     "the normalised residual is rounded to bfloat16": "normalised_residual_bfloat16",
 }
 SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
-FEW = 1000  # calls up to which a defect is tried with every seed
+FEW = 10_000  # calls up to which a defect is tried with every seed
 LEAST = 1e-5  # nats a call, below which a defect is not for sampling
 
 

@@ -33,6 +33,7 @@ DEFECTS = tuple(names())
 EVERYWHERE, ALONE = "learned from ", "learned at one place from "
 ONE_COIN = "one coin decides the whole block"
 LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS), ONE_COIN)
+GROSS, FINE = 1.0, 2.0  # nats a token at its best place that make a defect gross; what is believed of the others
 Ints = NDArray[np.int64]
 
 
@@ -71,6 +72,7 @@ class CaseEvidence:
         self.growth = np.concatenate([growth for _, growth in placed])  # [listed, S], where the law of the bet holds
         self.one_coin = OneCoin(p, drafted, ball)
         self.growth = np.concatenate([self.growth, self.one_coin.growth()])
+        self.most_growth = self.growth.max(1)
         self.kind = kinds(self.p, padded).astype(float)
         self.learners = _learners(self.p, padded, p.shape[0], features, ball, copies)
         self.counts = np.zeros((copies, *self.p.shape))
@@ -142,11 +144,17 @@ class Evidence:
         return [*LISTED, *tilts, *learned]
 
     def log_prior(self) -> Rows:
-        """Half for the listed defects, most of it for those that always strike; the rest as in the heading."""
-        listed = [(len(DEFECTS), 0.39), (len(DEFECTS), 0.1), (1, 0.01)]
-        learned = [(1, 0.0625), (len(self.features) - 1, 0.125)] * 2  # a third of it for the place itself
-        parts = [*listed, (len(KINDS) * len(TILTS), 0.125), *learned]
-        return np.concatenate([np.full(count, np.log(share / count)) for count, share in parts if count])
+        """Half for the listed defects, most of it for those that always strike; the rest as in the heading. A defect
+        that a few tokens give away is believed in less: it can afford it."""
+        always = np.ones(len(DEFECTS))
+        if self.cases:
+            most = np.max([case.most_growth[: len(DEFECTS)] for case in self.cases.values()], axis=0)
+            always = np.where(most < GROSS, FINE, 1.0)
+        listed = [0.45 * always / always.sum(), np.full(len(DEFECTS), 0.04 / len(DEFECTS)), np.full(1, 0.01)]
+        count = len(KINDS) * len(TILTS)
+        rest = max(len(self.features) - 1, 1)
+        learned = [np.full(1, 0.0625), np.full(len(self.features) - 1, 0.125 / rest)]  # a third for the place itself
+        return np.asarray(np.log(np.concatenate([*listed, np.full(count, 0.125 / count), *learned, *learned])))
 
     def log_wealths(self) -> Rows:
         """log prior + log wealth of every component: [copies, components]."""
