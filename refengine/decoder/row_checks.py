@@ -142,6 +142,7 @@ def tested() -> dict[tuple[str, str], str]:
     }
 
 
+@torch.inference_mode()
 def incremental(drafter: str) -> list[Finding]:
     """Rounds whose outcome is forced, and the whole state after each against a recompute from scratch."""
     source, compared, differing = random.Random(0), 0, []
@@ -178,6 +179,7 @@ def along(turns: tuple[int, ...], token: int) -> Rule:
     return rule
 
 
+@torch.inference_mode()
 def q_contract(drafter: str) -> list[Finding]:
     """The law of the draws against the rows that are reported with them."""
     found = contract.q_contract(cell_of(drafter))
@@ -186,6 +188,7 @@ def q_contract(drafter: str) -> list[Finding]:
     return [_finding(drafter, "q-contract", method, numbers, _doubts(found))]
 
 
+@torch.inference_mode()
 def acceptance(drafter: str) -> list[Finding]:
     """Accepted tokens of a round, enumerated, against the formula on the rows of p and q."""
     found, mean, formula = contract.acceptance(cell_of(drafter))
@@ -198,6 +201,7 @@ def acceptance(drafter: str) -> list[Finding]:
     return [_finding(drafter, "acceptance", method, numbers, _doubts(found))]
 
 
+@torch.inference_mode()
 def self_draft(drafter: str) -> list[Finding]:
     """Everything is accepted where the drafter draws from the target's own rows."""
     if (drafter, "self-draft") in NOT_TESTED:

@@ -25,6 +25,7 @@ from refengine.report.finding import Finding, Quantity, Recipe
 POLICY, PREFIXES = "top-k", 8
 
 
+@torch.inference_mode()
 def training() -> list[Finding]:
     """Tokens of a pass of every drafter that has weights, before and after."""
     rows = {name: tokens_per_pass(name) for name, tiny in TINY.items() if tiny.folder}
