@@ -5,6 +5,8 @@ Only the subject is a vectorised correct rule: the ratio rule for half of the au
 looks after every block; a false alarm at alpha is a look at which the evidence reaches 1/alpha.
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,12 +58,12 @@ def audits(copies: int, generator: np.random.Generator) -> NDArray[np.float64]:
     pasts = {}
     for item in told:
         evidence.cases[item.name] = CaseEvidence(item.p, item.q, features(item), copies=copies)
-        pasts[item.name] = Past(item, lambda call, lanes=item.lanes: turn(call, lanes))  # type: ignore[misc]
+        pasts[item.name] = Past(item, partial(turn, lanes=item.lanes))
     most = np.zeros(copies)
     for calls in BLOCKS:
         for item in told:
             copy = np.repeat(np.arange(copies), calls)
-            lane = np.array([turn(t, item.lanes) for t in range(calls * copies)])
+            lane = turn(np.arange(calls * copies), item.lanes)
             out = correct(item, lane, copy % 2 == 0, generator)
             draws = pasts[item.name].draws(out, 0)
             whose = np.broadcast_to(copy[:, None, None], out.shape)[out >= 0]

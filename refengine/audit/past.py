@@ -38,7 +38,7 @@ class Past:
     """Turns blocks of emitted tokens into draws, remembering the last round across blocks."""
 
     case: Case
-    lane_of: Callable[[int], int] | None  # the lane of a call; None where every call takes all lanes
+    lane_of: Callable[[Ints], Ints] | None  # the lanes of calls; None where every call takes all lanes
     last: NDArray[np.int32] | None = field(default=None)  # [lanes of a call, gamma + 1]
     odds: Rows = field(init=False)  # min(1, p/q) of every token at every place, 1 where it cannot be drafted
 
@@ -92,7 +92,7 @@ class Past:
         if self.lane_of is None:
             lane = np.broadcast_to(np.arange(width), (calls, width))
         else:
-            lane = np.array([[self.lane_of(start + t)] for t in range(calls)], dtype=np.int64).reshape(calls, 1)
+            lane = self.lane_of(start + np.arange(calls))[:, None]
         place, context = np.zeros_like(token), np.zeros((calls, width), dtype=np.int64)
         for i in range(positions):
             place[:, :, i] = (lane * positions + i) * self.case.contexts + context

@@ -31,8 +31,8 @@ class Simulated:
         item, law = self.told[request["name"]], self.laws[request["name"]]
         calls, width = len(request["seeds"]), item.lanes if self.batch else 1
         generator = np.random.default_rng(request["seeds"][0].tolist())
-        turns = [turn(request["start"] + t, item.lanes) for t in range(calls)]
-        lane = np.tile(np.arange(width), calls) if self.batch else np.array(turns)
+        turns = turn(request["start"] + np.arange(calls), item.lanes)
+        lane = np.tile(np.arange(width), calls) if self.batch else turns
         n = len(lane)
         tokens = np.full((n, item.gamma + 1), -1, dtype=np.int32)
         live, context = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)

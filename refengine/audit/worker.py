@@ -5,7 +5,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from refengine.audit.signatures import (
     load,
 )
 
+Call = TypeVar("Call", int, NDArray[np.int64])
 PREFIX = 3  # tokens before a round
 Lanes: TypeAlias = tuple[tuple[int, ...], ...]  # the emitted tokens of every lane of a call
 
@@ -193,7 +194,7 @@ def _round(worker: Worker, table: Table, lane: int, generator: torch.Generator) 
     return emitted(answer, table.gamma, table.p.shape[3])
 
 
-def turn(call: int, lanes: int) -> int:
+def turn(call: Call, lanes: int) -> Call:
     """Which lane a call of one lane takes: each twice in a row."""
     return call // 2 % lanes
 

@@ -79,12 +79,15 @@ class Learner:
 
 
 def _log_ratio(counts: Rows, mass: Rows, log_null: Rows) -> Rows:
-    """log of the mean over concentrations of DM(counts) / prod null^counts: [copies, groups]."""
-    live, total = mass > 0, counts.sum(-1)
+    """log of the mean over concentrations of DM(counts) / prod null^counts: [copies, groups]. Most counts are zero and
+    add nothing."""
+    copy, group, cell = np.nonzero((counts > 0) & (mass > 0))
+    seen, share, total = counts[copy, group, cell], mass[group, cell], counts.sum(-1)
+    where, shape = copy * counts.shape[1] + group, counts.shape[:2]
     log_dm = []
     for concentration in CONCENTRATIONS:
-        prior = np.where(live, concentration * mass, 1.0)
-        terms = np.where(live, gammaln(prior + counts) - gammaln(prior), 0.0)
-        log_dm.append(gammaln(concentration) - gammaln(concentration + total) + terms.sum(-1))
+        terms = gammaln(concentration * share + seen) - gammaln(concentration * share)
+        own = np.bincount(where, terms, total.size).reshape(shape)
+        log_dm.append(gammaln(concentration) - gammaln(concentration + total) + own)
     log_mean = log_sum(np.array(log_dm), 0) - np.log(len(CONCENTRATIONS))
-    return np.asarray(log_mean - (counts * log_null).sum(-1))
+    return np.asarray(log_mean - np.bincount(where, seen * log_null[group, cell], total.size).reshape(shape))
