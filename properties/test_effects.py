@@ -48,11 +48,12 @@ def test_training_shows_in_tokens_per_pass(monkeypatch: pytest.MonkeyPatch) -> N
     """Kills a start that is the trained drafter, and a claim that holds whatever training does."""
     (finding,) = trained.training()
     assert finding.verdict == "consistent"
-    assert len(finding.numbers) == 4  # n-grams are not trained
+    table = finding.tables["tokens per pass"]
+    assert table["drafter"] == ["medusa", "dflash"]  # n-grams are not trained
     monkeypatch.setattr(trained, "untrained", lambda name, target: TINY[name].load(target))
     (idle,) = trained.training()
     assert idle.verdict == "violated"
-    assert idle.numbers["medusa, before"] == finding.numbers["medusa, after"]
+    assert idle.tables["tokens per pass"]["before"] == table["after"]
 
 
 class Silent(PromptLookup):

@@ -41,9 +41,15 @@ def training() -> list[Finding]:
             "temperature 1, float64; before: the tensors that training started from",
             recipe=Recipe(function="refengine.decoder.trained:training", arguments={}),
             numbers={
-                f"{name}, {when}": Quantity(value=value, tolerance=1e-4)
-                for name, values in rows.items()
-                for when, value in zip(("before", "after"), values, strict=True)
+                "drafters": len(rows),
+                "smallest gain": Quantity(value=min(after - before for before, after in rows.values()), tolerance=1e-4),
+            },
+            tables={
+                "tokens per pass": {
+                    "drafter": list(rows),
+                    "before": [Quantity(value=before, tolerance=1e-4) for before, _ in rows.values()],
+                    "after": [Quantity(value=after, tolerance=1e-4) for _, after in rows.values()],
+                }
             },
             notes=[f"no higher after training: {', '.join(worse)}"] if worse else [],
         )

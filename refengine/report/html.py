@@ -140,8 +140,10 @@ def quantity(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """A cell on one line."""
-    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, sort_keys=True)
+    """A cell on one line; a measured one without its tolerance."""
+    if isinstance(value := plain(value), dict) and value.keys() == {"value", "tolerance"}:
+        return short(value["value"])
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def witness_lines(value: Any) -> list[str]:
