@@ -13,21 +13,19 @@ Both first hold the theorems to the files of instances: one that has hypotheses 
 about nothing, and an instance may not assume anything itself.
 """
 
-import hashlib
 import json
 import random
 import re
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from proofs.statements import SOURCES, Drop, blank_comments, every, sentence_end, unapplied
+from proofs.statements import Drop, every, sentence_end, unapplied
+from refengine.hypotheses import PROOFS, RECORD, SOURCES, blank_comments, digest, fresh
 
-HERE = Path(__file__).resolve().parent
-BUILD, RECORD = HERE / "build" / "rocq", HERE / "hypotheses.json"
+BUILD = PROOFS / "build" / "rocq"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)
 SEED = 0
 SECONDS = 300  # a proof that searches for longer without its hypothesis has missed it
@@ -59,22 +57,6 @@ def failing(text: str, start: int, stderr: str) -> str:
         raise ValueError(f"not a hypothesis: {stderr.strip()}")
     statements: list[str] = STATEMENT.findall(code[:at])
     return statements[-1]
-
-
-@cache
-def digest(name: str) -> str:
-    """Of a file's text and of all that it imports, comments and spaces aside."""
-    code = blank_comments((SOURCES / f"{name}.v").read_text())
-    imports = re.search(r"^From Proofs Require Import ([^.]*)\.\s", code, re.M)
-    below = [digest(other) for other in (imports[1].split() if imports else [])]
-    return hashlib.sha256("\n".join([" ".join(code.split()), *below]).encode()).hexdigest()
-
-
-def fresh() -> dict[str, str]:
-    """Hypothesis -> what fails without it, of the answers on record that still hold."""
-    record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
-    kept = {name: entry["missed_by"] for name, entry in record.items() if entry["digest"] == digest(name)}
-    return {key: by for answers in kept.values() for key, by in answers.items()}
 
 
 def keep(answers: dict[str, str]) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parent / "rocq"
+from refengine.hypotheses import SOURCES, blank_comments
+
 INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "Vacuity")
 
 
@@ -45,11 +46,6 @@ def premises_of(code: str, words: str) -> Iterator[tuple[str, int, int]]:
         begin = found.end() + code[found.end() :].index(":", binder_end(code[found.end() :])) + 1
         end = begin + sentence_end(code[begin:])
         yield from ((found[1], begin + start, begin + stop) for start, stop in premises(code[begin:end]))
-
-
-def blank_comments(text: str) -> str:
-    """Comments as spaces, so that positions and lines stay."""
-    return re.sub(r"\(\*.*?\*\)", lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.S)
 
 
 def sentence_end(code: str) -> int:

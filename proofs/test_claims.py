@@ -1,5 +1,6 @@
 """The claims are data: they load, their evidence exists, and CLAIMS.md says what they say."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def test_links_are_tests() -> None:
 def test_page_is_fresh() -> None:
     """Kills a CLAIMS.md that was edited by hand or not rewritten: `python -m refengine.claims --write`."""
     assert (ROOT / "proofs" / "CLAIMS.md").read_text("utf-8") == markdown(sources())
+
+
+def test_the_index_names_theorems() -> None:
+    """Kills an index by paper that sends its reader to a theorem that was renamed."""
+    named = set(re.findall(r"`([A-Z]\w+\.\w+)`", (ROOT / "proofs" / "README.md").read_text("utf-8")))
+    assert len({name for name in named if not name.endswith((".v", ".md"))} - coq_theorems()) == 0
+    assert len(named & coq_theorems()) > 40
 
 
 def write(root: Path, *claims: dict[str, str]) -> Path:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proofs.hypotheses import failing, fresh
-from proofs.statements import blank_comments, drops, every, premises_of, unapplied
+from proofs.hypotheses import failing
+from proofs.statements import drops, every, premises_of, unapplied
+from refengine.hypotheses import blank_comments, fresh, record, status
 
 
 def test_every_theorem_with_hypotheses_is_applied() -> None:
@@ -20,6 +21,15 @@ def test_every_hypothesis_is_missed() -> None:
     """Kills: a hypothesis that no proof needs, and a record that is older than the theorems."""
     answers = fresh()
     assert [drop.key() for drop in every() if not answers.get(drop.key())] == []
+
+
+def test_a_changed_theorem_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a line that says missed of a text that nobody has run."""
+    assert status(["Leviathan.leviathan_lossless", "Round.x"])["Leviathan"] == "missed: each of its 3 hypotheses"
+    changed = {"Leviathan": {**record()["Leviathan"], "digest": "0"}}
+    monkeypatch.setattr("refengine.hypotheses.record", lambda: changed)
+    assert status(["Leviathan.leviathan_lossless"])["Leviathan"].startswith("stale")
+    assert fresh() == {}
 
 
 def test_hypotheses_are_found(tmp_path: Path) -> None:

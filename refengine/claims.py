@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from refengine import hypotheses, own_tests
 from refengine.chains import CHAINS, chains_of, links, texts
 from refengine.errors import BadInput
 from refengine.links import status
@@ -66,18 +67,28 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Every test that a failing claim would turn red."""
         return self.smt + self.exact + self.statistical
 
+    def link(self) -> str:
+        """What its own tests see of mistakes in its rules; "" where it is about no rule or has no such tests."""
+        return own_tests.status(self.smt + self.exact, self.chains())
+
     def summary(self) -> dict[str, Any]:
         """The row of a table: the claim, what is true instead or why it was not tested, and its evidence by line."""
         note = f"\nCorrect: {self.correct}" if self.correct else f"\nNot tested: {self.reason}" if self.reason else ""
-        evidence = "\n".join(self.coq + self.tests())
+        assumed = [f"({file}: {line})" for file, line in hypotheses.status(self.coq).items()]
+        evidence = "\n".join((*self.coq, *assumed, *self.tests()))
         tied = "\n".join(f"{chain}: {' = '.join(texts(chain))}; {status(chain)}" for chain in self.chains())
         row = {"id": self.id, "verdict": self.verdict, "claim": self.statement + note}
-        return {**row, "evidence": evidence, "chain": tied}
+        return {**row, "evidence": evidence, "chain": f"{tied}\n{self.link()}".strip()}
 
     def record(self) -> dict[str, Any]:
         """All fields and the chains behind the claim, as plain JSON."""
         chains = {chain: {"links": links(chain), "status": status(chain)} for chain in self.chains()}
-        return {**msgspec.to_builtins(self), "chains": chains}
+        return {
+            **msgspec.to_builtins(self),
+            "chains": chains,
+            "own tests": self.link(),
+            "hypotheses": hypotheses.status(self.coq),
+        }
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -209,9 +220,20 @@ def _names(names: Sequence[str]) -> str:
     return "<br>".join(f"`{name.removeprefix('proofs/')}`" for name in names)
 
 
+def link(claims: Sequence[Claim]) -> None:
+    """Run the tests of every claim against mistakes in the rules that it is about."""
+    wanted: dict[str, set[str]] = {}
+    for claim in claims:
+        for module in own_tests.texts(claim.chains()):
+            wanted.setdefault(module, set()).update(claim.smt + claim.exact)
+    own_tests.run({module: sorted(tests) for module, tests in sorted(wanted.items())})
+
+
 def main() -> None:
-    """Check the claims, and write CLAIMS.md with --write."""
+    """Check the claims, write CLAIMS.md with --write, run their tests against mistakes with --link."""
     claims = load()
+    if sys.argv[1:] == ["--link"]:
+        link(claims)
     if sys.argv[1:] == ["--write"]:
         (ROOT / "proofs" / "CLAIMS.md").write_text(markdown(sources()), "utf-8")
     print(f"{len(claims)} claims, all of their theorems and tests exist")

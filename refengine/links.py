@@ -1,8 +1,8 @@
 """Which mistakes in a rule the bridge sees: a claim about a rule is linked when none of them passes unseen.
 
 Every mutant of every rule, exact and batched, is held to Coq's laws on record (`refengine.bugs.checks.bridge`), and
-what stands there to the property tests and the general checks of its text: what dyadic rows cannot show. A rule with a
-mutant that all of them let pass is not tied to its theorems: every claim that rests on it is shown as unlinked, unless
+what stands there to the mutation run's own checks and tests: what dyadic rows cannot show. A rule with a mutant that
+all of them let pass is not tied to its theorems: every claim that rests on it is shown as unlinked, unless
 `survivors.toml` says why that mutant is the same rule. `python -m refengine.links` runs them all (minutes) and writes
 `proofs/links.json`; a rule that has changed since is shown as stale.
 """
@@ -17,7 +17,8 @@ from typing import Any
 
 from refengine.bugs.loader import PACKAGE, source_path
 from refengine.bugs.mutants import Mutant, mutants
-from refengine.bugs.mutate import Fate, concerned, fate
+from refengine.bugs.mutate import Fate, fate
+from refengine.bugs.mutate import run as held_to_everything
 from refengine.bugs.mutation import explained
 from refengine.bugs.runner import Job, Servers
 from refengine.chains import CHAINS, files
@@ -25,11 +26,6 @@ from refengine.chains import CHAINS, files
 PROOFS = PACKAGE.parent / "proofs"
 RESULT, LAWS = PROOFS / "links.json", PROOFS / "bridge.json"
 SECONDS = 60.0  # processor time of one check of one mutant; unedited source takes two to ten
-# What the instances cannot show: drafts that q cannot have drawn, and lanes that stop at different places.
-TESTS = {
-    "exact": ("pytest:properties/test_exact_rules.py",),
-    "engine": ("pytest:properties/test_engine_lanes.py", "pytest:properties/test_engine_laws.py"),
-}
 
 
 def subjects() -> list[str]:
@@ -45,16 +41,15 @@ def digest(module: str) -> str:
 
 
 def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
-    """What became of each mutant under the bridge and, where it stands, under the tests of the next link.
+    """What became of each mutant under the bridge and, where it stands, under what the mutation run holds it to.
 
     A crash is as red as a difference.
     """
     answers = servers.run([job(m, (f"bridge:{text_of(m.module)}",)) for m in chosen])
     fates = [fate(mutant, answer) for mutant, answer in zip(chosen, answers, strict=True)]
     standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
-    later = servers.run([job(chosen[i], (*TESTS[text_of(m := chosen[i].module)], *concerned(m))) for i in standing])
-    for i, answer in zip(standing, later, strict=True):
-        fates[i] = fate(chosen[i], answer)
+    for i, later in zip(standing, held_to_everything(servers, [chosen[i] for i in standing]), strict=True):
+        fates[i] = later
     return fates
 
 

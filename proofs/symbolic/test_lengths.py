@@ -42,6 +42,18 @@ def test_depth_dependent_acceptance() -> None:
     assert mean_length(at(0), at(1), 3) == emitted(alphas)
 
 
+def test_context_dependent_acceptance_lies_between_its_bounds() -> None:
+    """Between the lengths of the least and the greatest alpha at each depth, strictly. Kills a rule that keeps more."""
+
+    def at(k: int) -> object:
+        pairs = [(P, Q), (row([1, 1, 2]), row([1, 2, 1]))]
+        return lambda prefix: pairs[len(prefix) and prefix[-1] % 2][k]
+
+    low, high = sorted((overlap(P, Q), overlap(row([1, 1, 2]), row([1, 2, 1]))))
+    first = overlap(P, Q)
+    assert emitted([first, low, low]) < mean_length(at(0), at(1), 3) < emitted([first, high, high])
+
+
 def target(prefix: Tokens) -> Row:
     return FIRST
 

@@ -119,8 +119,8 @@ def _prepare() -> None:
 
 
 def run_check(check: str, seconds: float) -> dict[str, Any]:
-    """One check in this process: "module:function" below `refengine.bugs.checks`, or "pytest:file"."""
-    module, function = check.split(":")
+    """One check in this process: "module:function" below `refengine.bugs.checks`, or "pytest:file[::test]"."""
+    module, function = check.split(":", 1)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         if module == "pytest":

@@ -1,0 +1,56 @@
+"""What the tests that claims name see of mistakes in rules: the record is of this text, and is found again."""
+
+import random
+
+import pytest
+
+from refengine import own_tests
+from refengine.bugs.runner import Job, Servers
+from refengine.claims import load
+from refengine.own_tests import checks, committed, reaches, red, sample, status, texts
+
+BRIDGE = "proofs/test_bridge.py::test_exact_is_what_coq_said"
+
+
+def test_every_claim_about_a_rule_has_tests_that_see_the_rule() -> None:
+    """Kills: a claim whose tests are about something else, and a record older than a rule or a claim."""
+    lines = {claim.id: claim.link() for claim in load()}
+    assert {name: line for name, line in lines.items() if line and not line.startswith("linked")} == {}
+    assert sum(map(bool, lines.values())) > 50
+
+
+def test_what_is_on_record_is_seen_again() -> None:
+    """Kills: a record that says seen of tests that pass. Three mistakes, one recorded test each; solvers left out."""
+    known = [
+        (mutant, test)
+        for module, entry in committed().items()
+        for mutant, tests in zip(sample(module), entry["seen"], strict=True)
+        for test in tests
+        if "test_exact" in test or "test_lengths" in test
+    ]
+    chosen = random.Random(2).sample(known, 3)
+    jobs = [Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=own_tests.SECONDS) for m, test in chosen]
+    with Servers(count=1) as servers:
+        assert [red(answers) for answers in servers.run(jobs)] == [[test] for _, test in chosen]
+
+
+def test_the_line_on_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: linked said of tests that saw nothing, or of tests that were never run."""
+    assert status([], ["block"]) == status([BRIDGE], []) == ""
+    asked = {"tests": ["a", "b"], "seen": [["a"], [], ["a", "b"]]}
+    monkeypatch.setattr(own_tests, "entry", lambda module: asked)
+    assert texts(["block"]) == ("refengine.exact.rules.block", "refengine.engine.rules.block")
+    assert status(["a"], ["block"]) == "linked: its own tests see 4 of 6 sampled mistakes in its rules"
+    assert status(["b"], ["block"]).startswith("linked: its own tests see 2 of 6")
+    asked["seen"] = [["a"], [], ["a"]]
+    assert status(["b"], ["block"]).startswith("unlinked")
+    assert status(["a", "c"], ["block"]).startswith("stale")
+
+
+def test_what_a_file_of_tests_reaches() -> None:
+    """Kills: a test that is left out although it runs the rule, through a helper or by the rule's name."""
+    root = own_tests.PROOFS.parent
+    assert reaches(root / "proofs/test_bridge.py", "refengine.exact.rules.nucleus")
+    assert reaches(root / "proofs/smt/test_rules.py", "refengine.exact.rules.block")
+    assert reaches(root / "proofs/smt/test_defects.py", "refengine.exact.rules.leviathan")
+    assert not reaches(root / "proofs/symbolic/test_speed.py", "refengine.exact.rules.block")
