@@ -311,6 +311,49 @@ def test_an_ambiguous_residual_is_refused(tmp_path: Path) -> None:
         load_drafter(tmp_path / "drafter", load_target(GOLDEN / CHECKPOINTS["sp_eagle3_A"], torch.float32))
 
 
+BIASES = {
+    "attention_bias": [f"self_attn.{name}_proj" for name in "qkvo"],
+    "mlp_bias": [f"mlp.{name}_proj" for name in ("gate", "up", "down")],
+}
+
+
+@pytest.mark.parametrize("switch", BIASES)
+def test_the_biases_of_speculators_layers_are_read_and_used(tmp_path: Path, switch: str) -> None:
+    """Kills a refusal of biases that speculators writes where its layer config asks for them, and one left unused."""
+    target, plain = recorded("sp_eagle3_A")
+    source = GOLDEN / "sp_eagle3_A" / "drafter"
+    config, tensors = json.loads((source / "config.json").read_text()), load_file(source / "model.safetensors")
+    config["transformer_layer_config"][switch] = True
+    names = [f"layers.0.{name}" for name in BIASES[switch]]
+    passed = begin(target, (14, 30, 81, 61, 82, 17), plain.taps)
+    generator = torch.Generator().manual_seed(0)
+
+    def rows(drafter: Any) -> Tensor:
+        return outputs(Eagle3, drafter.network.shape, dict(drafter.network.w.tensors), passed)
+
+    for changed in ("", *names):
+        made = {f"{name}.bias": torch.zeros(len(tensors[f"{name}.weight"])) for name in names}
+        if changed:
+            made[f"{changed}.bias"] += torch.randn(made[f"{changed}.bias"].shape, generator=generator)
+        folder = tmp_path / (changed or "none")
+        folder.mkdir()
+        save_file(tensors | made, folder / "model.safetensors")
+        (folder / "config.json").write_text(json.dumps(config))
+        moved = float((rows(load_drafter(folder, target)) - rows(plain)).abs().max())
+        assert moved > 1e-3 if changed else moved < 1e-4, changed  # another kernel adds the bias
+
+
+def test_sliding_layers_of_speculators_are_refused(tmp_path: Path) -> None:
+    """Kills a sliding layer that is run as a full one: the rows would be other than the drafter's, and nothing said."""
+    shutil.copytree(GOLDEN / "sp_eagle3_A" / "drafter", tmp_path / "drafter")
+    file = tmp_path / "drafter" / "config.json"
+    config = json.loads(file.read_text())
+    config["transformer_layer_config"]["layer_types"] = ["sliding_attention"]
+    file.write_text(json.dumps(config))
+    with pytest.raises(BadInput, match="layer_types has sliding layers"):
+        load_drafter(tmp_path / "drafter", load_target(GOLDEN / CHECKPOINTS["sp_eagle3_A"], torch.float32))
+
+
 def test_taps_of_a_six_layer_target_are_not_three() -> None:
     """Kills two taps taken for three: 6 // 2 and 6 - 3 are one layer."""
     with pytest.raises(BadInput, match="layers 2, L/2 and L - 3 of a target of 6 layers are not three"):

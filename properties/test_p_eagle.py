@@ -98,6 +98,15 @@ def test_state_after_any_pattern_is_that_of_a_recompute(prompt: list[int], patte
         assert off_scratch(session) == ""
 
 
+def test_a_chain_of_one_has_no_slot() -> None:
+    """Kills a slot of no token: a file may say that one token is drafted."""
+    drafter = load_p_eagle(TINY, TARGET, 1)
+    drafter.start((4, 3, 4), begin(TARGET, (4, 3, 4), drafter.taps))
+    draft = Draft(drafter.network, drafter.cache, drafter.length, 0, drafter.feature)
+    block = drafter.propose(Turn((4, 3, 4), (4, 3, 4, 0), pipeline(greedy()), COINS))
+    assert nodes(block)[0] == (int(draft.first.argmax()),)
+
+
 def test_reported_rows_are_the_law_of_the_draws() -> None:
     """Kills a q that is not what its token was drawn from."""
     drafter, total = load_p_eagle(TINY, TARGET, 2), 0.0

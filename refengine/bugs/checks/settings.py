@@ -95,6 +95,9 @@ SHAPE = Shape(
     markov_head_type="rnn",
     enable_confidence_head=True,
     confidence_head_with_markov=True,
+    draft_vocab_size=2,
+    shifted=True,
+    length=2,
 )
 
 

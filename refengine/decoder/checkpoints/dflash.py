@@ -4,11 +4,13 @@ All hold one backbone; they differ in where a config says its fields, in the mea
 is borrowed from the target. DeepSpec's own DFlash is a DSpark file with both heads off: see `dspark.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
+from torch import Tensor
 
 from refengine.decoder.checkpoints import backbone
 from refengine.decoder.checkpoints.borrowed import embedding, head, written_embeddings
@@ -20,6 +22,7 @@ from refengine.decoder.drafters.backbone import Window
 from refengine.decoder.drafters.dflash import DFlash, Shape
 from refengine.decoder.protocols import Target
 
+SPECULATORS = {"dflash": False, "dspark": True}  # and whether the anchor's slot is used where a config does not say
 TRANSFORMERS = {"fc.weight": "encoder.fc.weight", "hidden_norm.weight": "encoder.output_norm_enc.weight"}
 
 
@@ -46,9 +49,22 @@ def load_dflash(folder: Path, target: Target, greedy: bool | None = None) -> DFl
     """
     config = read_config(folder)
     released = read_layout(config, target)
-    shape, there = released.shape, set(tensor_shapes(folder))
-    found = read_tensors(folder, table(released, there), config)
-    refuse_bad_maps(config, shape, found)
+    tensors = tensors_of(folder, config, released, target)
+    return DFlash(released.shape, tensors, released.greedy if greedy is None else greedy)
+
+
+def tensors_of(
+    folder: Path,
+    config: Config,
+    released: Released,
+    target: Target,
+    heads: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> dict[str, Tensor]:
+    """Every tensor under z-lab's names, in the target's dtype and on its device, the target's own where it is not
+    stored. heads: of DSpark."""
+    there = set(tensor_shapes(folder))
+    found = read_tensors(folder, {**table(released, there), **heads}, config)
+    refuse_bad_maps(config, released.shape, found)
     found = {ours: found.pop(theirs) for ours, theirs in released.renamed.items()} | found
     tensors = {
         name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
@@ -58,13 +74,13 @@ def load_dflash(folder: Path, target: Target, greedy: bool | None = None) -> DFl
     if "lm_head.weight" not in tensors:
         drafted = tensors["t2d"] if "t2d" in tensors else slice(None)
         tensors["lm_head.weight"] = head(target)[drafted]
-    return DFlash(shape, tensors, released.greedy if greedy is None else greedy)
+    return tensors
 
 
 def read_layout(config: Config, target: Target) -> Released:
     """The config, held to the target."""
     kind = (config.fields.get("architectures") or ["(none)"])[0]
-    speculators = config.fields.get("speculators_model_type") == "dflash"
+    speculators = config.fields.get("speculators_model_type") in SPECULATORS
     released = (_speculators if speculators else LAYOUTS[kind])(config, target)
     shape = released.shape
     backbone.refuse_contradictions(config, shape)
@@ -129,7 +145,7 @@ def _speculators(config: Config, target: Target) -> Released:
     if bad := [tap for tap in taps if not 0 <= tap < target.layers]:
         config.refuse(f"aux_hidden_state_layer_ids has {bad[0]}, outside 0 .. {target.layers - 1} of the target")
     mask, size = config.integer("mask_token_id", least=0), config.integer("block_size")
-    shifted = config.flag("sample_from_anchor", default=False)
+    shifted = config.flag("sample_from_anchor", default=SPECULATORS[config.fields["speculators_model_type"]])
     slots = size if shifted else size - 1
     methods = (config.fields.get("speculators_config") or {}).get("proposal_methods") or [{}]
     length = Config(config.path, methods[0]).integer("speculative_tokens") if methods[0] else slots

@@ -1,16 +1,21 @@
-"""The released layouts of DSpark and of DeepSpec's DFlash (DeepSpec afdfa7c): names as in the code, no prefix.
+"""The released layouts of DSpark and of DeepSpec's DFlash: DeepSpec's (afdfa7c) and that of speculators (0.9.0).
 
-Embedding and head are stored with the drafter (frozen copies of the target's); there is no draft vocabulary.
+DeepSpec stores embedding and head with the drafter (frozen copies of the target's), and has no draft vocabulary.
+Speculators adds the heads of DSpark to its DFlash, under the same names: previous tokens are the target's (markov_w1),
+and the bias is over the draft vocabulary (markov_w2).
 """
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 from refengine.decoder.checkpoints import backbone
 from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.dflash import read_layout, tensors_of
 from refengine.decoder.checkpoints.families import Family, read_gemma4, read_qwen3
 from refengine.decoder.checkpoints.tensors import Table, read_tensors
 from refengine.decoder.drafters.dspark import DSpark, Shape
+from refengine.decoder.protocols import Target
 
 DEEPSPEC: dict[str, Callable[[Config], Family]] = {"Qwen3DSparkModel": read_qwen3, "Gemma4DSparkModel": read_gemma4}
 
@@ -22,6 +27,25 @@ def load_dspark(folder: Path, threshold: float = 0.0) -> DSpark:
     return DSpark(shape, read_tensors(folder, table(shape), config), threshold)
 
 
+def load_speculators(folder: Path, target: Target, threshold: float = 0.0) -> DSpark:
+    """A DSpark drafter of speculators, in the target's dtype and on its device. Raises BadInput."""
+    config = read_config(folder)
+    released = read_layout(config, target)
+    rank = config.integer("markov_rank", least=0)
+    confidence = config.flag("enable_confidence_head")
+    sizes = {field.name: getattr(released.shape, field.name) for field in fields(released.shape)}
+    shape = Shape(
+        **sizes,
+        num_target_layers=target.layers,
+        markov_rank=rank,
+        markov_head_type=config.one_of("markov_head_type", "vanilla", "gated", "rnn") if rank else "",
+        enable_confidence_head=confidence,
+        confidence_head_with_markov=config.flag("confidence_head_with_markov") if confidence else False,
+    )
+    _refuse_lonely_confidence(config, shape)
+    return DSpark(shape, tensors_of(folder, config, released, target, _heads(shape)), threshold)
+
+
 def read_shape(config: Config) -> Shape:
     """The config's sizes, contradictions refused."""
     kind = (config.fields.get("architectures") or ["(none)"])[0]
@@ -31,9 +55,9 @@ def read_shape(config: Config) -> Shape:
     rank = config.integer("markov_rank", least=0)
     confidence = config.flag("enable_confidence_head")
     with_markov = config.flag("confidence_head_with_markov") if confidence else False
-    layers = config.integer("num_hidden_layers")
+    layers, vocabulary, block = (config.integer(x) for x in ("num_hidden_layers", "vocab_size", "block_size"))
     shape = Shape(
-        vocab_size=config.integer("vocab_size"),
+        vocab_size=vocabulary,
         hidden_size=config.integer("hidden_size"),
         intermediate_size=config.integer("intermediate_size"),
         num_hidden_layers=layers,
@@ -44,7 +68,7 @@ def read_shape(config: Config) -> Shape:
         rms_norm_eps=config.number("rms_norm_eps"),
         rope=family.rope,
         taps=tuple(layer + 1 for layer in config.integers("target_layer_ids")),  # layer l writes hs[l + 1]
-        block_size=config.integer("block_size"),
+        block_size=block,
         mask_token_id=config.integer("mask_token_id", least=0),
         windows=(None,) * layers,
         gemma4=family.gemma4,
@@ -54,6 +78,9 @@ def read_shape(config: Config) -> Shape:
         markov_head_type=config.one_of("markov_head_type", "vanilla", "gated", "rnn") if rank else "",
         enable_confidence_head=confidence,
         confidence_head_with_markov=with_markov,
+        draft_vocab_size=vocabulary,
+        shifted=True,
+        length=block,
         final_logit_softcapping=family.final_logit_softcapping,
     )
     _refuse_contradictions(config, shape)
@@ -69,12 +96,16 @@ def _refuse_contradictions(config: Config, s: Shape) -> None:
     if config.flag("tie_word_embeddings", default=False):
         config.refuse("tie_word_embeddings is true, and this layout stores embedding and head apart")
     backbone.refuse_contradictions(config, s)
-    if s.confidence_head_with_markov and not s.markov_rank:
-        config.refuse("confidence_head_with_markov is true, and markov_rank is 0")
+    _refuse_lonely_confidence(config, s)
     for tap in s.taps:
         # hs[L] of transformers is normed, and training tapped the raw output: the last layer cannot be served.
         if not 0 <= tap < s.num_target_layers:
             config.refuse(f"target_layer_ids has {tap - 1}, outside -1 .. {s.num_target_layers - 2}")
+
+
+def _refuse_lonely_confidence(config: Config, s: Shape) -> None:
+    if s.confidence_head_with_markov and not s.markov_rank:
+        config.refuse("confidence_head_with_markov is true, and markov_rank is 0")
 
 
 def table(s: Shape) -> Table:
@@ -87,7 +118,8 @@ def _heads(s: Shape) -> dict[str, tuple[int, ...]]:
     names: dict[str, tuple[int, ...]] = {}
     rank, hidden = s.markov_rank, s.hidden_size
     if rank:
-        names |= {f"markov_head.{name}.weight": (s.vocab_size, rank) for name in ("markov_w1", "markov_w2")}
+        names["markov_head.markov_w1.weight"] = (s.vocab_size, rank)
+        names["markov_head.markov_w2.weight"] = (s.draft_vocab_size, rank)
     if s.markov_head_type == "gated":
         names |= {"markov_head.gate_proj.weight": (rank, hidden + rank), "markov_head.gate_proj.bias": (rank,)}
     if s.markov_head_type == "rnn":

@@ -143,9 +143,9 @@ def _deepspec(config: Config, family: Family) -> tuple[Shape, Plan]:
 def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
     inner = Config(f"{config.path} (transformer_layer_config)", config.fields.get("transformer_layer_config") or {})
     inner.one_of("hidden_act", "silu")
-    if inner.flag("attention_bias", default=False) or inner.flag("mlp_bias", default=False):
-        inner.refuse("attention_bias or mlp_bias is true, and biases are not part of this layout")
-    hidden = inner.integer("hidden_size")
+    if "sliding_attention" in (inner.fields.get("layer_types") or ()):
+        inner.refuse("layer_types has sliding layers, and rows of this layout see the whole text here")
+    hidden, family = inner.integer("hidden_size"), inner.one_of("model_type", "llama", "qwen3")
     named = config.fields.get("eagle_aux_hidden_state_layer_ids") is not None
     shape = Shape(
         vocab_size=inner.integer("vocab_size"),
@@ -161,7 +161,9 @@ def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
         rope=read_rope(inner),
         first="layers.0",
         taps=config.integers("eagle_aux_hidden_state_layer_ids") if named else default_taps(target.layers),
-        head_norms=inner.one_of("model_type", "llama", "qwen3") == "qwen3",
+        attention_bias=inner.flag("attention_bias", default=False),
+        mlp_bias=inner.flag("mlp_bias", default=False) and family == "llama",
+        head_norms=family == "qwen3",
         norm_before_fc=config.flag("norm_before_fc", default=False),
         fc_norm=config.flag("fc_norm", default=False),
         # speculators falls back to false, vLLM's loader to true: a file that does not say is ambiguous.
@@ -233,6 +235,9 @@ def _layer(s: Shape, prefix: str, width: int) -> dict[str, tuple[int, ...]]:
     names |= {f"{prefix}.self_attn.{name}.weight": x for name, x in attention.items()}
     names |= {f"{prefix}.mlp.{name}.weight": (inner, hidden) for name in ("gate_proj", "up_proj")}
     names[f"{prefix}.mlp.down_proj.weight"] = (hidden, inner)
+    if s.mlp_bias:
+        names |= {f"{prefix}.mlp.{name}.bias": (inner,) for name in ("gate_proj", "up_proj")}
+        names[f"{prefix}.mlp.down_proj.bias"] = (hidden,)
     norms = ("input_layernorm", "post_attention_layernorm", *(GEMMA4_NORMS if s.gemma4 else ()))
     names |= {f"{prefix}.{name}.weight": (hidden,) for name in norms}
     return names | ({f"{prefix}.layer_scalar": (1,)} if s.gemma4 else {})

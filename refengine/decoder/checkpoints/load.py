@@ -16,6 +16,7 @@ from refengine.decoder.checkpoints.deepseek_mtp import read as read_deepseek
 from refengine.decoder.checkpoints.dflash import is_dflash, load_dflash
 from refengine.decoder.checkpoints.dspark import DEEPSPEC as DSPARK
 from refengine.decoder.checkpoints.dspark import load_dspark
+from refengine.decoder.checkpoints.dspark import load_speculators as load_speculators_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import DEEPSPEC as EAGLE3
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
@@ -100,6 +101,8 @@ def load_drafter(
         return load_dart(folder, target, ngram)
     if is_dflash(config):
         return load_dflash(folder, target)
+    if config.fields.get("speculators_model_type") == "dspark":
+        return load_speculators_dspark(folder, target, threshold)
     if kind in DSPARK:
         return _for_target(load_dspark(folder, threshold), target, folder)
     if kind in GEMMA4_ASSISTANTS:

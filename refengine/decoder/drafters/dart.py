@@ -32,7 +32,7 @@ class Dart:
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps
         self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope, shape.rms_norm_eps)
-        self.targets = drafted_tokens(shape, tensors)
+        self.targets = drafted_tokens(shape.draft_vocab_size, tensors)
 
     def fused(self, features: Tensor) -> Tensor:
         return self.w.linear("fc", features)

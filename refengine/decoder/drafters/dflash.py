@@ -8,11 +8,11 @@ with its heads off): slot i is about the position after it. `backbone.py` holds 
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from refengine.decoder.drafters.backbone import Backbone
 from refengine.decoder.drafters.backbone import Shape as BackboneShape
+from refengine.decoder.drafters.eagle3 import drafted_tokens, spread
 from refengine.decoder.layers import Weights, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, point_block
@@ -45,8 +45,7 @@ class DFlash:
     def __init__(self, shape: Shape, tensors: dict[str, Tensor], greedy: bool) -> None:
         self.shape, self.greedy, self.w = shape, greedy, Weights(tensors)
         self.backbone, self.taps = Backbone(shape, self.w), shape.taps
-        places = torch.arange(shape.draft_vocab_size, device=tensors["fc.weight"].device)
-        self.targets: Tensor = places + tensors["d2t"] if "d2t" in tensors else places
+        self.targets = drafted_tokens(shape.draft_vocab_size, tensors)
 
     def start(self, tokens: Tokens, passed: Pass) -> None:
         self.backbone.forget()
@@ -79,7 +78,4 @@ class DFlash:
         """Logits [length, V] over the target's vocabulary; -inf for tokens that cannot be drafted."""
         first = 0 if self.shape.shifted else 1
         hidden = self.backbone.block(anchor, start)[first : first + self.shape.length]
-        own = self.w.linear("lm_head", hidden)
-        whole = own.new_full((len(own), self.shape.vocab_size), float("-inf"))
-        whole[:, self.targets] = own
-        return whole
+        return spread(self.w.linear("lm_head", hidden), self.targets, self.shape.vocab_size)

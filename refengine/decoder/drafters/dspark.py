@@ -1,5 +1,6 @@
 """DSpark (DeepSeek 2025): the block-parallel backbone of DFlash, a sequential Markov head, and a confidence head that
-shortens the block. With both heads off it is DeepSpec's form of DFlash. Qwen3 or Gemma 4 layers.
+shortens the block. With both heads off it is DeepSpec's form of DFlash. Qwen3 or Gemma 4 layers. Speculators adds to it
+what its DFlash has: a draft vocabulary, sliding layers, and a block whose anchor's slot is not drafted from.
 
 Where the paper and the released code differ, the released code is followed: a checkpoint obeys it.
 """
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from refengine.decoder.drafters.backbone import Backbone
 from refengine.decoder.drafters.backbone import Shape as BackboneShape
+from refengine.decoder.drafters.eagle3 import drafted_tokens, spread
 from refengine.decoder.drafters.schedule import Cut, Load, Threshold
 from refengine.decoder.layers import Weights, softcapped, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
@@ -21,19 +23,27 @@ from refengine.exact.chance import Site
 
 @dataclass(frozen=True, kw_only=True)
 class Shape(BackboneShape):
-    """The sizes of the backbone, and the switches of the heads; field names as in config.json."""
+    """The sizes of the backbone, and the switches of the heads; field names as in config.json.
+
+    shifted  slot i is about position start + i + 1, and the anchor's slot is used; otherwise about start + i
+    length   drafted tokens at most; slots beyond them are run and not read
+    """
 
     num_target_layers: int
     markov_rank: int
     markov_head_type: str  # "" where markov_rank is 0
     enable_confidence_head: bool
     confidence_head_with_markov: bool
+    draft_vocab_size: int
+    shifted: bool
+    length: int
     final_logit_softcapping: float | None = None  # of the backbone's logits alone (Gemma 4)
 
 
 class DSpark:
-    """Drafts up to `block_size` tokens after the anchor: slot k is about position start + k + 1.
+    """Drafts up to `length` tokens after the anchor.
 
+    tensors    under DeepSpec's names; `d2t` where there is a draft vocabulary: draft token i is the target's i + d2t[i]
     threshold  the block ends before the first position whose confidence is below it; 0 keeps every position
     load       instead of a threshold: the block ends where a batch under this load gains nothing by going on
     """
@@ -47,6 +57,7 @@ class DSpark:
         self.cut: Cut | None = load or (Threshold(threshold) if threshold > 0 else None)
         self.backbone = Backbone(shape, self.w)
         self.taps = shape.taps
+        self.targets = drafted_tokens(shape.draft_vocab_size, tensors)
 
     def start(self, tokens: Tokens, passed: Pass) -> None:
         self.backbone.forget()
@@ -54,13 +65,16 @@ class DSpark:
 
     def propose(self, turn: Turn) -> Block:
         hidden = self.block(turn.prefix[-1], len(turn.prefix) - 1)
-        base = self.logits(hidden)
         memory = hidden.new_zeros(self.shape.markov_rank)
+        if not self.shape.shifted:  # nothing is drafted from the anchor's slot, but a recurrent head has seen it
+            _, memory = self.markov(hidden[0], self.before(turn.prefix[-1]), memory)
+            hidden = hidden[1:]
+        base = self.logits(hidden)
         path: Tokens = ()
         q: list[Tensor] = []
         sites: list[Site] = []
         confidences: list[float] = []
-        for k in range(self.shape.block_size):
+        for k in range(self.shape.length):
             before = self.before((turn.prefix + path)[-1])
             # Decided before x_k is drawn: a position may never be dropped because of the token that stands there.
             if self.cut is not None:
@@ -68,10 +82,11 @@ class DSpark:
                 if not self.cut(confidences):
                     break
             bias, memory = self.markov(hidden[k], before, memory)
-            q.append(turn.row(wide(base[k] + bias), path))
+            logits = spread(wide(base[k] + bias), self.targets, self.shape.vocab_size)
+            q.append(turn.row(logits, path))
             sites.append(("draft", k))
             path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, wide(base[0]))
+        return chain_block(path, q, sites, wide(base).new_empty(self.shape.vocab_size))
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.backbone.extend(kept)
@@ -87,7 +102,7 @@ class DSpark:
         return self.backbone.block(anchor, start)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """The backbone's own logits [B, V], to which the Markov head adds its bias."""
+        """The backbone's own logits [B, Vd], to which the Markov head adds its bias."""
         return softcapped(self.w.linear("lm_head", hidden), self.shape.final_logit_softcapping)
 
     # --- the heads ---------------------------------------------------------------------------------------------------
@@ -99,10 +114,10 @@ class DSpark:
         return self.w["markov_head.markov_w1.weight"][token]
 
     def markov(self, hidden: Tensor, before: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """The bias [V] that the token before adds to a slot's base logits, and the memory [r] after it (rnn only)."""
+        """The bias [Vd] that the token before adds to a slot's base logits, and the memory [r] after it (rnn only)."""
         head = self.w.at("markov_head")
         if self.shape.markov_rank == 0:
-            return hidden.new_zeros(self.shape.vocab_size), memory
+            return hidden.new_zeros(self.shape.draft_vocab_size), memory
         latent = before
         if self.shape.markov_head_type == "gated":
             latent = torch.sigmoid(head.linear("gate_proj", torch.cat((hidden, before)))) * before

@@ -41,6 +41,7 @@ class Shape:
     taps: tuple[int, ...]
     joined: int = 1
     attention_bias: bool = False
+    mlp_bias: bool = False
     head_norms: bool = False  # Qwen3 layers: queries and keys normed per head
     norm_before_fc: bool = False  # one norm over all taps side by side
     fc_norm: bool = False  # a norm for each tap
@@ -57,7 +58,7 @@ class Eagle3:
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps
         self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope, shape.rms_norm_eps, shape.gemma4)
-        self.targets = drafted_tokens(shape, tensors)
+        self.targets = drafted_tokens(shape.draft_vocab_size, tensors)
 
     def fused(self, features: Tensor) -> Tensor:
         s, w = self.shape, self.w
@@ -100,9 +101,9 @@ class Eagle3:
         return tuple(self.heads.empty(self.w["fc.weight"]) for _ in range(self.shape.num_hidden_layers))
 
 
-def drafted_tokens(shape: Shape, tensors: Mapping[str, Tensor]) -> Tensor:
-    """The target's ids of the draft vocabulary, [Vd]. d2t is an offset: draft token i is the target's i + d2t[i]."""
-    places = torch.arange(shape.draft_vocab_size, device=tensors["fc.weight"].device)
+def drafted_tokens(count: int, tensors: Mapping[str, Tensor]) -> Tensor:
+    """The target's ids of the `count` draft tokens. d2t is an offset: draft token i is the target's i + d2t[i]."""
+    places = torch.arange(count, device=tensors["fc.weight"].device)
     return places + tensors["d2t"] if "d2t" in tensors else places
 
 

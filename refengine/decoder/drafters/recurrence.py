@@ -124,7 +124,7 @@ class Draft:
     def _run(self, tokens: Sequence[int], hidden: Tensor, sees: Tensor) -> Tensor:
         positions = self.kept + sees.sum(1) - 1  # one for each row above it in the round
         everything = torch.cat((sees.new_ones(len(tokens), self.kept), sees), -1)
-        ids = torch.tensor(tokens, device=self.device)
+        ids = torch.tensor(tokens, dtype=torch.long, device=self.device)  # of no token too
         out, self.cache = self.network.rows(ids, hidden, positions, self.cache, everything)
         self.out = torch.cat((self.out, out))
         self.sees = torch.cat((torch.nn.functional.pad(self.sees, (0, len(tokens))), sees))
