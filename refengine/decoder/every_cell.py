@@ -6,7 +6,7 @@ laws before planted bugs. The file is rewritten after every cell, so a run that 
 A result counts under the digest of what it was computed from: the loaded drafter and target, tensor for tensor and
 setting for setting; the source of every module that they, the loop, the rule and the enumeration come from, and what
 those import; the policies and the cell. Comments and docstrings do not count, nor does the reader of a checkpoint:
-what it read does. A result under another digest is shown as `not tested`.
+what it read does. Versions of torch and transformers do not either. Under another digest a result is `not tested`.
 """
 
 import ast
