@@ -17,6 +17,7 @@ SUBJECTS = Path(__file__).parents[1] / "fixtures" / "subjects"
 CORRECT = {
     "leviathan": "verify",
     "batch": "verify_batch",
+    "lockstep": "verify_batch",
     "shared_noise_agreement": "round",
     "block": "verify",
     "agreement": "verify",

@@ -52,6 +52,7 @@ def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosi
         ("alias", "verify"),
         ("by_rejection", "verify"),
         ("batch", "verify_batch"),
+        ("lockstep", "verify_batch"),
         ("shared_noise_agreement", "round"),
     ],
 )

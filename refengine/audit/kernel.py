@@ -184,6 +184,11 @@ def _consistent(request: Request, drive: Drive, notes: list[str], clock: bool) -
         reason = f"{first}; so on {len(drive.skipped)} of {len(drive.cases)} inputs, consistent on the others"
         return not_tested(request, reason, notes)
     least = detectable(drive)
+    if least >= 1.0:
+        reason = (
+            f"it is too slow: {drive.calls} calls in {request.seconds:g} s show nothing; give it more with --seconds"
+        )
+        return not_tested(request, reason, notes)
     ended = " The clock ended it." if clock else ""
     return Finding(
         id=identity(request),
@@ -244,7 +249,7 @@ def detectable(drive: Drive) -> float:
     need = np.log(1 / drive.alpha) + np.log(16.0) + np.log(len(drive.cases) * groups * len(CONCENTRATIONS))
     z = 2.33
     root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
-    return float(min(1.0, root / np.sqrt(visits)))
+    return float(min(1.0, root / np.sqrt(max(visits, 1.0))))
 
 
 def curve(drive: Drive, points: int = 200) -> dict[str, list[Any]]:

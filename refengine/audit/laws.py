@@ -16,7 +16,8 @@ from refengine.evidence.rows import Rows
 SELDOM = 3e-6
 AGREEMENT = 1e-9  # the p-value below which we distrust our interception rather than the subject
 
-History = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]  # the rows of the batch before, the tokens emitted so far
+# What a token is conditioned on (see past.py): the rows above up to its own position, and its own prefix.
+History = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def deviations(case: Case, outcomes: list[Any]) -> list[Deviation]:
             masses: dict[History, Rows] = defaultdict(lambda: np.zeros(case.vocabulary))
             for tokens, mass in outcomes:
                 if len(tokens[lane]) > position:
-                    history = (tuple(map(tuple, tokens[:lane])), tuple(tokens[lane][:position]))
+                    above = tuple(tuple(row[: position + 1]) for row in tokens[:lane])
+                    history = (above, tuple(tokens[lane][:position]))
                     masses[history][tokens[lane][position]] += mass
             if masses:
                 found.append(_deviation(case, lane, position, masses))

@@ -1,7 +1,8 @@
 """From what a subject emitted to the draws that evidence counts: the place of each token, and the state of its past.
 
-The past of a token is what came before it: earlier rounds, earlier rows of the same batch, the emitted prefix. The
-current draft and the length that the round will have are no part of it.
+The past of a token is what came before it: earlier rounds, the emitted prefix, rows above it in its batch up to its own
+position. The current draft is no part of it, nor how much further any row will get: rows may be worked through one by
+one, or all of them position by position and cut to the shortest, and either is lossless.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from refengine.evidence.rows import Rows, ratio
 from refengine.evidence.sequential import Draws, Ints
 
 PARITIES = 4
+SIGNS = 3  # of p - q at a token: below, above, equal or not drafted
 ROUND_BEFORE = tuple(f"the {what} of the previous round" for what in ("first token", "last token", "length"))
 ABOVE = ("of the row above", "two rows above", "half a batch above")
 
@@ -28,7 +30,7 @@ def features(case: Case) -> dict[str, int]:
         "the token before": tokens,
         **dict(zip(ROUND_BEFORE, (tokens, tokens, case.gamma + 1), strict=True)),
         **{f"the same place {where}": tokens for where in ABOVE},
-        **{f"the length {where}": case.gamma + 1 for where in ABOVE},
+        **{f"so far {where}": case.gamma + SIGNS for where in ABOVE},
         "the number of the call": PARITIES,
     }
 
@@ -41,10 +43,13 @@ class Past:
     lane_of: Callable[[Ints], Ints] | None  # the lanes of calls; None where every call takes all lanes
     last: NDArray[np.int32] | None = field(default=None)  # [lanes of a call, gamma + 1]
     odds: Rows = field(init=False)  # min(1, p/q) of every token at every place, 1 where it cannot be drafted
+    sign: Ints = field(init=False)  # of p - q there
 
     def __post_init__(self) -> None:
         q = np.concatenate([self.case.q, np.zeros_like(self.case.p[:, :1])], axis=1)
         self.odds = np.where(q > 0, ratio(self.case.p, q), 1.0).reshape(-1, self.case.vocabulary)
+        self.sign = np.where(q <= 0, 2, np.where(self.case.p < q, 0, np.where(self.case.p > q, 1, 2)))
+        self.sign = self.sign.reshape(-1, self.case.vocabulary)
 
     def draws(self, tokens: NDArray[np.int32], start: int) -> Draws:
         """tokens int32 [calls, lanes of a call, gamma + 1] padded with -1, calls numbered from `start`."""
@@ -54,9 +59,10 @@ class Past:
         shape = token.shape
         before = np.concatenate([np.full_like(token[:, :, :1], -1), token[:, :, :-1]], axis=2)
         previous = self._previous(token)
-        length = emitted.sum(2)
         previous_length = (previous >= 0).sum(2)
         last = np.take_along_axis(previous, np.maximum(previous_length - 1, 0)[:, :, None], axis=2)
+        place = self._place(token, start)
+        so_far = self._so_far(place, token)
         known = self.case.vocabulary <= SMALL
         nothing = np.full(shape, -1)
         states = {
@@ -69,10 +75,15 @@ class Past:
         }
         for where, lag in zip(ABOVE, (1, 2, max(shape[1] // 2, 1)), strict=True):
             states[f"the same place {where}"] = _down(token, lag) if known else nothing
-            states[f"the length {where}"] = np.broadcast_to(_down(length - 1, lag)[:, :, None], shape)
-        place = self._place(token, start)
+            states[f"so far {where}"] = _down(so_far, lag)
         told = {name: state[emitted] for name, state in states.items()}
         return Draws(place[emitted], token[emitted], told, coin=self._coin(place, token)[emitted])
+
+    def _so_far(self, place: Ints, token: Ints) -> Ints:
+        """Where a row had ended before a position, or else the sign of p - q at its token there: [calls, lanes, i]."""
+        length = (token >= 0).sum(2)[:, :, None]
+        sign = self.sign[place, np.maximum(token, 0)]
+        return np.where(length <= np.arange(token.shape[2]), length - 1, self.case.gamma + sign)
 
     def _coin(self, place: Ints, token: Ints) -> Rows:
         """The coin of a block that has only one lies below this, as the kept tokens tell: [calls, lanes, i]."""

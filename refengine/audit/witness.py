@@ -36,7 +36,7 @@ MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
 SHARED = {
     "the place": "unlisted: another law at some place",
     "the token before": OF_POSITIONS,
-    **{feature: OF_ROWS for where in ABOVE for feature in (f"the same place {where}", f"the length {where}")},
+    **{feature: OF_ROWS for where in ABOVE for feature in (f"the same place {where}", f"so far {where}")},
     **dict.fromkeys(ROUND_BEFORE, "unlisted: a round depends on the one before, so a coin or a state is shared"),
     "the number of the call": "unlisted: what is emitted depends on the number of the call, so a state is kept",
 }
