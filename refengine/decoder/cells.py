@@ -19,7 +19,7 @@ from refengine.bugs.loader import edited_module
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.law import Enumeration, LoopLaw
 from refengine.decoder.loop import Rule, Session, Stop
-from refengine.decoder.memo import remembered
+from refengine.decoder.memo import Remembered, remembered
 from refengine.decoder.plants import Plant
 from refengine.decoder.protocols import Drafter, Target, Tokens
 from refengine.decoder.recurrent import RecurrentTarget, step
@@ -122,6 +122,10 @@ def session(cell: Cell, plant: Plant | None = None) -> Session:
     drafter: Any = tiny.load(target, **({"threshold": cell.threshold} if cell.threshold else {}))
     if hasattr(drafter, "model"):
         drafter.model = _fresh(tiny.folder)
+    if hasattr(drafter, "network"):
+        drafter.network = Remembered(drafter.network)
+    if hasattr(drafter, "modules"):
+        drafter.modules = tuple(Remembered(module) for module in drafter.modules)
     if plant:
         put(plant, {"target": target, "drafter": drafter, "model": getattr(drafter, "model", None)}[plant.part])
     return Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, Stop(frozenset(cell.stop)))

@@ -7,7 +7,7 @@ with the right result, and rollback would not be tested at all.
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor
 
@@ -25,6 +25,17 @@ def remembered(forward: Callable[..., Out]) -> Callable[..., Out]:
         return known[key]
 
     return lookup
+
+
+class Remembered:
+    """A drafter's network whose passes, which are functions of their arguments, are remembered; all else is its own."""
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+        self.fused, self.rows, self.logits = (remembered(f) for f in (network.fused, network.rows, network.logits))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
 
 
 def content(value: object) -> Hashable:
