@@ -6,6 +6,7 @@ import pytest
 
 from refengine import own_tests
 from refengine.bugs.runner import Job, Servers
+from refengine.chains import DECODED
 from refengine.claims import load
 from refengine.own_tests import checks, committed, reaches, red, sample, status, texts
 
@@ -32,6 +33,15 @@ def test_what_is_on_record_is_seen_again() -> None:
     jobs = [Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=own_tests.SECONDS) for m, test in chosen]
     with Servers(count=1) as servers:
         assert [red(answers) for answers in servers.run(jobs)] == [[test] for _, test in chosen]
+
+
+def test_the_last_link_of_a_chain_runs_its_rule() -> None:
+    """Kills: a test of the decoder that is given as a rule's link and runs another rule: a mistake in three."""
+    linked = {chain: DECODED[chain] for chain in ("block", "greedy", "nucleus")}
+    wrong = {chain: sample(texts([chain])[1])[0] for chain in linked}
+    jobs = [Job(c, {wrong[c].module: wrong[c].source}, (f"pytest:{test}",), seconds=60.0) for c, test in linked.items()]
+    with Servers(count=1) as servers:
+        assert [red(answers) for answers in servers.run(jobs)] == [[test] for test in linked.values()]
 
 
 def test_the_line_on_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from refengine.report.finding import Quantity
 DRAFTERS = sorted(PLANTS)
 
 
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", [*SHORT, "ar/block/mixed/stop"])  # block is nobody's first rule
 def test_the_loop_has_the_targets_law(name: str) -> None:
     """Kills any defect of caches, positions, rollback, stop or sampling that reaches the tokens of these cells."""
     (finding,) = law(name)

@@ -10,9 +10,10 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM
 
 from refengine.decoder import Stop, generate, load_drafter, load_target
+from refengine.decoder.cells import greedy_parts
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.law import difference, off_scratch
-from refengine.decoder.loop import Session, begin, nodes
+from refengine.decoder.loop import Session, begin, nodes, plain
 from refengine.decoder.protocols import Drafter, Target, Tokens, Turn
 from refengine.decoder.recurrent import RecurrentTarget
 from refengine.decoder.rows import chain_rows, tree_rows
@@ -21,6 +22,7 @@ from refengine.decoder.toys import ToyDrafter, ToyTarget
 from refengine.engine.block import Block, Round
 from refengine.engine.coins import Branching, Coins, Philox
 from refengine.engine.policy import greedy, pipeline, temperature, top_k
+from refengine.engine.rules.greedy import greedy as greedy_rule
 from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Chance, runs
 
@@ -263,3 +265,15 @@ def test_greedy_equals_plain_on_every_prompt() -> None:
     for drafter in ("ar", "dspark"):
         (finding,) = greedy_equality(drafter)
         assert finding.verdict == "consistent", finding.notes
+
+
+@pytest.mark.parametrize("name", ["ar", "medusa"])
+def test_the_greedy_rule_in_the_loop_is_plain_greedy_decoding(name: str) -> None:
+    """Kills a greedy rule, on chains and on trees, that emits anything but the argmax or reports another path."""
+    target, drafter, _ = greedy_parts(name)
+    accepted = 0
+    for prompt in ((0, 3, 5), (1, 1, 4, 2), (5,)):
+        decoded = generate(target, drafter, greedy_rule, GREEDY, prompt, 24, COINS)
+        assert decoded.tokens == plain(target, GREEDY, prompt, 24, COINS)
+        accepted += sum(len(played.verdict.path) for played in decoded.rounds)
+    assert accepted > 0

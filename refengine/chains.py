@@ -45,8 +45,12 @@ ENGINE = ("proofs/test_bridge.py::test_engine_is_what_coq_said",)
 TWINS = "properties/test_engine_laws.py::test_enumerated_engine_is_the_exact_law_decision_by_decision"
 LOOP = "properties/test_decoder_law.py::test_the_loop_has_the_targets_law"
 DECODED = {
-    **dict.fromkeys(("leviathan", "block", "point_mass", "without_replacement", "causal"), LOOP),
-    "greedy": "properties/test_decoder_loop.py::test_greedy_equals_plain_on_every_prompt",
+    "leviathan": f"{LOOP}[ar/leviathan/mixed/stop]",
+    "block": f"{LOOP}[ar/block/mixed/stop]",
+    "point_mass": f"{LOOP}[medusa/point_mass/mixed/stop]",
+    "without_replacement": f"{LOOP}[eagle1/without_replacement/mixed/stop]",
+    "causal": f"{LOOP}[dspark/leviathan/mixed/truncated]",
+    "greedy": "properties/test_decoder_loop.py::test_the_greedy_rule_in_the_loop_is_plain_greedy_decoding",
     "typical": "properties/test_medusa.py::test_a_sampled_run",
     "nucleus": "properties/test_medusa.py::test_a_sampled_run",
 }

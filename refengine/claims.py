@@ -152,9 +152,9 @@ def coq_theorems(root: Path = ROOT) -> set[str]:
 
 
 def exists(test: str, root: Path = ROOT) -> bool:
-    """Whether the test function `path::name` stands in the source."""
+    """Whether the test function `path::name` stands in the source; `[case]` may follow."""
     path, _, name = test.partition("::")
-    return name in _test_functions(root / path)
+    return name.partition("[")[0] in _test_functions(root / path)
 
 
 @cache
