@@ -57,6 +57,7 @@ MISTAKES = {
     "rule": (["law", "{}/rule.json"], "hope"),
     "mass": (["law", "{}/mass.json"], "0.9"),
     "not an object": (["law", "{}/list.json"], "list.json"),
+    "no such claim": (["claims", "blcok"], "blcok"),
     "no law": (["law", "{}/none.json"], "none.json"),
     "no checkpoint": (["checkpoint", "verify", "{}/empty", "--target", TARGET], "empty"),
     "no target": (["checkpoint", "verify", DRAFTER, "--target", "{}/empty"], "empty"),

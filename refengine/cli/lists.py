@@ -1,6 +1,11 @@
 """`refengine bugs` and `claims`: what is in the catalogue, and what is claimed on which evidence."""
 
-from refengine.cli.output import AsJson, print_rows
+from typing import Annotated
+
+import typer
+
+from refengine.cli.output import AsJson, coloured, print_json, print_rows
+from refengine.errors import BadInput
 
 
 def bugs(as_json: AsJson = False) -> None:
@@ -11,8 +16,22 @@ def bugs(as_json: AsJson = False) -> None:
     print_rows(rows, as_json)
 
 
-def claims(as_json: AsJson = False) -> None:
+def claims(
+    about: Annotated[str, typer.Argument(help="Part of an id, such as `block` or `seed_003`; all without it.")] = "",
+    as_json: AsJson = False,
+) -> None:
     """Every claim with its source, verdict and evidence."""
     from refengine.claims import load
 
-    print_rows([claim.record() if as_json else claim.summary() for claim in load()], as_json)
+    found = [claim for claim in load() if about in claim.id]
+    if not found:
+        raise BadInput(f"no claim has {about!r} in its id")
+    if as_json:
+        print_json([claim.record() for claim in found])
+        return
+    for claim in found:
+        told = claim.summary()
+        typer.echo(f"{coloured(told['verdict'])} {told['id']}")
+        for part, indent in (("claim", 4), ("evidence", 8), ("chain", 8)):
+            for line in told[part].splitlines():
+                typer.echo(" " * indent + line)

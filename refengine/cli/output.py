@@ -42,11 +42,15 @@ def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
     return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
 
 
+def coloured(verdict: str) -> str:
+    """A verdict in its colour, as wide as the widest."""
+    colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(verdict, typer.colors.YELLOW)
+    return typer.style(f"{verdict:<11}", fg=colour, bold=True)
+
+
 def print_finding(finding: Finding) -> None:
     """One finding for a person reading a terminal."""
-    colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(finding.verdict, typer.colors.YELLOW)
-    typer.secho(f"{finding.verdict:<11}", fg=colour, bold=True, nl=False)
-    typer.echo(f" {finding.id}\n            {finding.claim}\n            {finding.method}")
+    typer.echo(f"{coloured(finding.verdict)} {finding.id}\n            {finding.claim}\n            {finding.method}")
     if finding.reason:
         typer.echo(f"            reason: {finding.reason}")
     if finding.diagnosis:
@@ -63,10 +67,14 @@ def print_finding(finding: Finding) -> None:
         typer.echo(f"            note: {note}")
 
 
+def print_json(rows: Sequence[dict[str, Any]]) -> None:
+    typer.echo(json.dumps(rows, indent=2))
+
+
 def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     """A list of flat records, as JSON or as a table that fits the terminal."""
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows)
         return
     from rich.console import Console
     from rich.table import Table
