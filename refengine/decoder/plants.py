@@ -242,6 +242,22 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "dflash_speculators": (*DFLASH_BLOCKS, WINDOW),
     "dflash_deepspec": BLOCKS,
     "dspark_gemma4": BLOCKS,
+    "dspark_speculators": (
+        *BLOCKS,
+        WINDOW,
+        Plant(
+            "reads-the-anchors-slot",
+            "drafter",
+            Edit(DSPARK, "            hidden = hidden[1:]\n", "            hidden = hidden[:-1]\n"),
+            "rounds",
+        ),
+        Plant(
+            "forgets-the-anchors-slot",
+            "drafter",
+            Edit(DSPARK, "            _, memory", "            _, _"),
+            "rounds",
+        ),
+    ),
     "dspark_scheduled": (
         *BLOCKS,
         STALE_CONFIDENCE,

@@ -46,6 +46,7 @@ AGREES = {
     "dflash_transformers": ("test_dflash_golden", "transformers"),
     "dspark": ("test_decoder_golden", "dspark_qwen3"),
     "dspark_gemma4": ("test_decoder_golden", "dspark_gemma4"),
+    "dspark_speculators": ("test_dspark_speculators", "recording"),
     "eagle1": ("test_eagle_golden", "eagle1"),
     "eagle2": ("test_eagle_golden", "tree.*eagle1"),
     "eagle3": ("test_eagle_golden", "(?<!sp_)eagle3_A"),

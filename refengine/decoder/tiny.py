@@ -95,6 +95,7 @@ EAGLE2_TREE = DynamicTree(total=6, depth=2, top_k=2)
 TINY: dict[str, Tiny] = {
     "ar": Tiny(partial(load_drafter, gamma=2), (4, 3, 4, 0), "tiny/ar"),
     "dspark": Tiny(load_drafter, (4, 3, 4, 0), "tiny/dspark", threshold=0.8),
+    "dspark_speculators": Tiny(load_drafter, DFLASH_PROMPT, "dspark/speculators"),
     "dspark_scheduled": Tiny(_scheduled, DFLASH_PROMPT, "tiny/dspark"),
     "deepseek_mtp": Tiny(partial(load_deepseek_mtp, gamma=2), DEEPSEEK_PROMPT, "deepseek/mtp", target="deepseek/mtp"),
     "deepseek_mtp2": Tiny(load_deepseek_mtp, DEEPSEEK_PROMPT, "deepseek/mtp2", target="deepseek/mtp2"),

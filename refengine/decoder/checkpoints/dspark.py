@@ -30,12 +30,17 @@ def load_dspark(folder: Path, threshold: float = 0.0) -> DSpark:
 def load_speculators(folder: Path, target: Target, threshold: float = 0.0) -> DSpark:
     """A DSpark drafter of speculators, in the target's dtype and on its device. Raises BadInput."""
     config = read_config(folder)
-    released = read_layout(config, target)
+    shape = speculators_shape(config, target)
+    return DSpark(shape, tensors_of(folder, config, read_layout(config, target), target, heads(shape)), threshold)
+
+
+def speculators_shape(config: Config, target: Target) -> Shape:
+    """What the config says: a DFlash of speculators, and the switches of the heads."""
+    dflash = read_layout(config, target).shape
     rank = config.integer("markov_rank", least=0)
     confidence = config.flag("enable_confidence_head")
-    sizes = {field.name: getattr(released.shape, field.name) for field in fields(released.shape)}
     shape = Shape(
-        **sizes,
+        **{field.name: getattr(dflash, field.name) for field in fields(dflash)},
         num_target_layers=target.layers,
         markov_rank=rank,
         markov_head_type=config.one_of("markov_head_type", "vanilla", "gated", "rnn") if rank else "",
@@ -43,7 +48,7 @@ def load_speculators(folder: Path, target: Target, threshold: float = 0.0) -> DS
         confidence_head_with_markov=config.flag("confidence_head_with_markov") if confidence else False,
     )
     _refuse_lonely_confidence(config, shape)
-    return DSpark(shape, tensors_of(folder, config, released, target, _heads(shape)), threshold)
+    return shape
 
 
 def read_shape(config: Config) -> Shape:
@@ -111,10 +116,11 @@ def _refuse_lonely_confidence(config: Config, s: Shape) -> None:
 def table(s: Shape) -> Table:
     """Every tensor of the file, with its shape."""
     own = {f"{name}.weight": (s.vocab_size, s.hidden_size) for name in ("embed_tokens", "lm_head")}
-    return own | backbone.table(s) | _heads(s)
+    return own | backbone.table(s) | heads(s)
 
 
-def _heads(s: Shape) -> dict[str, tuple[int, ...]]:
+def heads(s: Shape) -> dict[str, tuple[int, ...]]:
+    """The tensors of the heads."""
     names: dict[str, tuple[int, ...]] = {}
     rank, hidden = s.markov_rank, s.hidden_size
     if rank:
