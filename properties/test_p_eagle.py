@@ -98,6 +98,54 @@ def test_state_after_any_pattern_is_that_of_a_recompute(prompt: list[int], patte
         assert off_scratch(session) == ""
 
 
+def as_amazon(folder: Path, source: Path = GOLDEN / "drafter", **changed: Any) -> Path:
+    """A drafter of speculators under the names of Amazon's releases: the networks are the same."""
+    folder.mkdir()
+    tensors, config = load_file(source / "model.safetensors"), json.loads((source / "config.json").read_text())
+    inner = config["transformer_layer_config"]
+    said = {name: inner[name] for name in (
+        "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+        "head_dim", "hidden_act", "rms_norm_eps", "vocab_size", "max_position_embeddings",
+    )}  # fmt: skip
+    said |= {"draft_vocab_size": config["draft_vocab_size"], "ptd_token_id": config["mask_token_id"]}
+    said |= {"rope_theta": inner["rope_parameters"]["rope_theta"], "architectures": ["LlamaForCausalLMEagle3"]}
+    renamed = {name.replace("layers.0.", "midlayer."): x for name, x in tensors.items()}
+    renamed["mask_hidden"] = renamed["mask_hidden"].flatten()
+    save_file({name: x for name, x in renamed.items() if name != "t2d"}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(said | changed))
+    return folder
+
+
+def test_amazons_layout_has_the_rows_of_the_recording(
+    recording: tuple[Target, FeatureRecurrence, dict[str, Tensor]], tmp_path: Path
+) -> None:
+    """Kills taps, a fusion layer, plain layers or a mask's feature other than those of the same network elsewhere."""
+    target, _, golden = recording
+    drafter = load_drafter(as_amazon(tmp_path / "amazon"), target, gamma=4)
+    assert isinstance(drafter, FeatureRecurrence)
+    ids = tuple(golden["ids"][0].tolist())
+    drafter.start((), begin(target, ids[:8], drafter.taps))
+    found, wanted = rows(drafter, ids[8]), golden["draft.9.logits"]
+    ours = found[:, found[0] > float("-inf")]
+    assert float((ours - wanted).abs().max()) <= 1e-5 * max(1.0, float(wanted.std()))
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"ptd_token_id": 96}, "ptd_token_id 96 is outside the vocabulary of 96 tokens"),
+    ({"num_hidden_layers": 3}, r"tensor layers\.2\.self_attn\.q_proj\.weight is missing"),
+    ({"target_hidden_size": 40}, "the width of its features is 40, and the target has 48"),
+])  # fmt: skip
+def test_damage_to_amazons_layout_is_named(
+    recording: tuple[Target, FeatureRecurrence, dict[str, Tensor]],
+    tmp_path: Path,
+    changed: dict[str, Any],
+    message: str,
+) -> None:
+    """Kills a reader that guesses around a config which contradicts its tensors."""
+    with pytest.raises(BadInput, match=message):
+        load_drafter(as_amazon(tmp_path / "amazon", **changed), recording[0])
+
+
 def test_a_chain_of_one_has_no_slot() -> None:
     """Kills a slot of no token: a file may say that one token is drafted."""
     drafter = load_p_eagle(TINY, TARGET, 1)

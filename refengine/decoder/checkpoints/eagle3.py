@@ -266,5 +266,5 @@ def refuse_bad_maps(config: Config, s: Vocabularies, found: dict[str, Tensor]) -
         maps.refuse("tensor d2t leads two draft tokens to one token of the target")
     member = torch.zeros(s.vocab_size, dtype=torch.bool)
     member[targets] = True
-    if not torch.equal(member, found["t2d"]):
+    if "t2d" in found and not torch.equal(member, found["t2d"]):
         maps.refuse("tensors d2t and t2d disagree about which tokens can be drafted")

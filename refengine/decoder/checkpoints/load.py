@@ -23,6 +23,7 @@ from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.gemma4_assistant import ARCHITECTURES as GEMMA4_ASSISTANTS
 from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
+from refengine.decoder.checkpoints.p_eagle import load_amazon as load_amazon_p_eagle
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
 from refengine.decoder.checkpoints.qwen_mtp import (
@@ -83,7 +84,8 @@ def load_drafter(
     """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
 
     path       a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
-    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, qwen_mtp, deepseek_mtp, no files)
+    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, qwen_mtp, deepseek_mtp, Amazon's
+               p_eagle, no files)
     threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
     ngram      the n-gram store of a drafter that has one in another place (dart): a file, or the folder it is in
     Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
@@ -109,6 +111,8 @@ def load_drafter(
         return load_gemma4_assistant(folder, target, gamma)
     if config.fields.get("speculators_model_type") == "peagle":
         return load_p_eagle(folder, target)
+    if "ptd_token_id" in config.fields:
+        return load_amazon_p_eagle(folder, target, gamma)
     if kind in EAGLE3 or config.fields.get("speculators_model_type") == "eagle3":
         return load_eagle3(folder, target)
     if is_speculators(config) or is_native(folder):
