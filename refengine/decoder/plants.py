@@ -223,6 +223,7 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
     "eagle3_gemma4": RECURRENT,
     "eagle3_speculators": RECURRENT,
     "p_eagle": RECURRENT,
+    "p_eagle_amazon": RECURRENT,
     "qwen_mtp": (*RECURRENT_TARGET, *(plant for plant in RECURRENT if plant.part == "drafter")),
     "ar": (
         *TARGET_BUGS,

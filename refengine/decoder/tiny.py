@@ -17,7 +17,7 @@ from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.load import load_drafter
 from refengine.decoder.checkpoints.medusa import load_medusa
-from refengine.decoder.checkpoints.p_eagle import load_p_eagle
+from refengine.decoder.checkpoints.p_eagle import load_amazon, load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import load_parallel_heads
 from refengine.decoder.checkpoints.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters.dart import TreeSearch
@@ -125,6 +125,7 @@ TINY: dict[str, Tiny] = {
     "dflash_deepspec": Tiny(load_drafter, DFLASH_PROMPT, "dflash/deepspec"),
     "parallel_heads": Tiny(load_parallel_heads, (4, 3, 4, 0), "heads/parallel_heads", target="heads/parallel_heads"),
     "p_eagle": Tiny(partial(load_p_eagle, length=2), (5, 0, 5, 6, 0, 1, 6, 4), "eagle/p_eagle"),
+    "p_eagle_amazon": Tiny(partial(load_amazon, length=2), (5, 0, 5, 6, 0, 1, 6, 4), "p_eagle/amazon"),
     "qwen_mtp": Tiny(_qwen_mtp, EAGLE_PROMPT, "qwen_mtp/speculators", target="qwen_mtp/target"),
     "medusa": Tiny(
         _medusa,

@@ -21,7 +21,7 @@ def refuse_other_target(config: Config, target: Target, **sizes: int) -> None:
     theirs = {"vocab_size": target.vocabulary, "hidden_size": target.width, "num_target_layers": target.layers}
     for name, ours in sizes.items():
         if ours != theirs[name]:
-            config.refuse(f"{name} is {ours}, and the target has {theirs[name]}")
+            config.refuse(f"{name} is {ours}, and the target has {theirs[name]}: it was made for another target")
 
 
 def table(s: Shape) -> dict[str, tuple[int, ...]]:

@@ -77,6 +77,13 @@ class Config:
 def read_config(folder: Path, name: str = "config.json") -> Config:
     """`config.json` of a checkpoint folder, or what stands for it."""
     path = folder / name
+    if not folder.is_dir():
+        is_what = (
+            "is a file: give the folder that it is in"
+            if folder.exists()
+            else "is no folder here (nothing is downloaded)"
+        )
+        raise BadInput(f"{folder} {is_what}")
     if not path.is_file():
         raise BadInput(f"{folder} has no {name}, so it is no checkpoint folder")
     try:

@@ -52,7 +52,7 @@ def read_shape(config: Config, target: Target) -> Shape:
         ("hidden_size", shape.hidden_size, target.width),
     ):
         if ours != theirs:
-            config.refuse(f"{name} is {ours}, and the target has {theirs}")
+            config.refuse(f"{name} is {ours}, and the target has {theirs}: it was made for another target")
     return shape
 
 

@@ -67,7 +67,7 @@ def hold_to_target(config: Config, shape: Shape, target: Target) -> None:
         ("the width of its features", shape.target_hidden_size, target.width),
     ):
         if ours != theirs:
-            config.refuse(f"{name} is {ours}, and the target has {theirs}")
+            config.refuse(f"{name} is {ours}, and the target has {theirs}: it was made for another target")
     for tap in shape.taps:
         # hs[L] of transformers is normed, and training tapped what the layers wrote: the last one cannot be served.
         if not 0 <= tap < target.layers:

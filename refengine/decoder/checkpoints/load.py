@@ -126,7 +126,9 @@ def load_drafter(
         if any(name.startswith("layers.0.") for name in tensor_shapes(folder)):
             return load_eagle1(folder, target)
         return ar(folder, target, gamma)
-    raise BadInput(f"{folder}/config.json: architectures is {kind}, which is no drafter known here")
+    model_type = config.fields.get("speculators_model_type")
+    said = f"speculators_model_type is {model_type!r}" if model_type else f"architectures is {kind}"
+    raise BadInput(f"{folder}/config.json: {said}, which is no drafter known here: see `refengine drafters`")
 
 
 def behind_the_protocol(model: PreTrainedModel) -> TransformersTarget | RecurrentTarget:

@@ -66,7 +66,7 @@ def _shape(config: Config, names: dict[str, tuple[int, ...]], prefix: str, targe
     if first is not None and first != (target.vocabulary, target.width):
         config.refuse(
             f"tensor {prefix}0.{layers}.weight maps a width of {first[-1]} to {first[0]} tokens, "
-            f"and the target has width {target.width} and {target.vocabulary} tokens"
+            f"and the target has width {target.width} and {target.vocabulary} tokens: they were made for another target"
         )
     return shape
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from math import prod
 from pathlib import Path
 
-from refengine.decoder.checkpoints.borrowed import embedding
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.eagle3 import (
     even_width,
@@ -56,7 +55,7 @@ def load_amazon(folder: Path, target: Target, length: int) -> FeatureRecurrence:
         norm_before_residual=config.flag("norm_before_residual", default=False),
     )
     hold_to_target(config, shape, target)
-    names = dict(table(shape, set(there)))
+    names = dict(table(shape, {*there, "embed_tokens.weight"}))  # trained with the drafter
     if "t2d" not in there:  # d2t says it all
         names.pop("t2d", None)
     feature = there.get("mask_hidden", ())
@@ -74,10 +73,6 @@ def _drafter(
         config.refuse(f"{mask} {token} is outside the vocabulary of {shape.vocab_size} tokens")
     found = read_tensors(folder, names, config)
     refuse_bad_maps(config, shape, found)
-    if "embed_tokens.weight" not in found:
-        if target.width != shape.hidden_size:
-            config.refuse(f"no embed_tokens.weight is stored, and the target's has width {target.width}")
-        found["embed_tokens.weight"] = embedding(target)
     tensors = {
         name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
     }
