@@ -4,7 +4,9 @@ The assistant class cannot be built by every transformers 5.x, so the loop is dr
 parts that are under test are the library's own.
 """
 
+import json
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -194,3 +196,12 @@ def test_three_accepted_are_four_emitted() -> None:
     rows = [point(x, 6) for x in (0, 1, 2, 5, 0, 0)]
     drafts = chain((0, 1, 2, 3, 4), (None,) * 5, (None,) * 5)
     assert greedy(rows, drafts, Enumerate()).tokens == (0, 1, 2, 5)
+
+
+def test_no_released_assistant_has_the_widths_of_the_figure() -> None:
+    """The released widths as the schema has them, second-hand. Kills a figure's 768 taken for a released width."""
+    schema = json.loads((Path(__file__).parents[2] / "fixtures" / "schemas" / "gemma4_assistant.json").read_text())
+    widths = {name: schema["config"][name]["released"] for name in ("hidden_size", "backbone_hidden_size")}
+    assert "1536 (E2B)" in widths["backbone_hidden_size"]
+    assert widths["hidden_size"].startswith("256 (E2B")
+    assert "768" not in widths["hidden_size"]
