@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from refengine.audit import drive, kernel
@@ -59,7 +60,15 @@ def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosi
 def test_a_correct_subject_is_not_accused(name: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: a test that conditions on the draft, the coming length or one way of drawing."""
     monkeypatch.setattr(kernel, "CALLS", dict.fromkeys(kernel.CALLS, FEW))
-    assert audit(f"correct:{name}", signature).verdict == "consistent"
+    finding = audit(f"correct:{name}", signature)
+    assert finding.verdict == "consistent"
+    assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding  # --json prints it
+
+
+def test_a_law_that_does_not_come_back_is_looked_for_by_sampling() -> None:
+    """Bug: rows kept from one call to the next, seen in the enumerated law and not in a fresh process: consistent."""
+    finding = audit("defective:stale_proposals", "round")
+    assert finding.verdict == "violated"
 
 
 def test_a_boundary_does_not_read_like_a_gross_error() -> None:
@@ -74,11 +83,20 @@ def test_a_boundary_does_not_read_like_a_gross_error() -> None:
     assert 0 < magnitude.tv.value < 1e-6
 
 
-@pytest.mark.parametrize(("name", "says"), [("raises", "no kernel for this shape"), ("hangs", "no answer within")])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("raises", "no kernel for this shape"),
+        ("hangs", "no answer within"),
+        ("raises_once", "an illegal memory access"),
+        ("hangs_late", "no answer within"),
+    ],
+)
 def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: a subject that raises or hangs counted as violating the law."""
     monkeypatch.setattr(drive, "HANG_SECONDS", 0.5)
     monkeypatch.setattr(drive, "SLICE_SECONDS", 0.5)
+    monkeypatch.setattr(kernel, "CALLS", dict.fromkeys(kernel.CALLS, FEW))
     finding = audit(f"defective:{name}")
     assert finding.verdict == "not tested"
     assert says in finding.reason

@@ -6,7 +6,7 @@ a fresh process and on inputs as small as will do, and that is the finding: what
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -14,14 +14,13 @@ import numpy as np
 
 from refengine.audit import witness
 from refengine.audit.child import Child
-from refengine.audit.drive import NO_TOKENS, Drive, End, seeds
+from refengine.audit.drive import HANG_SECONDS, NO_TOKENS, SLICE_SECONDS, Drive, End, seeds
 from refengine.audit.explain import explain
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.program import MARK
 from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
 from refengine.errors import BadInput
-from refengine.evidence.bets import BALL
 from refengine.evidence.learning import CONCENTRATIONS
 from refengine.report.finding import Finding, Recipe
 
@@ -31,6 +30,8 @@ CALLS = {"verify": 200_000, "verify_batch": 50_000, "round": 100_000}
 EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerated.py)
 AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
 STATEFUL = "the same calls in another order were answered differently"
+PATIENCE = SLICE_SECONDS + HANG_SECONDS  # with a few calls
+SHARE_FOR_EXACT = 0.4  # of the time, at most
 SHARE_FOR_WITNESS = 0.3  # of the time, kept back for shrinking and replaying
 CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
 SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
@@ -88,15 +89,23 @@ def audit_kernel(
         found = drive.run(first.name, 2)  # a subject that hangs shows it here
         if found is not None and found.kind in ("hang", "killed", "adapter"):
             return [not_tested(request, found.message, [])]
-        laws, notes = _exact(request, drive, progress)
-        found = _judged(laws) or _sampled(request, drive, progress)
+        exact = _exact(request, drive, progress)
+        notes = exact.notes
+        if exact.end is not None and exact.end.kind != "raised":
+            return [not_tested(request, exact.end.message, notes)]
+        if case := _judged(exact.laws):
+            finding = witness.of_law(request, case, explain(exact.laws), notes)
+            if finding.verdict == "violated":
+                return [finding]
+            notes.append(f"{case}: not so in a fresh process, so a state is kept between calls; sampled instead")
+        found = _sampled(request, drive, progress)
         if found is None or found.kind == "clock":
+            if exact.end is not None:  # what raises once is not tested, unless it is found to be wrong
+                return [not_tested(request, exact.end.message, notes)]
             return [_consistent(request, drive, notes, clock=found is not None)]
         if found.kind in ("raised", "hang", "killed", "adapter"):
             return [not_tested(request, found.message, notes)]
         progress("looking for the smallest witness", 0.0)
-        if found.kind == "exact":
-            return [witness.of_law(request, found.case, explain(laws), notes)]
         return [witness.smallest(request, drive, found, until, notes)]
 
 
@@ -113,48 +122,64 @@ def opened(request: Request) -> Child:
     return child
 
 
-def _exact(request: Request, drive: Drive, progress: Progress) -> tuple[list[ExactLaw], list[str]]:
-    """The exact laws on the small inputs, and what there is to say about those that are missing."""
+@dataclass
+class Exact:
+    """The exact laws on the small inputs, what there is to say about those that are missing, and an end met there."""
+
+    laws: list[ExactLaw] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    end: End | None = None
+
+    def left_out(self, why: str) -> "Exact":
+        """No law counts: what was enumerated is not to be believed."""
+        return Exact([], [f"The exact depth was left out: {why}"], self.end)
+
+
+def _exact(request: Request, drive: Drive, progress: Progress) -> Exact:
+    """The exact depth, in a part of the time; a subject that ends a call in another way than by answering shows it."""
+    found, until = Exact(), monotonic() + SHARE_FOR_EXACT * request.seconds
     if request.is_program():
-        return [], ["The exact depth was left out: the random calls of a program cannot be intercepted"]
-    notes: list[str] = []
-    laws: list[ExactLaw] = []
+        return found.left_out("the random calls of a program cannot be intercepted")
     told = exact_cases(request.signature == "verify_batch")
     for i, item in enumerate(told):
         progress(f"exact law: {item.name}", i / len(told))
         drive.add(item)
         few = seeds(request.seed, item.name, 0, 16)
-        same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, 60.0)
-        if not same.ok or not same.value:
-            return [], ["The exact depth was left out: " + (str(same) if not same.ok else STATEFUL)]
-        reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": EXACT_SECONDS}, 2 * EXACT_SECONDS)
-        if not reply.ok or "unmodelled" in reply.value:
-            notes.append(f"{item.name}: sampled only ({reply.value['unmodelled'] if reply.ok else reply})")
-            if not reply.ok:
-                return [], notes
+        same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, PATIENCE)
+        if not same.ok:
+            found.end = End(same.kind, str(same))
+            return found.left_out(str(same))
+        if not same.value:
+            return found.left_out(STATEFUL)
+        seconds = min(EXACT_SECONDS, max(until - monotonic(), 0.0))
+        reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": seconds}, 2 * EXACT_SECONDS)
+        if not reply.ok:
+            found.end = End(reply.kind, str(reply))
+            return found.left_out(str(reply))
+        if "unmodelled" in reply.value:
+            found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
             continue
         law = exact_law(item, reply.value)
-        sample = drive.child.ask({"op": "run", **_block(request, item.name, AGREEING_CALLS)}, 60.0)
-        if not sample.ok or not law.agrees(sample.value["tokens"]):
-            return [], [
-                f"The exact depth was left out: on {item.name!r} sampled calls do not follow the enumerated law"
-            ]
-        laws.append(law)
-        notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
-    return laws, notes
+        sample = drive.child.ask({"op": "run", **_block(request, item.name, AGREEING_CALLS)}, PATIENCE)
+        if not sample.ok:
+            found.end = End(sample.kind, str(sample))
+            return found.left_out(str(sample))
+        if not law.agrees(sample.value["tokens"]):
+            return found.left_out(f"on {item.name!r} sampled calls do not follow the enumerated law")
+        found.laws.append(law)
+        found.notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
+    return found
 
 
 def _block(request: Request, name: str, calls: int) -> dict[str, Any]:
-    return {"name": name, "seeds": seeds(request.seed, name, 0, calls), "start": 0, "fresh": True, "seconds": 20.0}
+    drawn = seeds(request.seed, name, 0, calls)
+    return {"name": name, "seeds": drawn, "start": 0, "fresh": True, "seconds": SLICE_SECONDS}
 
 
-def _judged(laws: list[ExactLaw]) -> End | None:
-    """The clearest violation among the exact laws."""
+def _judged(laws: list[ExactLaw]) -> str | None:
+    """The input of the clearest violation among the exact laws."""
     violated = [law for law in laws if law.violates()]
-    if not violated:
-        return None
-    clearest = max(violated, key=lambda law: (law.worst.tv > BALL, -law.case.gamma, law.worst.tv))
-    return End("exact", case=clearest.case.name)
+    return max(violated, key=lambda law: law.worst.tv).case.name if violated else None
 
 
 def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:
@@ -257,7 +282,7 @@ def curve(drive: Drive, points: int = 200) -> dict[str, list[Any]]:
     kept = drive.curve[:: max(1, len(drive.curve) // points)]
     return {
         "draws": [calls for calls, _ in kept],
-        "log10_wealth": [round(wealth / np.log(10), 2) for _, wealth in kept],
+        "log10_wealth": [round(wealth / float(np.log(10)), 2) for _, wealth in kept],
     }
 
 
