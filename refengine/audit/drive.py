@@ -71,7 +71,8 @@ class Drive:
     curve: list[tuple[int, float]] = field(default_factory=list)  # (calls, log evidence)
     calls: int = 0
     skipped: dict[str, str] = field(default_factory=dict)  # case -> what the subject raised there
-    first: tuple[str, NDArray[np.int32]] = ("", NO_TOKENS)  # what came back first, and on which case
+    # The first calls of a case on which noise shows: more answers than it has lanes.
+    first: tuple[str, NDArray[np.int32]] = ("", NO_TOKENS)
     last: dict[str, Any] = field(default_factory=dict)  # the last reply, for the witness of a single call
 
     def add(self, case: Case) -> Outcome:
@@ -139,7 +140,8 @@ class Drive:
         if len(tokens):
             draws = progress.past.draws(tokens, start)
             self.last = {"start": start, **reply}
-            self.first = self.first if self.first[0] else (name, tokens)
+            if start == 0 and not self.first[0] and len(np.unique(tokens, axis=0)) > progress.case.lanes:
+                self.first = (name, tokens)
             impossible = progress.evidence.impossible(draws)
             progress.calls += len(tokens)
             self.calls += len(tokens)

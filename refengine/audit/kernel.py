@@ -89,6 +89,8 @@ def audit_kernel(
         found = drive.run(first.name, 2)  # a subject that hangs shows it here
         if found is not None and found.kind in ("hang", "killed", "adapter"):
             return [not_tested(request, found.message, [])]
+        if found is not None and found.kind == "broken":
+            return [witness.smallest(request, drive, found, until, [])]
         exact = _exact(request, drive, progress)
         notes = exact.notes
         if exact.end is not None and exact.end.kind != "raised":
@@ -235,6 +237,8 @@ def _consistent(request: Request, drive: Drive, notes: list[str], clock: bool) -
 def reproducible(request: Request, drive: Drive) -> bool:
     """Whether a fresh process answers the first calls alike; if not, the subject has noise of its own."""
     name, tokens = drive.first
+    if not name:
+        return False
     with opened(request) as child:
         again = Drive(child, request.signature, request.seed, request.alpha, monotonic() + 60.0)
         again.add(drive.cases[name].case)
