@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from refengine.audit.completion import Side
+from refengine.audit.promise import SOURCE
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe, Verdict
 
@@ -17,7 +18,6 @@ PROMPTS = (
 )
 GREEDY = "At temperature 0 it completes as it does with speculation off."
 SAMPLING = "Nothing tells a sampled completion from one that was made with speculation off."
-SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
 Progress: TypeAlias = Callable[[str, float], None]
 Sides: TypeAlias = tuple[Side, Side]  # with speculation on, and off
 

@@ -18,6 +18,7 @@ from refengine.audit.drive import HANG_SECONDS, NO_TOKENS, SLICE_SECONDS, Drive,
 from refengine.audit.explain import explain
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.program import MARK
+from refengine.audit.promise import CLAIM, SOURCE, thinned
 from refengine.audit.schedule import cases, exact_cases
 from refengine.audit.signatures import SIGNATURES
 from refengine.errors import BadInput
@@ -33,8 +34,6 @@ STATEFUL = "the same calls in another order were answered differently"
 PATIENCE = SLICE_SECONDS + HANG_SECONDS  # with a few calls
 SHARE_FOR_EXACT = 0.4  # of the time, at most
 SHARE_FOR_WITNESS = 0.3  # of the time, kept back for shrinking and replaying
-CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
-SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ def _consistent(request: Request, drive: Drive, notes: list[str], clock: bool) -
         recipe=Recipe(function="refengine.audit.kernel:audit_kernel", arguments=request.arguments()),
         numbers={"calls": drive.calls, "inputs": len(drive.cases)},
         notes=notes,
-        tables={"evidence": curve(drive)},
+        tables={"evidence": thinned(drive.curve)},
         replay="exact" if not clock and reproducible(request, drive) else "statistical",
     )
 
@@ -279,15 +278,6 @@ def detectable(drive: Drive) -> float:
     z = 2.33
     root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
     return float(min(1.0, root / np.sqrt(max(visits, 1.0))))
-
-
-def curve(drive: Drive, points: int = 200) -> dict[str, list[Any]]:
-    """Evidence against calls, thinned for a plot; rounded, since it is not a number anybody relies on."""
-    kept = drive.curve[:: max(1, len(drive.curve) // points)]
-    return {
-        "draws": [calls for calls, _ in kept],
-        "log10_wealth": [round(wealth / float(np.log(10)), 2) for _, wealth in kept],
-    }
 
 
 def replay(**arguments: Any) -> list[Finding]:

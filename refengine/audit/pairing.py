@@ -12,10 +12,9 @@ import numpy as np
 from refengine.audit.asked import SAMPLING, Asked, Progress, Request, Sides
 from refengine.audit.completion import Completion, Failed
 from refengine.audit.drive import seeds
+from refengine.audit.promise import thinned
 from refengine.evidence.pairs import Pairs
 from refengine.report.finding import Finding, Number
-
-POINTS = 200  # of the plot
 
 
 @dataclass
@@ -82,13 +81,10 @@ def always_alike(pairs: Pairs) -> bool:
 
 
 def _finding(request: Request, sampled: Sampled, bar: float) -> Finding:
-    kept = sampled.curve[:: max(1, sampled.count // POINTS)]
-    wealth = [round(log / float(np.log(10)), 2) for _, log in kept]
     method = f"sequential evidence on exchangeable pairs, alpha {request.asked.alpha:g}, {sampled.count} pairs of "
     method += f"{request.asked.tokens} tokens at temperature {request.asked.temperature:g}"
     numbers: dict[str, Number] = {"pairs": sampled.count}
-    tables = {"evidence": {"draws": [n for n, _ in kept], "log10_wealth": wealth}}
-    given: dict[str, Any] = {"numbers": numbers, "tables": tables}
+    given: dict[str, Any] = {"numbers": numbers, "tables": {"evidence": thinned(sampled.curve)}}
     if sampled.log_evidence >= bar and always_alike(sampled.pairs):
         reason = "a side gives one completion whatever the seed is, so nothing is sampled"
         return request.finding("sampling", SAMPLING, method, "not tested", reason=reason, **given)

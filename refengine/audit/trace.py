@@ -25,20 +25,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from refengine.audit.promise import CLAIM, SOURCE, thinned
 from refengine.audit.signatures import ContractBroken, check_prefix, emitted
 from refengine.errors import BadInput
 from refengine.evidence.rounds import RoundEvidence
 from refengine.evidence.rows import Rows
 from refengine.report.finding import Finding, Magnitude, Number, Quantity, Recipe
 
-CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
-SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
 Rounds: TypeAlias = Iterator[tuple[Rows, Rows, list[int], list[int]]]
 NAMES = ("p", "q", "draft", "emitted")
 MASS = 1e-3  # how far a row's sum may be from 1: half-precision rows; they are renormalised in float64
 NAMING = 500  # rounds after the verdict that say what it is and how large
 CONFIDENCE = 0.999  # of the bound on its size
-POINTS = 200  # of the plot
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,7 @@ def _finding(
         method=f"sequential evidence, alpha {alpha:g}, {trial.rounds} rounds, {trial.tokens} tokens",
         recipe=Recipe(function="refengine.audit.trace:audit_trace", arguments=arguments),
         numbers=numbers,
-        tables={"evidence": _thinned(trial.curve)},
+        tables={"evidence": thinned(trial.curve)},
         **violated,
     )
 
@@ -194,8 +192,3 @@ def _normalised(rows: Tensor, name: str, number: int) -> Rows:
         sums = ", ".join(f"{x:.6g}" for x in total.ravel())
         raise BadInput(f"{name} of round {number + 1} is no distribution: its rows sum to {sums}")
     return np.asarray(exact / total)
-
-
-def _thinned(curve: list[tuple[int, float]]) -> dict[str, list[Any]]:
-    kept = curve[:: max(1, len(curve) // POINTS)]
-    return {"draws": [n for n, _ in kept], "log10_wealth": [round(log / float(np.log(10)), 2) for _, log in kept]}

@@ -21,6 +21,7 @@ from refengine.audit.excess import small_mass
 from refengine.audit.explain import OF_POSITIONS, OF_ROWS
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.past import ABOVE, ROUND_BEFORE, features
+from refengine.audit.promise import CLAIM, SOURCE
 from refengine.audit.schedule import Case, cases, exact_cases
 from refengine.evidence.bets import BALL
 from refengine.evidence.distance import tv_at_least
@@ -90,7 +91,7 @@ def attempts(drive: Drive, end: End) -> Iterator[dict[str, Any]]:
 
 def unrepeated(request: "Request", drive: Drive, end: End, calls: int, diagnosis: str, notes: list[str]) -> Finding:
     """The audit saw it and no smaller run did: the audit itself is the witness."""
-    from refengine.audit.kernel import CLAIM, SOURCE, identity
+    from refengine.audit.kernel import identity
 
     return Finding(
         id=identity(request),
@@ -173,7 +174,7 @@ def replay(
     notes: list[str],
 ) -> list[Finding]:
     """Make the finding again in a fresh process: [finding], consistent where the violation does not come back."""
-    from refengine.audit.kernel import CLAIM, SOURCE, Request, identity, opened
+    from refengine.audit.kernel import Request, identity, opened
 
     request, small = Request(subject, signature, path, seed, alpha, seconds), Small(**case)
     recipe = {k: v for k, v in locals().items() if k in REPLAYED}

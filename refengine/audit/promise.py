@@ -1,0 +1,16 @@
+"""What a verifier with known rows promises, and how evidence about it is drawn: alike for calls and for records."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
+SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
+POINTS = 200  # of the plot
+
+
+def thinned(curve: Sequence[tuple[int, float]]) -> dict[str, list[Any]]:
+    """(draws, log evidence) as the table of a plot; rounded, since it is not a number anybody relies on."""
+    kept = curve[:: max(1, len(curve) // POINTS)]
+    return {"draws": [n for n, _ in kept], "log10_wealth": [round(log / float(np.log(10)), 2) for _, log in kept]}
