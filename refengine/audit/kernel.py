@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from refengine.audit import witness
-from refengine.audit.child import Child
+from refengine.audit.child import Child, Outcome
 from refengine.audit.drive import HANG_SECONDS, NO_TOKENS, SLICE_SECONDS, Drive, End, seeds
 from refengine.audit.explain import explain
 from refengine.audit.laws import ExactLaw, exact_law
@@ -131,16 +131,21 @@ class Exact:
     notes: list[str] = field(default_factory=list)
     end: End | None = None
 
-    def left_out(self, why: str) -> "Exact":
-        """No law counts: what was enumerated is not to be believed."""
-        return Exact([], [f"The exact depth was left out: {why}"], self.end)
+
+def _left_out(why: str, end: End | None = None) -> Exact:
+    """No law counts: what was enumerated is not to be believed."""
+    return Exact([], [f"The exact depth was left out: {why}"], end)
+
+
+def _ended(outcome: Outcome) -> Exact:
+    return _left_out(str(outcome), End(outcome.kind, str(outcome)))
 
 
 def _exact(request: Request, drive: Drive, progress: Progress) -> Exact:
     """The exact depth, in a part of the time; a subject that ends a call in another way than by answering shows it."""
     found, until = Exact(), monotonic() + SHARE_FOR_EXACT * request.seconds
     if request.is_program():
-        return found.left_out("the random calls of a program cannot be intercepted")
+        return _left_out("the random calls of a program cannot be intercepted")
     told = exact_cases(request.signature == "verify_batch")
     for i, item in enumerate(told):
         progress(f"exact law: {item.name}", i / len(told))
@@ -148,25 +153,22 @@ def _exact(request: Request, drive: Drive, progress: Progress) -> Exact:
         few = seeds(request.seed, item.name, 0, 16)
         same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, PATIENCE)
         if not same.ok:
-            found.end = End(same.kind, str(same))
-            return found.left_out(str(same))
+            return _ended(same)
         if not same.value:
-            return found.left_out(STATEFUL)
+            return _left_out(STATEFUL)
         seconds = min(EXACT_SECONDS, max(until - monotonic(), 0.0))
         reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": seconds}, 2 * EXACT_SECONDS)
         if not reply.ok:
-            found.end = End(reply.kind, str(reply))
-            return found.left_out(str(reply))
+            return _ended(reply)
         if "unmodelled" in reply.value:
             found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
             continue
         law = exact_law(item, reply.value)
         sample = drive.child.ask({"op": "run", **_block(request, item.name, AGREEING_CALLS)}, PATIENCE)
         if not sample.ok:
-            found.end = End(sample.kind, str(sample))
-            return found.left_out(str(sample))
+            return _ended(sample)
         if not law.agrees(sample.value["tokens"]):
-            return found.left_out(f"on {item.name!r} sampled calls do not follow the enumerated law")
+            return _left_out(f"on {item.name!r} sampled calls do not follow the enumerated law")
         found.laws.append(law)
         found.notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
     return found
