@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from refengine.audit import drive, kernel
+from refengine.audit import drive
 from refengine.audit.kernel import audit_kernel, replay
 from refengine.report.finding import Finding
 
@@ -13,8 +13,8 @@ SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
 FEW = 3000  # calls on a subject that is expected to be consistent: enough for a test
 
 
-def audit(subject: str, signature: str = "verify") -> Finding:
-    (finding,) = audit_kernel(subject, signature, path=SUBJECTS, seconds=300)
+def audit(subject: str, signature: str = "verify", calls: int | None = None) -> Finding:
+    (finding,) = audit_kernel(subject, signature, path=SUBJECTS, seconds=300, calls=calls)
     return finding
 
 
@@ -57,10 +57,9 @@ def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosi
         ("shared_noise_agreement", "round"),
     ],
 )
-def test_a_correct_subject_is_not_accused(name: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_correct_subject_is_not_accused(name: str, signature: str) -> None:
     """Bug: a test that conditions on the draft, the coming length or one way of drawing."""
-    monkeypatch.setattr(kernel, "CALLS", dict.fromkeys(kernel.CALLS, FEW))
-    finding = audit(f"correct:{name}", signature)
+    finding = audit(f"correct:{name}", signature, FEW)
     assert finding.verdict == "consistent"
     assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding  # --json prints it
 
@@ -96,8 +95,7 @@ def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.
     """Bug: a subject that raises or hangs counted as violating the law."""
     monkeypatch.setattr(drive, "HANG_SECONDS", 0.5)
     monkeypatch.setattr(drive, "SLICE_SECONDS", 0.5)
-    monkeypatch.setattr(kernel, "CALLS", dict.fromkeys(kernel.CALLS, FEW))
-    finding = audit(f"defective:{name}")
+    finding = audit(f"defective:{name}", calls=FEW)
     assert finding.verdict == "not tested"
     assert says in finding.reason
 

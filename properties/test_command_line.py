@@ -44,6 +44,7 @@ MISTAKES = {
     "import path": (["audit", "kernel", "odd:verify", "--path", "{}/nowhere"], "nowhere"),
     "alpha": (["audit", "kernel", "odd:verify", "--alpha", "1.5"], "1.5"),
     "seconds": (["audit", "kernel", "odd:verify", "--seconds", "0"], "--seconds"),
+    "calls": (["audit", "kernel", "odd:verify", "--calls", "0"], "calls are one or more"),
     "seed": (["audit", "kernel", "odd:verify", "--seed", "seven"], "seven"),
     "no record": (["audit", "trace", "{}/text"], "text"),
     "no address": (["audit", "endpoint", "--on", "localhost", "--off", "localhost"], "localhost"),

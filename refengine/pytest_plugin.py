@@ -29,7 +29,8 @@ def audit_sampler(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Audit "module:function" in a child process; the test fails when it is violated or could not be tested.
 
     Arguments: subject, signature ("verify" | "verify_batch" | "round"), and optionally `path` (a folder for the import
-    path, by default pytest's root), `seed`, `alpha` (1e-6) and `seconds` (50).
+    path, by default pytest's root), `seed`, `alpha` (1e-6), `seconds` (50) and `calls` (how many are sampled, 200,000
+    at most by default). With seconds to spare, a number of calls makes the test the same on every machine.
     """
 
     def audit(subject: str, signature: str = "verify", path: str | Path | None = None, **options: Any) -> None:

@@ -27,7 +27,7 @@ from refengine.report.finding import Finding, Recipe
 
 Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
 
-CALLS = {"verify": 200_000, "verify_batch": 50_000, "round": 100_000}
+CALLS = {"verify": 200_000, "verify_batch": 50_000, "round": 100_000}  # unless the caller names another number
 EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerated.py)
 AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
 STATEFUL = "the same calls in another order were answered differently"
@@ -46,6 +46,7 @@ class Request:
     seed: int
     alpha: float
     seconds: float
+    calls: int | None
 
     def __post_init__(self) -> None:
         module, colon, name = self.subject.partition(":")
@@ -55,6 +56,8 @@ class Request:
             raise BadInput(f"unknown signature {self.signature!r}: one of {', '.join(SIGNATURES)}")
         if not 0 < self.alpha < 1:
             raise BadInput(f"alpha lies between 0 and 1, got {self.alpha}")
+        if self.calls is not None and self.calls < 1:
+            raise BadInput(f"calls are one or more, got {self.calls}")
 
     def is_program(self) -> bool:
         return self.subject.startswith(MARK)
@@ -70,6 +73,7 @@ def audit_kernel(
     seed: int = 0,
     alpha: float = 1e-6,
     seconds: float = 50.0,
+    calls: int | None = None,
     progress: Progress = lambda what, share: None,
 ) -> list[Finding]:
     """Findings about `module:function`. Raises BadInput where the subject cannot be loaded.
@@ -77,11 +81,12 @@ def audit_kernel(
     path     a folder that is put on the import path
     seed     decides every draft and generator of the audit
     alpha    the probability of accusing a correct subject, whatever the number of calls
-    seconds  when the clock ends it; the number of calls ends it first unless the subject is slow
+    seconds  when the clock ends it, from when the subject is loaded; calls end it first unless the subject is slow
+    calls    how many are sampled, by default CALLS; with time to spare, the verdict depends on no clock
     """
-    request = Request(subject, signature, path, seed, alpha, seconds)
-    until = monotonic() + seconds
+    request = Request(subject, signature, path, seed, alpha, seconds, calls)
     with opened(request) as child:
+        until = monotonic() + seconds
         drive = Drive(child, signature, seed, alpha, until - SHARE_FOR_WITNESS * seconds)
         first = exact_cases(signature == "verify_batch")[0]
         drive.add(first)
@@ -187,7 +192,7 @@ def _judged(laws: list[ExactLaw]) -> str | None:
 
 def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:
     """Sequential evidence. An input that makes the subject raise is left out; when all do, that is the end."""
-    total = CALLS[request.signature]
+    total = request.calls or CALLS[request.signature]
     drive.cases.clear()
     drive.first, drive.calls = ("", NO_TOKENS), 0
     for item in cases():
@@ -213,10 +218,9 @@ def _consistent(request: Request, drive: Drive, notes: list[str], clock: bool) -
         return not_tested(request, reason, notes)
     least = detectable(drive)
     if least >= 1.0:
-        reason = (
-            f"it is too slow: {drive.calls} calls in {request.seconds:g} s show nothing; give it more with --seconds"
-        )
-        return not_tested(request, reason, notes)
+        spent = f"{drive.calls} calls in {request.seconds:g} s" if clock else f"{drive.calls} calls"
+        more = "it is too slow, give it more with --seconds" if clock else "give it more with --calls"
+        return not_tested(request, f"{spent} show nothing: {more}", notes)
     ended = " The clock ended it." if clock else ""
     return Finding(
         id=identity(request),

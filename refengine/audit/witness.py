@@ -113,8 +113,8 @@ def of_law(request: "Request", name: str, diagnosis: str, notes: list[str]) -> F
     """The finding about an exact law that is not the target's."""
     item = next(item for item in exact_cases(request.signature == "verify_batch") if item.name == name)
     found: dict[str, Any] = {"found_after": 0, "diagnosis": diagnosis, "notes": notes}
-    case = Small(name, item.gamma, item.lanes).__dict__
-    return replay(**request.arguments(), **found, kind="exact", case=case, start=0, calls=0)[0]
+    what = {"kind": "exact", "case": Small(name, item.gamma, item.lanes).__dict__, "start": 0, "calls": 0}
+    return replay(**{**request.arguments(), **found, **what})[0]
 
 
 def diagnose(drive: Drive) -> str:
@@ -176,7 +176,7 @@ def replay(
     """Make the finding again in a fresh process: [finding], consistent where the violation does not come back."""
     from refengine.audit.kernel import Request, identity, opened
 
-    request, small = Request(subject, signature, path, seed, alpha, seconds), Small(**case)
+    request, small = Request(subject, signature, path, seed, alpha, seconds, None), Small(**case)
     recipe = {k: v for k, v in locals().items() if k in REPLAYED}
     item = small.item(signature)
     with opened(request) as child:

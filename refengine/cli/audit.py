@@ -14,6 +14,7 @@ from refengine.terminal import progress
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
 Alpha = Annotated[float, typer.Option(help="False-alarm rate of the audit.")]
 Seconds = Annotated[float, typer.Option(help="Wall-clock limit.")]
+Calls = Annotated[int | None, typer.Option(help="Most calls to sample; by default 50,000 to 200,000 by signature.")]
 
 
 class Signature(StrEnum):
@@ -31,6 +32,7 @@ def kernel(
     seed: Seed = "0",
     alpha: Alpha = 1e-6,
     seconds: Seconds = 50.0,
+    calls: Calls = None,
     as_json: AsJson = False,
 ) -> None:
     """Audit a verification function: rows and drafts in, tokens out."""
@@ -41,7 +43,8 @@ def kernel(
             found = audit_kernel_hf(progress=tell)
         finish(found, as_json)
     check_folder(path)
-    called(subject, signature, str(path) if path else None, seed, alpha, seconds, as_json)
+    folder = str(path) if path else None
+    called(subject, signature, folder, seed, as_json, alpha=alpha, seconds=seconds, calls=calls)
 
 
 def process(
@@ -50,22 +53,21 @@ def process(
     seed: Seed = "0",
     alpha: Alpha = 1e-6,
     seconds: Seconds = 50.0,
+    calls: Calls = None,
     as_json: AsJson = False,
 ) -> None:
     """Audit a program in any language: rows and drafts in, tokens out (docs/auditing.md)."""
-    called("$ " + shlex.join(command), signature, None, seed, alpha, seconds, as_json)
+    called("$ " + shlex.join(command), signature, None, seed, as_json, alpha=alpha, seconds=seconds, calls=calls)
 
 
-def called(
-    subject: str, signature: Signature, path: str | None, seed: str, alpha: float, seconds: float, as_json: bool
-) -> NoReturn:
+def called(subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, **limits: Any) -> NoReturn:
     """The audit of what is called with rows and drafts."""
     from refengine.audit.kernel import audit_kernel
 
-    check_alpha(alpha)
-    check_seconds(seconds)
+    check_alpha(limits["alpha"])
+    check_seconds(limits["seconds"])
     with progress() as tell:
-        findings = audit_kernel(subject, signature.value, path, seed_of(seed), alpha, seconds, tell)
+        findings = audit_kernel(subject, signature.value, path, seed_of(seed), progress=tell, **limits)
     finish(findings, as_json)
 
 
