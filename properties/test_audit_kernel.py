@@ -93,8 +93,9 @@ def test_a_boundary_does_not_read_like_a_gross_error() -> None:
 )
 def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: a subject that raises or hangs counted as violating the law."""
-    monkeypatch.setattr(drive, "HANG_SECONDS", 0.5)
-    monkeypatch.setattr(drive, "SLICE_SECONDS", 0.5)
+    if name.startswith("hangs"):  # the others must not be cut short on a machine that is busy
+        monkeypatch.setattr(drive, "HANG_SECONDS", 0.5)
+        monkeypatch.setattr(drive, "SLICE_SECONDS", 0.5)
     finding = audit(f"defective:{name}", calls=FEW)
     assert finding.verdict == "not tested"
     assert says in finding.reason

@@ -17,7 +17,7 @@ from refengine.bugs.runner import Answer, Job, Servers, checks_that_load
 LOOP, ROW = "refengine.exact.loop", "refengine.exact.row"
 
 
-def edited(name: str, module: str, old: str, new: str, *checks: str, seconds: float = 30.0) -> Job:
+def edited(name: str, module: str, old: str, new: str, *checks: str, seconds: float = 300.0) -> Job:
     return Job(name, {module: edited_source(module, [Edit(module, old, new)])}, checks, seconds=seconds)
 
 

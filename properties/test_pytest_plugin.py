@@ -25,7 +25,7 @@ def run_pytest(folder: Path, residual: str) -> subprocess.CompletedProcess[str]:
     (folder / "my_sampler.py").write_text(SAMPLER.format(residual=residual))
     (folder / "test_sampler.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
 
 
 def test_a_wrong_sampler_fails_with_its_diagnosis(tmp_path: Path) -> None:

@@ -68,18 +68,18 @@ def test_an_inclusive_comparison_is_seen(tmp_path: Path, patch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "message", "seconds"),
     [
-        ("raise SystemExit(3)", "exited with 3"),
-        ("print('hello')", "gave 1 lines"),
-        ("import sys\nfor line in sys.stdin: print('hello')", "not JSON"),
-        ("import time; time.sleep(60)", "did not answer"),
+        ("raise SystemExit(3)", "exited with 3", 60),
+        ("print('hello')", "gave 1 lines", 60),
+        ("import sys\nfor line in sys.stdin: print('hello')", "not JSON", 60),
+        ("import time; time.sleep(60)", "did not answer", 2),
     ],
 )
-def test_an_unwell_program_is_no_mismatch(tmp_path: Path, text: str, message: str) -> None:
+def test_an_unwell_program_is_no_mismatch(tmp_path: Path, text: str, message: str, seconds: float) -> None:
     """Kills a runner that counts a crash or a hang as a detection."""
     with pytest.raises(BadInput, match=message):
-        run_command(program(tmp_path, text), ["greedy"], seconds=5)
+        run_command(program(tmp_path, text), ["greedy"], seconds=seconds)
 
 
 def test_the_uniforms_of_a_vector_suffice() -> None:
