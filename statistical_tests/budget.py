@@ -4,11 +4,16 @@ Every test gets ALPHA, and says what it could have seen. Seeds are fixed, so a s
 fresh seed would risk. Changing a seed to get green is a defect.
 """
 
+import pytest
+
 FAMILY = 1e-6
 TESTS = 1000  # at least as many as there are; test_budget.py counts them
 ALPHA = FAMILY / TESTS
+STATEMENT = "null:"  # how a line of `state` begins
+# Every large sample has a long version, ten times as many: `-m "stat and long"`; the figures of one run are committed.
+SCALES = [pytest.param(1, id="once"), pytest.param(10, id="tenfold", marks=pytest.mark.long)]
 
 
 def state(null: str, n: int, detectable: float, alpha: float = ALPHA) -> None:
     """What every test prints."""
-    print(f"null: {null}; n = {n}; alpha = {alpha:.2g}; a TV of {detectable:.2g} is seen with probability 0.99")
+    print(f"{STATEMENT} {null}; n = {n}; alpha = {alpha:.2g}; a TV of {detectable:.2g} is seen with probability 0.99")

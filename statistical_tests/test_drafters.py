@@ -12,7 +12,7 @@ from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
 from refengine.exact.law import law
 from refengine.exact.rules import block, leviathan, point_mass, without_replacement
-from statistical_tests.budget import ALPHA, state
+from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
 
 pytestmark = pytest.mark.stat
@@ -68,12 +68,13 @@ def target_rows(found: list[Drawn]) -> dict[object, np.ndarray]:
     return rows
 
 
+@pytest.mark.parametrize("times", SCALES)
 @pytest.mark.parametrize(("drafter", "rule"), PAIRS, ids=["/".join(pair) for pair in PAIRS])
-def test_a_drafter_emits_its_target(drafter: str, rule: str) -> None:
+def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None:
     """Bug: rows of a real network that the rule judges by another law, drafts not drawn from their q, a coin that the
     drafter and the rule share, a length that no law of the rule has."""
     found = tables(drafter, rule)
-    joint, places = sample(found, rule, TOKENS)
+    joint, places = sample(found, rule, times * TOKENS)
     seen = _follow_the_target(places, target_rows(found))
     n, cells = _follow_the_rule(joint, declared(found, rule))
     _have_its_lengths(joint, declared(found, rule), n)

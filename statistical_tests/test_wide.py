@@ -14,7 +14,7 @@ from refengine.engine.rules.point_mass import point_mass
 from refengine.evidence.cells import cells
 from refengine.evidence.fit import chi_square, g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
-from statistical_tests.budget import ALPHA, state
+from statistical_tests.budget import ALPHA, SCALES, state
 
 pytestmark = pytest.mark.stat
 
@@ -36,16 +36,17 @@ def zipf(exponent: float, seed: int) -> Tensor:
     return (weights / weights.sum())[order].float()
 
 
-def test_every_token_is_picked_as_often_as_it_should() -> None:
+@pytest.mark.parametrize("times", SCALES)
+def test_every_token_is_picked_as_often_as_it_should(times: int) -> None:
     """Bug: inverse CDF on a coarse grid, float32 cumulative sums, an off-by-one at the end of the row.
 
     The picks go through one precomputed sum; that this is what `choose` does is checked on the first of them.
     """
     row = zipf(1.0, 0)
     cdf = row.double().cumsum(0)
-    counts = np.zeros(V, dtype=np.int64)
+    counts, picks = np.zeros(V, dtype=np.int64), times * PICKS
     size = 1_000_000
-    for part in range(PICKS // size):
+    for part in range(picks // size):
         coins = Philox(6, torch.arange(part * size, (part + 1) * size))
         high, low, _, _ = coins._words(("emit", 0))
         u = ((high << CHOOSE_BITS - 32) | (low >> 64 - CHOOSE_BITS)).double() * 2.0**-CHOOSE_BITS
@@ -58,21 +59,22 @@ def test_every_token_is_picked_as_often_as_it_should() -> None:
     p = (row.double() / row.double().sum()).numpy()
     even = np.where(np.arange(V) % 2, 1.5, 0.5) * p  # pooled against a bias that alternates, and by the size of p
     for against in (even, p**2):
-        cell = pool(p, against, PICKS, cells=4096)
+        cell = pool(p, against, picks, cells=4096)
         assert chi_square(pooled(counts, cell), pooled(p, cell)).p_value > ALPHA / 2
-    state("picks follow the row", PICKS, detectable_tv(PICKS, 4096, ALPHA / 2))
+    state("picks follow the row", picks, detectable_tv(picks, 4096, ALPHA / 2))
 
 
+@pytest.mark.parametrize("times", SCALES)
 @pytest.mark.parametrize("name", RULES)
-def test_full_rows_through_every_rule(name: str) -> None:
+def test_full_rows_through_every_rule(name: str, times: int) -> None:
     """Bug: a rule that is right at V = 16 and not where sums have 10^5 terms."""
     rule, drawn = RULES[name]
     p, q = torch.stack([zipf(1.0, 1), zipf(1.2, 2)]), zipf(1.1, 1)
     cell = cells(p[0].double().numpy(), q.double().numpy())
     target = pooled((p[0].double() / p[0].double().sum()).numpy(), cell)
     counts = np.zeros(len(target))
-    size = 25
-    for part in range(ROUNDS // size):
+    size, n = 25, times * ROUNDS
+    for part in range(n // size):
         coins = Philox(7, torch.arange(part * size, (part + 1) * size))
         rows = q.expand(size, 1, V)
         tokens = coins.choose(rows[:, 0], ("draft", 0))[:, None]
@@ -80,4 +82,4 @@ def test_full_rows_through_every_rule(name: str) -> None:
         out = rule(p.expand(size, 2, V), given, coins).tokens[:, 0].numpy()
         counts += np.bincount(cell[out], minlength=len(target))
     assert g_test(counts, target).p_value > ALPHA
-    state(f"{name} on full rows, first token in {len(target)} cells", ROUNDS, detectable_tv(ROUNDS, len(target), ALPHA))
+    state(f"{name} on full rows, first token in {len(target)} cells", n, detectable_tv(n, len(target), ALPHA))
