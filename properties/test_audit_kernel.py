@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from refengine.audit import drive
-from refengine.audit.kernel import audit_kernel, replay
+from refengine.audit.kernel import audit_kernel
+from refengine.audit.witness import replay
 from refengine.report.finding import Finding
 
 SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")

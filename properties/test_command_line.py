@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,12 @@ def test_a_mistake_gets_one_line_that_names_it(mistake: str, files: Path, capsys
 def test_a_word_that_is_no_command_or_option_is_bad_input(arguments: list[str]) -> None:
     """Kills a usage error that exits like a violated claim (1)."""
     assert run(*arguments) == 2
+
+
+def test_a_report_can_name_its_maker(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills --version asking for a command."""
+    assert run("--version") == 0
+    assert capsys.readouterr().out.strip() == version("refengine")
 
 
 def test_an_own_fault_is_told_apart(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,65 +5,22 @@ the contract of the answer; sequential evidence on sampled calls. Whatever they 
 a fresh process and on inputs as small as will do, and that is the finding: what is reported has replayed once already.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
 
 import numpy as np
 
 from refengine.audit import witness
-from refengine.audit.child import Child, Outcome
-from refengine.audit.drive import HANG_SECONDS, NO_TOKENS, SLICE_SECONDS, Drive, End, seeds
+from refengine.audit.drive import NO_TOKENS, Drive, End
+from refengine.audit.exact_depth import Progress, exact_depth
 from refengine.audit.explain import explain
-from refengine.audit.laws import ExactLaw, exact_law
-from refengine.audit.program import MARK
 from refengine.audit.promise import CLAIM, SOURCE, thinned
+from refengine.audit.request import Request, identity, opened
 from refengine.audit.schedule import cases, exact_cases
-from refengine.audit.signatures import SIGNATURES
-from refengine.errors import BadInput
 from refengine.evidence.learning import CONCENTRATIONS
 from refengine.report.finding import Finding, Recipe
 
-Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
-
 CALLS = {"verify": 200_000, "verify_batch": 50_000, "round": 100_000}  # unless the caller names another number
-EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerated.py)
-AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
-STATEFUL = "the same calls in another order were answered differently"
-PATIENCE = SLICE_SECONDS + HANG_SECONDS  # with a few calls
-SHARE_FOR_EXACT = 0.4  # of the time, at most
 SHARE_FOR_WITNESS = 0.3  # of the time, kept back for shrinking and replaying
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is audited, and how. A subject is MODULE:FUNCTION, or the command line of a program after "$ "."""
-
-    subject: str
-    signature: str
-    path: str | None
-    seed: int
-    alpha: float
-    seconds: float
-    calls: int | None
-
-    def __post_init__(self) -> None:
-        module, colon, name = self.subject.partition(":")
-        if not self.is_program() and not (module and colon and name):
-            raise BadInput(f"a subject is MODULE:FUNCTION, got {self.subject!r}")
-        if self.signature not in SIGNATURES:
-            raise BadInput(f"unknown signature {self.signature!r}: one of {', '.join(SIGNATURES)}")
-        if not 0 < self.alpha < 1:
-            raise BadInput(f"alpha lies between 0 and 1, got {self.alpha}")
-        if self.calls is not None and self.calls < 1:
-            raise BadInput(f"calls are one or more, got {self.calls}")
-
-    def is_program(self) -> bool:
-        return self.subject.startswith(MARK)
-
-    def arguments(self) -> dict[str, Any]:
-        return dict(self.__dict__)
 
 
 def audit_kernel(
@@ -95,11 +52,11 @@ def audit_kernel(
             return [not_tested(request, found.message, [])]
         if found is not None and found.kind == "broken":
             return [witness.smallest(request, drive, found, until, [])]
-        exact = _exact(request, drive, progress)
+        exact = exact_depth(request, drive, progress)
         notes = exact.notes
         if exact.end is not None and exact.end.kind != "raised":
             return [not_tested(request, exact.end.message, notes)]
-        if case := _judged(exact.laws):
+        if case := exact.violated():
             finding = witness.of_law(request, case, explain(exact.laws), notes)
             if finding.verdict == "violated":
                 return [finding]
@@ -113,81 +70,6 @@ def audit_kernel(
             return [not_tested(request, found.message, notes)]
         progress("looking for the smallest witness", 0.0)
         return [witness.smallest(request, drive, found, until, notes)]
-
-
-def opened(request: Request) -> Child:
-    """A child with the subject loaded."""
-    child = Child("refengine.audit.worker:make", path=request.path)
-    outcome = child.ask({"op": "open", "subject": request.subject, "signature": request.signature}, 60.0)
-    if outcome.kind == "raised":
-        child.close()
-        raise BadInput(f"cannot load {request.subject}: {outcome.message}")
-    if not outcome.ok:
-        child.close()
-        raise BadInput(f"cannot load {request.subject}: {outcome}")
-    return child
-
-
-@dataclass
-class Exact:
-    """The exact laws on the small inputs, what there is to say about those that are missing, and an end met there."""
-
-    laws: list[ExactLaw] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    end: End | None = None
-
-
-def _left_out(why: str, end: End | None = None) -> Exact:
-    """No law counts: what was enumerated is not to be believed."""
-    return Exact([], [f"The exact depth was left out: {why}"], end)
-
-
-def _ended(outcome: Outcome) -> Exact:
-    return _left_out(str(outcome), End(outcome.kind, str(outcome)))
-
-
-def _exact(request: Request, drive: Drive, progress: Progress) -> Exact:
-    """The exact depth, in a part of the time; a subject that ends a call in another way than by answering shows it."""
-    found, until = Exact(), monotonic() + SHARE_FOR_EXACT * request.seconds
-    if request.is_program():
-        return _left_out("the random calls of a program cannot be intercepted")
-    told = exact_cases(request.signature == "verify_batch")
-    for i, item in enumerate(told):
-        progress(f"exact law: {item.name}", i / len(told))
-        drive.add(item)
-        few = seeds(request.seed, item.name, 0, 16)
-        same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, PATIENCE)
-        if not same.ok:
-            return _ended(same)
-        if not same.value:
-            return _left_out(STATEFUL)
-        seconds = min(EXACT_SECONDS, max(until - monotonic(), 0.0))
-        reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": seconds}, 2 * EXACT_SECONDS)
-        if not reply.ok:
-            return _ended(reply)
-        if "unmodelled" in reply.value:
-            found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
-            continue
-        law = exact_law(item, reply.value)
-        sample = drive.child.ask({"op": "run", **_block(request, item.name, AGREEING_CALLS)}, PATIENCE)
-        if not sample.ok:
-            return _ended(sample)
-        if not law.agrees(sample.value["tokens"]):
-            return _left_out(f"on {item.name!r} sampled calls do not follow the enumerated law")
-        found.laws.append(law)
-        found.notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
-    return found
-
-
-def _block(request: Request, name: str, calls: int) -> dict[str, Any]:
-    drawn = seeds(request.seed, name, 0, calls)
-    return {"name": name, "seeds": drawn, "start": 0, "fresh": True, "seconds": SLICE_SECONDS}
-
-
-def _judged(laws: list[ExactLaw]) -> str | None:
-    """The input of the clearest violation among the exact laws."""
-    violated = [law for law in laws if law.violates()]
-    return max(violated, key=lambda law: law.worst.tv).case.name if violated else None
 
 
 def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:
@@ -266,11 +148,6 @@ def not_tested(request: Request, reason: str, notes: list[str]) -> Finding:
     )
 
 
-def identity(request: Request) -> str:
-    kind = "process" if request.is_program() else "kernel"
-    return f"audit.{kind}.{request.signature}/{request.subject}"
-
-
 def detectable(drive: Drive) -> float:
     """The TV at the place that was visited most at which the e-process of a learner would end with probability 0.99.
 
@@ -284,8 +161,3 @@ def detectable(drive: Drive) -> float:
     z = 2.33
     root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
     return float(min(1.0, root / np.sqrt(max(visits, 1.0))))
-
-
-def replay(**arguments: Any) -> list[Finding]:
-    """Make a violated finding again; see witness.py."""
-    return witness.replay(**arguments)

@@ -10,7 +10,7 @@ Three kinds of witness:
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,14 +22,12 @@ from refengine.audit.explain import OF_POSITIONS, OF_ROWS
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.past import ABOVE, ROUND_BEFORE, features
 from refengine.audit.promise import CLAIM, SOURCE
+from refengine.audit.request import Request, identity, opened
 from refengine.audit.schedule import Case, cases, exact_cases
 from refengine.evidence.bets import BALL
 from refengine.evidence.distance import tv_at_least
 from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, CaseEvidence, Evidence
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
-
-if TYPE_CHECKING:
-    from refengine.audit.kernel import Request
 
 DIAGNOSIS_CALLS = 1500
 MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
@@ -60,7 +58,7 @@ class Small:
         return known[self.case].cut(self.gamma, self.lanes)
 
 
-def smallest(request: "Request", drive: Drive, end: End, until: float, notes: list[str]) -> Finding:
+def smallest(request: Request, drive: Drive, end: End, until: float, notes: list[str]) -> Finding:
     """The finding about a violation that `drive` met, with the smallest witness that replays within the time."""
     calls = drive.calls
     diagnosis = "the contract" if end.kind == "broken" else diagnose(drive)
@@ -89,10 +87,8 @@ def attempts(drive: Drive, end: End) -> Iterator[dict[str, Any]]:
     yield {"kind": "call", "case": whole, "start": 0, "calls": 8 * (end.call + 512)}  # it has noise of its own
 
 
-def unrepeated(request: "Request", drive: Drive, end: End, calls: int, diagnosis: str, notes: list[str]) -> Finding:
+def unrepeated(request: Request, drive: Drive, end: End, calls: int, diagnosis: str, notes: list[str]) -> Finding:
     """The audit saw it and no smaller run did: the audit itself is the witness."""
-    from refengine.audit.kernel import identity
-
     return Finding(
         id=identity(request),
         subject=request.subject,
@@ -109,7 +105,7 @@ def unrepeated(request: "Request", drive: Drive, end: End, calls: int, diagnosis
     )
 
 
-def of_law(request: "Request", name: str, diagnosis: str, notes: list[str]) -> Finding:
+def of_law(request: Request, name: str, diagnosis: str, notes: list[str]) -> Finding:
     """The finding about an exact law that is not the target's."""
     item = next(item for item in exact_cases(request.signature == "verify_batch") if item.name == name)
     found: dict[str, Any] = {"found_after": 0, "diagnosis": diagnosis, "notes": notes}
@@ -174,8 +170,6 @@ def replay(
     notes: list[str],
 ) -> list[Finding]:
     """Make the finding again in a fresh process: [finding], consistent where the violation does not come back."""
-    from refengine.audit.kernel import Request, identity, opened
-
     request, small = Request(subject, signature, path, seed, alpha, seconds, None), Small(**case)
     recipe = {k: v for k, v in locals().items() if k in REPLAYED}
     item = small.item(signature)
@@ -191,7 +185,7 @@ def replay(
             verdict="violated" if violated else "consistent",
             role="subject",
             method=METHODS[kind].format(alpha=alpha, calls=calls, case=item.name),
-            recipe=Recipe(function="refengine.audit.kernel:replay", arguments=recipe),
+            recipe=Recipe(function="refengine.audit.witness:replay", arguments=recipe),
             numbers={"found_after_calls": found_after, **(seen.numbers if seen else {})},
             magnitude=seen.magnitude if seen else None,
             witness={**_inputs(item, small), "seed": seed, "start": start, "calls": calls, **seen.shown}
@@ -222,7 +216,7 @@ class Seen:
     shown: dict[str, Any]
 
 
-def _again(child: Child, request: "Request", item: Case, kind: str, start: int, calls: int) -> Seen | None:
+def _again(child: Child, request: Request, item: Case, kind: str, start: int, calls: int) -> Seen | None:
     drive = Drive(child, request.signature, request.seed, request.alpha, monotonic() + request.seconds)
     drive.add(item)
     if kind == "exact":

@@ -9,7 +9,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -63,6 +64,21 @@ app = group("The referee of speculative decoding.", TOP)
 app.add_typer(group("Hold an implementation to the law it promises.", AUDIT), name="audit")
 app.add_typer(group("Check or convert a released drafter checkpoint.", CHECKPOINT), name="checkpoint")
 app.add_typer(group("Conformance vectors for implementations in any language.", VECTORS), name="vectors")
+
+
+def tell_version(asked: bool) -> None:
+    if asked:
+        print(version("refengine"))
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    asked: Annotated[
+        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="The version.")
+    ] = False,
+) -> None:
+    """The referee of speculative decoding."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -1,0 +1,84 @@
+"""The exact depth of an audit: the laws of small inputs, where the subject's own random calls can be intercepted.
+
+An enumerated law is believed when the subject keeps no state between calls and sampled calls agree with it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from refengine.audit.child import Outcome
+from refengine.audit.drive import HANG_SECONDS, SLICE_SECONDS, Drive, End, seeds
+from refengine.audit.laws import ExactLaw, exact_law
+from refengine.audit.request import Request
+from refengine.audit.schedule import exact_cases
+
+Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
+
+EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerated.py)
+AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
+STATEFUL = "the same calls in another order were answered differently"
+PATIENCE = SLICE_SECONDS + HANG_SECONDS  # with a few calls
+SHARE_FOR_EXACT = 0.4  # of the time, at most
+
+
+@dataclass
+class Exact:
+    """The exact laws on the small inputs, what there is to say about those that are missing, and an end met there."""
+
+    laws: list[ExactLaw] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    end: End | None = None
+
+    def violated(self) -> str | None:
+        """The input of the clearest violation."""
+        violated = [law for law in self.laws if law.violates()]
+        return max(violated, key=lambda law: law.worst.tv).case.name if violated else None
+
+
+def _left_out(why: str, end: End | None = None) -> Exact:
+    """No law counts: what was enumerated is not to be believed."""
+    return Exact([], [f"The exact depth was left out: {why}"], end)
+
+
+def _ended(outcome: Outcome) -> Exact:
+    return _left_out(str(outcome), End(outcome.kind, str(outcome)))
+
+
+def exact_depth(request: Request, drive: Drive, progress: Progress) -> Exact:
+    """The exact depth, in a part of the time; a subject that ends a call in another way than by answering shows it."""
+    found, until = Exact(), monotonic() + SHARE_FOR_EXACT * request.seconds
+    if request.is_program():
+        return _left_out("the random calls of a program cannot be intercepted")
+    told = exact_cases(request.signature == "verify_batch")
+    for i, item in enumerate(told):
+        progress(f"exact law: {item.name}", i / len(told))
+        drive.add(item)
+        few = seeds(request.seed, item.name, 0, 16)
+        same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, PATIENCE)
+        if not same.ok:
+            return _ended(same)
+        if not same.value:
+            return _left_out(STATEFUL)
+        seconds = min(EXACT_SECONDS, max(until - monotonic(), 0.0))
+        reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": seconds}, 2 * EXACT_SECONDS)
+        if not reply.ok:
+            return _ended(reply)
+        if "unmodelled" in reply.value:
+            found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
+            continue
+        law = exact_law(item, reply.value)
+        sample = drive.child.ask({"op": "run", **_block(request, item.name, AGREEING_CALLS)}, PATIENCE)
+        if not sample.ok:
+            return _ended(sample)
+        if not law.agrees(sample.value["tokens"]):
+            return _left_out(f"on {item.name!r} sampled calls do not follow the enumerated law")
+        found.laws.append(law)
+        found.notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
+    return found
+
+
+def _block(request: Request, name: str, calls: int) -> dict[str, Any]:
+    drawn = seeds(request.seed, name, 0, calls)
+    return {"name": name, "seeds": drawn, "start": 0, "fresh": True, "seconds": SLICE_SECONDS}
