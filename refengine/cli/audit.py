@@ -121,7 +121,7 @@ def generate(
     prompts: Prompts = None,
     tokens: Tokens = 4,
     temperature: Temperature = 1.0,
-    pairs: Pairs = 4000,
+    pairs: Pairs = 20_000,
     seed: Seed = "0",
     alpha: Alpha = 1e-6,
     seconds: Seconds = 50.0,
