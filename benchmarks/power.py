@@ -31,9 +31,9 @@ from refengine.audit.kernel import audit_kernel
 from refengine.audit.schedule import Case, case, cases
 from refengine.audit.simulated import CAP, Audits, nats, reach
 from refengine.audit.witness import diagnose
-from refengine.evidence.alternatives import alternatives
 from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import DEFECTS
+from refengine.evidence.wide import laws
 
 EXACTLY = {  # defects that no sample shows, as functions that the exact depth takes apart
     "the residual is rounded to bfloat16": "residual_bfloat16",
@@ -43,11 +43,6 @@ EXACTLY = {  # defects that no sample shows, as functions that the exact depth t
 SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
 FEW = 10_000  # calls up to which a defect is tried with every seed
 LEAST = 1e-5  # nats a call, below which a defect is not for sampling
-
-
-def laws_of(item: Case) -> dict[str, Rows]:
-    with np.errstate(all="ignore"):
-        return alternatives(item.p, item.q)
 
 
 def in_batches(name: str) -> bool:
@@ -73,14 +68,14 @@ def best_inputs(seeds: int = 300) -> dict[str, float]:
         )
         pool.append(case(f"search {k}", rows[:, : gamma + 1], rows[:, gamma + 1 :]))
     for item in pool:
-        for name, law in laws_of(item).items():
+        for name, law in laws(item.p, item.q, item.sizes).items():
             best[name] = max(best[name], per_call(name, item, law))
     return best
 
 
-def detect(audits: Audits, name: str, laws: dict[str, Rows], seed: int, calls: int) -> dict[str, Any]:
+def detect(audits: Audits, name: str, wrong: dict[str, Rows], seed: int, calls: int) -> dict[str, Any]:
     """One audit of the defect."""
-    drive, end, spent = audits.run(laws, seed, calls, in_batches(name))
+    drive, end, spent = audits.run(wrong, seed, calls, in_batches(name))
     used = drive.calls
     return {
         "ended": end.kind if end else "not detected",
@@ -106,19 +101,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     audits = Audits()
-    tables = {name: laws_of(item) for name, item in audits.told.items()}
+    tables = {name: laws(item.p, item.q, item.sizes) for name, item in audits.told.items()}
     best = best_inputs()
     rows = []
     for name in DEFECTS:
         if options.only not in name:
             continue
-        laws = {told: table[name] for told, table in tables.items()}
+        wrong = {told: table[name] for told, table in tables.items()}
         if best[name] < LEAST:
             tries = [exactly(name)]
         else:
-            tries = [detect(audits, name, laws, 0, options.calls)]
+            tries = [detect(audits, name, wrong, 0, options.calls)]
             more = options.seeds if tries[0]["calls"] <= FEW else 1
-            tries += [detect(audits, name, laws, seed, options.calls) for seed in range(1, more)]
+            tries += [detect(audits, name, wrong, seed, options.calls) for seed in range(1, more)]
         calls, kl = statistics.median(t["calls"] for t in tries), statistics.median(t["kl"] for t in tries)
         row = {"defect": name, "ended": tries[0]["ended"], "calls": calls, "kl": kl, "best_kl": best[name]}
         row |= {"most_calls": max(t["calls"] for t in tries), "seeds": len(tries)}

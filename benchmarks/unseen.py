@@ -30,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     audits, generator = Audits(), np.random.default_rng(11)
     rows: list[dict[str, Any]] = []
-    few = [item for item in audits.told.values() if item.vocabulary <= 8 and not item.ids]
+    few = [item for item in audits.told.values() if item.vocabulary <= 8 and item.cell is None]
     while len(rows) < options.bugs:
         item = few[generator.integers(len(few))]
         lane, position, context = (int(generator.integers(n)) for n in item.p.shape[:3])

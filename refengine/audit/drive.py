@@ -77,7 +77,7 @@ class Drive:
 
     def add(self, case: Case) -> Outcome:
         """Make a case known to both sides."""
-        self.adopt(case, CaseEvidence(case.p, case.q, features(case)))
+        self.adopt(case, CaseEvidence(case.p, case.q, features(case), sizes=case.sizes))
         p, q = case.float32()
         return self.child.ask({"op": "case", "name": case.name, "p": p, "q": q, "noise": case.noise}, 60)
 

@@ -5,7 +5,7 @@ kept, the target's favourite where it is refused. Whatever else comes has probab
 RARE, which is worth log(1/RARE) nats. Favourites differ from place to place, so that a row, a draft or an id that is
 one off is another token; blocks are long where they are kept, and refused at their beginning, middle and end. Rows
 that only say much if everything in them is likely are wide instead: there, a rule that always picks alike is told by
-log V nats.
+log V nats, and one that adds a little to every token, or clamps a divisor, by RARE.
 
 Every position is a pair of rows (p, q) over V tokens; the p of the last one is the row of the bonus.
 """
@@ -13,13 +13,14 @@ Every position is a pair of rows (p, q) over V tokens; the p of the last one is 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from refengine.evidence.rows import Rows
 
 V, LANES = 8, 4
 RARE = 1e-5  # ten times the ball of the null: rarer tokens say no more (bets.py)
 FIRST, LAST = 0, V - 1
-WIDE = 8192
+WIDE = 2**17
 Position = tuple[Rows, Rows]
 
 
@@ -84,17 +85,45 @@ def blocks() -> Iterator[tuple[str, Rows, Rows]]:
         yield name, rows[:, :, 0], rows[:, :-1, 1]
 
 
-def wide() -> Iterator[tuple[str, Rows, Rows]]:
-    """Nearly flat rows: a draft of no use; and drafts from the target's own rows, one id being kept for the bonus."""
-    generator = np.random.default_rng(20261119)
-    p = np.exp(generator.uniform(-0.1, 0.1, size=(1, 2, 1, WIDE)))
-    drafted = np.zeros((1, 1, 1, WIDE))
-    drafted[:, :, :, 77] = 1.0
-    yield "wide, refused", p, drafted
-    p = np.exp(generator.uniform(-0.1, 0.1, size=(1, 3, 1, WIDE)))
-    p[:, :-1, :, 1] = 0.0
-    p[:, -1] = np.where(p[:, -2] > 0, p[:, -2], p[:, -1])
-    yield "wide, kept", p, p[:, :-1]
+# Cells of wide rows: the first id; 49 more; of the others that have mass a sixteenth, and two halves of the rest; two
+# single ids; the dead ones.
+HEAVIEST, HEAVY, LOW, MIDDLE, HIGH, ONE, OTHER, DEAD = range(8)
+LEVELS = (1.0, 2.0**-18, 2.0**-18, 2.0**-21, 1.0)  # the most that an id of a tail has: below 1e-5 and 1e-6
+
+
+def _cells(live: int) -> NDArray[np.int64]:
+    """The cell of every id, the first `live` having mass."""
+    ids = np.arange(WIDE)
+    cell = np.where(ids < live // 16, LOW, np.where(ids < live // 2, MIDDLE, np.where(ids < live, HIGH, DEAD)))
+    cell[0], cell[70_001], cell[90_001] = HEAVIEST, ONE, OTHER
+    cell[997 : 997 + 49 * 1201 : 1201] = HEAVY  # with the first one the 50 heaviest, where the rest is flat
+    return np.asarray(cell)
+
+
+def _tailed(flat: Rows, sizes: NDArray[np.int64], level: float) -> Rows:
+    """Nearly all ids have `level` each at most; the rest share what is left as in the flat row."""
+    tail = np.where(np.isin(np.arange(len(flat)), (MIDDLE, HIGH)), np.minimum(flat, level), 0.0)
+    rest = np.where(tail > 0, 0.0, flat)
+    return np.asarray(tail + rest * (1.0 - (tail * sizes).sum()) / (rest * sizes).sum())
+
+
+def wide() -> Iterator[tuple[str, Rows, Rows, NDArray[np.int64]]]:
+    """Rows over a vocabulary of a real size, by cells: p and q say what one id of each cell has.
+
+    Refused: a flat target and a draft of no use, half of it spread over ids without mass. Kept: drafts from the
+    target's own rows but for RARE, flat ones and ones with a long tail, whose ids have less than what is added to a
+    divisor or clamps it; one id is kept for the bonus.
+    """
+    cell = _cells(WIDE // 2)
+    flat = np.array([1.2, 1.1, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) / WIDE
+    drafted = np.zeros(8)
+    drafted[OTHER], drafted[DEAD] = 0.5, 1.0 / WIDE
+    yield "wide, refused", np.array([[[flat], [flat]]]), np.array([[[drafted]]]), cell
+    cell = _cells(WIDE - 128)
+    flat /= (flat * np.bincount(cell)).sum()
+    kept = np.array([_tailed(flat, np.bincount(cell), level) for level in LEVELS])[None, :, None]
+    last = (flat + RARE * (np.arange(8) == OTHER))[None, None, None]
+    yield "wide, kept", np.concatenate([kept + RARE * (np.arange(8) == ONE), last], axis=1), kept, cell
 
 
 def far() -> tuple[str, Rows, Rows]:

@@ -8,7 +8,7 @@ that equal inputs come in consecutive calls.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from refengine.audit.opening import blocks, far, wide
 from refengine.evidence.rows import Rows, normalised
 
+Ids: TypeAlias = NDArray[np.int64]
 Noise = Literal["uniform", "race"]  # how the draft is drawn: inverse CDF of torch.rand, or an exponential race
 
 
@@ -27,8 +28,7 @@ class Case:
     p: Rows
     q: Rows
     noise: Noise = "uniform"
-    ids: tuple[int, ...] = ()  # where few of many tokens have mass: their ids, the last one standing for all others
-    width: int = 0  # and the size of the vocabulary
+    cell: Ids | None = None  # of every id of a wide vocabulary; rows are kept by cells, even within each
 
     @property
     def lanes(self) -> int:
@@ -53,23 +53,28 @@ class Case:
         visits = np.concatenate([np.ones((self.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
         return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts).ravel()
 
+    @property
+    def width(self) -> int:
+        """How many ids there are."""
+        return self.vocabulary if self.cell is None else len(self.cell)
+
+    @property
+    def sizes(self) -> Ids | None:
+        """How many ids each cell has, where rows are kept by cells."""
+        return None if self.cell is None else np.bincount(self.cell, minlength=self.vocabulary)
+
     def float32(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The rows that are handed over."""
-        rows = self.p.astype(np.float32), self.q.astype(np.float32)
-        if not self.ids:
-            return rows
-        wide = [np.zeros((*r.shape[:-1], self.width), dtype=np.float32) for r in rows]
-        for full, r in zip(wide, rows, strict=True):
-            full[..., self.ids] = r
-        return wide[0], wide[1]
+        if self.cell is None or self.sizes is None:
+            return self.p.astype(np.float32), self.q.astype(np.float32)
+        each = 1.0 / self.sizes
+        return (self.p * each).astype(np.float32)[..., self.cell], (self.q * each).astype(np.float32)[..., self.cell]
 
     def narrow(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Tokens as they came back, in the ids of the rows that are kept here."""
-        if not self.ids:
+        """Tokens as they came back, by the cells of the rows that are kept here."""
+        if self.cell is None:
             return tokens
-        place = np.searchsorted(self.ids, tokens)
-        live = np.take(self.ids, place, mode="clip") == tokens
-        return np.where(tokens < 0, tokens, np.where(live, place, len(self.ids) - 1)).astype(np.int32)
+        return np.where(tokens < 0, tokens, self.cell[np.maximum(tokens, 0)]).astype(np.int32)
 
     def cut(self, gamma: int, lanes: int) -> "Case":
         """The first lanes and positions alone: a smaller witness."""
@@ -112,8 +117,20 @@ def cases() -> list[Case]:
 
 def _opening() -> Iterator[Case]:
     """The rows of opening.py, a wide one after every second of the first blocks."""
-    narrow, flat = ([case(*rows) for rows in part()] for part in (blocks, wide))
-    yield from (*narrow[:2], flat[0], *narrow[2:4], flat[1], *narrow[4:])
+    narrow, flat = [case(*rows) for rows in blocks()], [_by_cells(*rows) for rows in wide()]
+    yield from (*narrow[:2], flat[0], *narrow[2:4], flat[1], *narrow[4:], _few_of_many(*far()))
+
+
+def _by_cells(name: str, p: Rows, q: Rows, cell: Ids) -> Case:
+    """Rows that say what one id of each cell has."""
+    sizes = np.bincount(cell)
+
+    def held(rows: Rows) -> Rows:
+        rows = rows / (rows * sizes).sum(-1, keepdims=True)
+        masses = rows.astype(np.float32).astype(np.float64) * sizes
+        return normalised(masses, masses)
+
+    return Case(name, held(p), held(q), cell=cell)
 
 
 def _places() -> Iterator[Case]:
@@ -241,12 +258,17 @@ def _wide() -> Iterator[Case]:
     draft = np.where(np.arange(4096) % 2, 1.6, 0.4)
     yield case("flat, V = 4096", same(flat, 2, 3), same(draft, 2, 2))
     rows = generator.dirichlet(np.full(len(LIVE), 2.0), size=(2, 5, 1)) * (np.arange(len(LIVE)) < len(LIVE) - 1)
-    for few in (case(*far()), case("few of many", rows[:, :3], rows[:, 3:])):
-        yield replace(few, ids=LIVE, width=LIVE[-1] + 1)
+    yield _few_of_many("few of many", rows[:, :3], rows[:, 3:])
 
 
 # Ids that one or two bytes do not hold, nor significands of 8 or 11 bits; the last stands for all that have no mass.
 LIVE = (0, 127, 300, 2_049, 32_770, 65_535, 69_998, 69_999)
+
+
+def _few_of_many(name: str, p: Rows, q: Rows) -> Case:
+    cell = np.full(LIVE[-1] + 1, len(LIVE) - 1)
+    cell[list(LIVE)] = np.arange(len(LIVE))
+    return replace(case(name, p, q), cell=cell)
 
 
 def exact_cases(batch: bool) -> list[Case]:
@@ -271,11 +293,11 @@ def exact_cases(batch: bool) -> list[Case]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-OPENING = 11  # cases that are met once before effort moves to where it pays
+OPENING = 12  # cases that are met once before effort moves to where it pays
 
 
 def block_size(item: Case, spent: int) -> int:
     """Calls at a time once effort moves: a twelfth of what was spent, so that mistakes are cheap while little is
     known; fewer where the vocabulary is large and a call costs more."""
-    most = 16 if item.ids else 1024 if item.vocabulary <= 64 else 256
+    most = 8 if item.cell is not None else 1024 if item.vocabulary <= 64 else 256
     return min(most, max(1, spent // 12))

@@ -10,7 +10,6 @@ from refengine.audit.drive import Drive, End
 from refengine.audit.past import features
 from refengine.audit.schedule import Case, cases, step
 from refengine.audit.worker import turn
-from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import CaseEvidence
 
@@ -46,8 +45,9 @@ class Simulated:
                 agree = np.minimum(row, item.q[lane, i, context])[at, y] / row[at, y]
                 live = live & (generator.random(n) < agree)
             context = np.asarray(step(context, y, item.contexts))
-        if item.ids:
-            tokens = np.where(tokens < 0, tokens, np.take(item.ids, tokens)).astype(np.int32)
+        if item.cell is not None:
+            _, ids = np.unique(item.cell, return_index=True)
+            tokens = np.where(tokens < 0, tokens, ids[tokens]).astype(np.int32)
         lanes = tokens.reshape(calls, width, -1)
         reply = {"tokens": lanes, "drafts": lanes[:, :, : item.gamma], "broken": None}
         return Outcome("result", reply)
@@ -72,7 +72,7 @@ class Audits:
 
     def __init__(self) -> None:
         self.told = {item.name: item for item in cases()}
-        self.evidence = {name: CaseEvidence(i.p, i.q, features(i), BALL) for name, i in self.told.items()}
+        self.evidence = {name: CaseEvidence(i.p, i.q, features(i), sizes=i.sizes) for name, i in self.told.items()}
 
     def run(self, laws: dict[str, Rows], seed: int, calls: int, batch: bool = False) -> tuple[Drive, End | None, float]:
         """One audit of a subject that emits by `laws`: the drive, how it ended, and the nats that its draws were worth,

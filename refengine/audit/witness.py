@@ -39,7 +39,7 @@ SHARED = {
     **dict.fromkeys(ROUND_BEFORE, "unlisted: a round depends on the one before, so a coin or a state is shared"),
     "the number of the call": "unlisted: what is emitted depends on the number of the call, so a state is kept",
 }
-FRESH_CALLS = 2000  # at least, for the lower bound on the total variation
+FRESH_CALLS, FRESH_WIDE = 2000, 200  # at least, for the lower bound on the total variation; of many ids
 CONFIDENCE = 0.999  # of that bound
 
 
@@ -145,6 +145,8 @@ def candidates(drive: Drive) -> list[tuple[Small, int]]:
         item, rate = drive.cases[name].case, growth(name)
         calls = int(min(MOST_CALLS, 60.0 / max(rate, 1e-6) + 64))
         sizes = {(1, 1), (1, 2), (2, 1), (item.gamma, 1), (item.gamma, item.lanes)}
+        if item.cell is not None:  # a call of many ids takes too long for tries
+            sizes = {(item.gamma, item.lanes)}
         fitting = sorted((g, n) for g, n in sizes if g <= item.gamma and n <= item.lanes)
         out += [(Small(name, gamma, lanes), 2 * calls) for gamma, lanes in sorted(fitting, key=lambda s: s[0] * s[1])]
     item = drive.cases[best[0]].case
@@ -237,14 +239,18 @@ def _again(child: Child, request: Request, item: Case, kind: str, start: int, ca
 def _impossible_share(drive: Drive, item: Case) -> float:
     """A lower bound on the TV at the place where a token without mass was seen, from fresh calls."""
     place = int((drive.cases[item.name].evidence.counts[0] * (drive.cases[item.name].evidence.p == 0)).sum(1).argmax())
-    fresh = _fresh(drive, item, FRESH_CALLS)
+    fresh = _fresh(drive, item, _fresh_calls(item))
     counts = fresh.counts[0, place]
     return tv_at_least(int(counts[fresh.p[place] == 0].sum()), int(counts.sum()), 0.0, CONFIDENCE)
 
 
+def _fresh_calls(item: Case) -> int:
+    return FRESH_CALLS if item.cell is None else FRESH_WIDE
+
+
 def _fresh(drive: Drive, item: Case, calls: int) -> CaseEvidence:
     """The evidence of calls that nobody has looked at yet."""
-    fresh = CaseEvidence(item.p, item.q, features(item))
+    fresh = CaseEvidence(item.p, item.q, features(item), sizes=item.sizes)
     drive.cases[item.name].evidence = fresh
     drive.evidence = Evidence(tuple(features(item)), drive.alpha, {item.name: fresh})
     drive.run(item.name, calls, stop=False)
@@ -277,7 +283,7 @@ def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:
     name, learner = max(first.learners.items(), key=lambda entry: float(entry[1].log_wealth()[1][0]))
     group, often = learner.strongest()
     evidence = drive.evidence.log_evidence()
-    hits, draws, mass = _fresh(drive, item, max(used, FRESH_CALLS)).learners[name].share(group, often)
+    hits, draws, mass = _fresh(drive, item, max(used, _fresh_calls(item))).learners[name].share(group, often)
     tv = Quantity(value=tv_at_least(hits, draws, mass, CONFIDENCE), tolerance=0.0)
     shown = {"told by": name, "group": group, "cells that come too often": np.flatnonzero(often).tolist()}
     shown |= {"their share": f"{hits} of {draws}", "expected share": round(mass, 6)}
@@ -287,8 +293,8 @@ def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:
 
 def _inputs(item: Case, small: Small) -> dict[str, Any]:
     """The input as a reader wants it: rows where they are short."""
-    shown: dict[str, Any] = {**small.__dict__, "vocabulary": item.vocabulary, "contexts": item.contexts}
-    if item.vocabulary <= 8 and item.contexts == 1:
+    shown: dict[str, Any] = {**small.__dict__, "vocabulary": item.width, "contexts": item.contexts}
+    if item.width <= 8 and item.contexts == 1:
         shown["p"] = np.round(item.p[0, :, 0], 6).tolist()
         shown["q"] = np.round(item.q[0, :, 0], 6).tolist()
     return shown

@@ -30,6 +30,7 @@ from refengine.evidence.rows import (
 )
 
 Correction: TypeAlias = Rows | Callable[[int], Rows]
+EPSILON = 1e-5  # what is added to what might be zero, or what it is clamped at
 MANY = 64  # above this vocabulary, laws that need a V x V table are left out
 
 
@@ -99,6 +100,8 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
         "the ratio takes q of another lane": ratio(p, _neighbours(q, 0, 1)),
         "the ratio takes p at temperature 2": ratio(tempered(p, 2.0), q),
         "the ratio takes p at temperature 1/2": ratio(tempered(p, 0.5), q),
+        "the ratio's q is at least 1e-5": ratio(p, np.maximum(q, EPSILON)),
+        "the ratio's p is at least 1e-5": ratio(np.maximum(p, EPSILON), q),
         "the ratio takes bfloat16 rows": ratio(bfloat16(p), bfloat16(q)),
     }
     for name, where in (("first", 0), ("last", -1)):
@@ -143,7 +146,7 @@ def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
         "the residual is rounded to bfloat16": normalised(bfloat16(positive(p - q)), p),
         "the residual is rounded to float16": normalised(float16(positive(p - q)), p),
         "the normalised residual is rounded to bfloat16": normalised(bfloat16(r), p),
-        "the residual has 1e-5 added": normalised(positive(p - q) + 1e-5, p),
+        "the residual has 1e-5 added": normalised(positive(p - q) + EPSILON, p),
         "the accepting coin picks the correction": _same_coin(p, q),
     }
 

@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.evidence.alternatives import alternatives, names
+from refengine.evidence.alternatives import names
 from refengine.evidence.bets import ALWAYS, BALL, SELDOM, bets
 from refengine.evidence.cells import KINDS, cells, kinds
 from refengine.evidence.coupled import OneCoin
 from refengine.evidence.learning import Learner
 from refengine.evidence.rows import Rows, log_sum
+from refengine.evidence.wide import laws
 
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())
@@ -34,6 +35,7 @@ EVERYWHERE, ALONE = "learned from ", "learned at one place from "
 ONE_COIN = "one coin decides the whole block"
 LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS), ONE_COIN)
 GROSS, FINE = 1.0, 2.0  # nats a token at its best place that make a defect gross; what is believed of the others
+DEARER = 2.0  # a call of a wide vocabulary than one of a few tokens: it has to say as much more to be preferred
 Ints = NDArray[np.int64]
 
 
@@ -57,22 +59,32 @@ class CaseEvidence:
 
     p, q    [lanes, gamma + 1 | gamma, contexts, V] float64
     copies  independent audits that are counted side by side: calibration runs many at once, an audit is one
+    sizes   [V], where p and q are by cells: how many ids each cell has
     """
 
-    def __init__(self, p: Rows, q: Rows, features: Mapping[str, int], ball: float = BALL, copies: int = 1) -> None:
+    def __init__(
+        self,
+        p: Rows,
+        q: Rows,
+        features: Mapping[str, int],
+        ball: float = BALL,
+        copies: int = 1,
+        sizes: Ints | None = None,
+    ) -> None:
         self.ball, vocabulary = ball, p.shape[-1]
         self.p = p.reshape(-1, vocabulary)
         drafted = np.concatenate([q, p[:, -1:]], axis=1)
         padded = drafted.reshape(-1, vocabulary)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            laws = alternatives(p, q)
-        law = np.stack([laws[name].reshape(-1, vocabulary) for name in DEFECTS])
+        told = laws(p, q, sizes)
+        law = np.stack([told[name].reshape(-1, vocabulary) for name in DEFECTS])
         placed = [bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (ALWAYS, SELDOM)]
         self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in placed])
         self.growth = np.concatenate([growth for _, growth in placed])  # [listed, S], where the law of the bet holds
         self.one_coin = OneCoin(p, drafted, ball)
         self.growth = np.concatenate([self.growth, self.one_coin.growth()])
         self.most_growth = self.growth.max(1)
+        if sizes is not None:
+            self.growth /= DEARER
         self.kind = kinds(self.p, padded).astype(float)
         self.learners = _learners(self.p, padded, p.shape[0], features, ball, copies)
         self.counts = np.zeros((copies, *self.p.shape))
