@@ -10,6 +10,7 @@ from refengine.evidence.bets import BALL
 from refengine.evidence.cells import CELLS, cells, kinds
 from refengine.evidence.coupled import one_coin_law
 from refengine.evidence.sequential import LISTED, CaseEvidence, Draws, Evidence
+from refengine.evidence.wide import laws
 from refengine.exact.block import Block, Round, chain, drawn
 from refengine.exact.chance import Chance
 from refengine.exact.law import law
@@ -75,8 +76,10 @@ def test_every_alternative_is_a_law_and_differs_from_p_somewhere() -> None:
     generator = np.random.default_rng(1)
     p = generator.dirichlet(np.full(6, 0.5), size=(4, 4, 1))
     q = generator.dirichlet(np.full(6, 0.5), size=(4, 3, 1))
-    p[0, :, :, 2] = 0
+    p[0, :, :, 2], p[1, :, :, 3] = 0, 5e-6
     p /= p.sum(-1, keepdims=True)
+    q[1, :, :, 3] = 8e-6
+    q /= q.sum(-1, keepdims=True)
     for name, table in alternatives(p, q).items():
         assert table.shape == p.shape, name
         assert (table >= -1e-15).all(), name
@@ -84,6 +87,23 @@ def test_every_alternative_is_a_law_and_differs_from_p_somewhere() -> None:
         # four lanes, so that late pairs differ; of six tokens a cut to the 50 heaviest changes nothing
         assert name.endswith("top 50") or np.abs(table - p).max() > 1e-9, name
     assert len(set(names())) == len(names())
+
+
+def test_laws_by_cells_are_those_of_the_ids() -> None:
+    """Bug: a law that takes a cell of many ids for one, so that a bet on a wide vocabulary is on no defect's law."""
+    generator, sizes = np.random.default_rng(3), np.array([1, 20, 30, 1, 2])
+    p, q = (generator.dirichlet(np.full(5, 0.5), size=(3, n, 1)) for n in (3, 2))
+    p[0, :, :, 2], q[1, :, :, 1] = 0.0, 1e-4
+    p, q = (rows / rows.sum(-1, keepdims=True) for rows in (p, q))
+    cell = np.repeat(np.arange(5), sizes)
+    whole, by_ids = laws(p, q, sizes), laws(*((rows / sizes)[..., cell] for rows in (p, q)), None)
+    told = 0
+    for name, told_law in whole.items():
+        merged = np.stack([by_ids[name][..., cell == k].sum(-1) for k in range(5)], axis=-1)
+        same = np.abs(told_law - merged).max(-1) < 1e-9
+        assert (same | (told_law == p).all(-1)).all(), name
+        told += int((same & (np.abs(told_law - p).max(-1) > 1e-9)).any())
+    assert told > 60
 
 
 def _leviathan_with(odds: str, correction: str):

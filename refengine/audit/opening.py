@@ -96,7 +96,7 @@ def _cells(live: int) -> NDArray[np.int64]:
     ids = np.arange(WIDE)
     cell = np.where(ids < live // 16, LOW, np.where(ids < live // 2, MIDDLE, np.where(ids < live, HIGH, DEAD)))
     cell[0], cell[70_001], cell[90_001] = HEAVIEST, ONE, OTHER
-    cell[997 : 997 + 49 * 1201 : 1201] = HEAVY  # with the first one the 50 heaviest, where the rest is flat
+    cell[97 : 97 + 49 * 601 : 601] = HEAVY  # with the first one the 50 heaviest, where the rest is flat
     return np.asarray(cell)
 
 
@@ -110,20 +110,19 @@ def _tailed(flat: Rows, sizes: NDArray[np.int64], level: float) -> Rows:
 def wide() -> Iterator[tuple[str, Rows, Rows, NDArray[np.int64]]]:
     """Rows over a vocabulary of a real size, by cells: p and q say what one id of each cell has.
 
-    Refused: a flat target and a draft of no use, half of it spread over ids without mass. Kept: drafts from the
-    target's own rows but for RARE, flat ones and ones with a long tail, whose ids have less than what is added to a
-    divisor or clamps it; one id is kept for the bonus.
+    Kept: drafts from the target's own rows but for RARE, flat ones and ones with a long tail, whose ids have less than
+    what is added to a divisor or clamps it; one id is kept for the bonus. Refused: a flat target and a draft of no use,
+    most of it spread over ids without mass.
     """
-    cell = _cells(WIDE // 2)
-    flat = np.array([1.2, 1.1, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) / WIDE
-    drafted = np.zeros(8)
-    drafted[OTHER], drafted[DEAD] = 0.5, 1.0 / WIDE
-    yield "wide, refused", np.array([[[flat], [flat]]]), np.array([[[drafted]]]), cell
+    flat = np.array([1.2, 1.1, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     cell = _cells(WIDE - 128)
     flat /= (flat * np.bincount(cell)).sum()
     kept = np.array([_tailed(flat, np.bincount(cell), level) for level in LEVELS])[None, :, None]
     last = (flat + RARE * (np.arange(8) == OTHER))[None, None, None]
     yield "wide, kept", np.concatenate([kept + RARE * (np.arange(8) == ONE), last], axis=1), kept, cell
+    drafted = np.zeros(8)
+    drafted[OTHER], drafted[DEAD] = 0.25, 1.0 / WIDE
+    yield "wide, refused", np.array([[[flat], [flat]]]), np.array([[[drafted]]]), _cells(WIDE // 4)
 
 
 def far() -> tuple[str, Rows, Rows]:
