@@ -6,6 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from refengine import cli
 from refengine.cli import reports
@@ -45,6 +47,7 @@ MISTAKES = {
     "import path": (["audit", "kernel", "odd:verify", "--path", "{}/nowhere"], "nowhere"),
     "alpha": (["audit", "kernel", "odd:verify", "--alpha", "1.5"], "1.5"),
     "seconds": (["audit", "kernel", "odd:verify", "--seconds", "0"], "--seconds"),
+    "out": (["audit", "kernel", "odd:verify", "--out", "{}/none/found.json"], "none"),
     "calls": (["audit", "kernel", "odd:verify", "--calls", "0"], "calls are one or more"),
     "seed": (["audit", "kernel", "odd:verify", "--seed", "seven"], "seven"),
     "no record": (["audit", "trace", "{}/text"], "text"),
@@ -98,6 +101,16 @@ def test_a_mistake_gets_one_line_that_names_it(mistake: str, files: Path, capsys
 def test_a_word_that_is_no_command_or_option_is_bad_input(arguments: list[str]) -> None:
     """Kills a usage error that exits like a violated claim (1)."""
     assert run(*arguments) == 2
+
+
+def test_what_an_audit_found_is_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills a witness that nobody can replay: findings that no file holds, or in a form that rerun does not read."""
+    rounds = {"p": torch.tensor([[[0.0, 1.0]] * 2]), "q": torch.tensor([[[1.0, 0.0]]])}
+    tokens = {"draft": torch.tensor([[0]]), "emitted": torch.tensor([[0, 1]])}  # kept although p has none of it
+    save_file({**rounds, **tokens}, tmp_path / "record.safetensors")
+    assert run("audit", "trace", tmp_path / "record.safetensors", "--out", tmp_path / "found.json") == 1
+    assert run("rerun", tmp_path / "found.json") == 0
+    assert "RERUN 1 of 1 findings confirmed" in capsys.readouterr().out
 
 
 def test_a_report_can_name_its_maker(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli.output import AsJson, finish
+from refengine.cli.output import AsJson, Out, finish
 from refengine.errors import BadInput
 from refengine.terminal import progress
 
@@ -34,6 +34,7 @@ def kernel(
     seconds: Seconds = 50.0,
     calls: Calls = None,
     as_json: AsJson = False,
+    out: Out = None,
 ) -> None:
     """Audit a verification function: rows and drafts in, tokens out."""
     if subject == "hf":
@@ -41,10 +42,10 @@ def kernel(
 
         with progress() as tell:
             found = audit_kernel_hf(progress=tell)
-        finish(found, as_json)
+        finish(found, as_json, out)
     check_folder(path)
     folder = str(path) if path else None
-    called(subject, signature, folder, seed, as_json, alpha=alpha, seconds=seconds, calls=calls)
+    called(subject, signature, folder, seed, as_json, out, alpha=alpha, seconds=seconds, calls=calls)
 
 
 def process(
@@ -55,12 +56,15 @@ def process(
     seconds: Seconds = 50.0,
     calls: Calls = None,
     as_json: AsJson = False,
+    out: Out = None,
 ) -> None:
     """Audit a program in any language: rows and drafts in, tokens out (docs/auditing.md)."""
-    called("$ " + shlex.join(command), signature, None, seed, as_json, alpha=alpha, seconds=seconds, calls=calls)
+    called("$ " + shlex.join(command), signature, None, seed, as_json, out, alpha=alpha, seconds=seconds, calls=calls)
 
 
-def called(subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, **limits: Any) -> NoReturn:
+def called(
+    subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, out: Path | None, **limits: Any
+) -> NoReturn:
     """The audit of what is called with rows and drafts."""
     from refengine.audit.kernel import audit_kernel
 
@@ -68,13 +72,14 @@ def called(subject: str, signature: Signature, path: str | None, seed: str, as_j
     check_seconds(limits["seconds"])
     with progress() as tell:
         findings = audit_kernel(subject, signature.value, path, seed_of(seed), progress=tell, **limits)
-    finish(findings, as_json)
+    finish(findings, as_json, out)
 
 
 def trace(
     record: Annotated[Path, typer.Argument(metavar="FILE", help="safetensors with p, q, draft and emitted.")],
     alpha: Alpha = 1e-6,
     as_json: AsJson = False,
+    out: Out = None,
 ) -> None:
     """Audit an engine's own record of its rounds (docs/auditing.md). Nothing is run."""
     from refengine.audit.trace import audit_trace
@@ -82,7 +87,7 @@ def trace(
     check_alpha(alpha)
     with progress() as tell:
         findings = audit_trace(str(record), alpha, progress=tell)
-    finish(findings, as_json)
+    finish(findings, as_json, out)
 
 
 Prompts = Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")]
@@ -103,6 +108,7 @@ def endpoint(
     alpha: Alpha = 1e-6,
     seconds: Seconds = 50.0,
     as_json: AsJson = False,
+    out: Out = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/auditing.md)."""
     from refengine.audit.endpoint import audit_endpoint
@@ -110,7 +116,7 @@ def endpoint(
     asked = questions(prompts, tokens, temperature, pairs, seed, alpha, seconds)
     with progress() as tell:
         findings = audit_endpoint(on, off, model, tell, **asked)
-    finish(findings, as_json)
+    finish(findings, as_json, out)
 
 
 def generate(
@@ -126,6 +132,7 @@ def generate(
     alpha: Alpha = 1e-6,
     seconds: Seconds = 50.0,
     as_json: AsJson = False,
+    out: Out = None,
 ) -> None:
     """Audit a generate function with speculation on, beside the same with it off (docs/auditing.md)."""
     if on == "hf":
@@ -133,7 +140,7 @@ def generate(
 
         with progress() as tell:
             found = audit_generate_hf(progress=tell)
-        finish(found, as_json)
+        finish(found, as_json, out)
     from refengine.audit.generators import audit_generate
 
     if off is None:
@@ -142,7 +149,7 @@ def generate(
     asked = questions(prompts, tokens, temperature, pairs, seed, alpha, seconds)
     with progress() as tell:
         findings = audit_generate(on, off, row, str(path) if path else None, tell, **asked)
-    finish(findings, as_json)
+    finish(findings, as_json, out)
 
 
 def questions(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from refengine.cli.decoder import Ngram, Precision
-from refengine.cli.output import AsJson, finish
+from refengine.cli.output import AsJson, Out, finish
 
 
 def verify(
@@ -17,12 +17,13 @@ def verify(
     gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
     ngram: Ngram = None,
     as_json: AsJson = False,
+    out: Out = None,
 ) -> None:
     """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state, acceptance."""
     from refengine.decoder.verify import verify
 
     store = str(ngram) if ngram else None
-    finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json)
+    finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json, out)
 
 
 def convert(

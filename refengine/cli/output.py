@@ -3,10 +3,12 @@
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from refengine.errors import BadInput
 from refengine.report.finding import Finding
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
@@ -15,8 +17,20 @@ WIDEST = 160  # characters of one entry of a witness on a terminal; --json has t
 AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
 
 
-def finish(findings: Sequence[Finding], as_json: bool) -> NoReturn:
-    """Print what was found, the verdict line last, and exit with its code."""
+def writable(file: Path | None) -> Path | None:
+    """A file that can be written when the work is done; else that is said before it begins."""
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        raise BadInput(f"--out {file} is a folder, or is in none")
+    return file
+
+
+Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a report.json, which `rerun` makes again.")]
+
+
+def finish(findings: Sequence[Finding], as_json: bool, out: Path | None = None) -> NoReturn:
+    """Print what was found, write it where it was asked for, print the verdict line last, and exit with its code."""
+    if out is not None:
+        save(findings, out)
     if as_json:
         import msgspec
 
@@ -27,6 +41,14 @@ def finish(findings: Sequence[Finding], as_json: bool) -> NoReturn:
     code, line = verdict(findings)
     typer.echo(line)
     raise typer.Exit(code)
+
+
+def save(findings: Sequence[Finding], out: Path) -> None:
+    """A report of these findings; seed and alpha are those of the first."""
+    from refengine.report.report import make_report, save_report
+
+    asked = findings[0].recipe.arguments if findings else {}
+    save_report(make_report(findings, seed=asked.get("seed", 0), alpha=asked.get("alpha", 1e-6)), out)
 
 
 def verdict(findings: Sequence[Finding]) -> tuple[int, str]:

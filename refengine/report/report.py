@@ -122,7 +122,7 @@ def parse_report(text: str, *, name: str = "the report") -> Report:
     """`load_report` for a text; `name` is what error messages call it."""
     document = parse(text, name)
     if not isinstance(document, dict) or "schema" not in document:
-        raise BadInput(f"{name} is not a refengine report: it has no schema version")
+        raise BadInput(f"{name} is not a refengine report: it has no schema version (audits write one with --out)")
     if document["schema"] != SCHEMA:
         raise BadInput(f"{name} has schema version {document['schema']!r}; this program reads version {SCHEMA}")
     try:
