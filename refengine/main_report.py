@@ -106,11 +106,12 @@ def bridge() -> Iterable[Finding]:
 
 def decoder(full: bool) -> Iterable[Finding]:
     from refengine.decoder.battery import steps
+    from refengine.decoder.cores import played
     from refengine.decoder.every_cell import shown
     from refengine.decoder.tiny import FIXTURES, TINY
 
-    for _, step in steps(full):
-        yield from step()
+    for _, findings in played(list(steps(full))):
+        yield from findings
     if FIXTURES.is_dir() and not full:
         for drafter in TINY:
             yield from shown(drafter)

@@ -75,6 +75,7 @@ def drafters(
 ) -> None:
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
     from refengine.decoder.battery import steps
+    from refengine.decoder.cores import played
     from refengine.report.report import load_report
 
     if report.exists():
@@ -83,9 +84,9 @@ def drafters(
     else:
         work, findings = list(steps()), []
         with progress() as tell:
-            for number, (what, step) in enumerate(work):
-                tell(what, number / len(work))
-                findings += step()
+            for number, (step, found) in enumerate(played(work), 1):
+                tell(step.name, number / len(work))
+                findings += found
     print_battery(battery(findings), as_json)
 
 

@@ -5,7 +5,8 @@ Cells run in inference mode: no gradient is asked for, and without the bookkeepi
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -26,38 +27,54 @@ from refengine.decoder.cells import (
     target_of,
     tv,
 )
+from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.law import LoopLaw
 from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.plants import PLANTS, Plant
+from refengine.decoder.protocols import Tokens
 from refengine.decoder.row_checks import checks
 from refengine.decoder.seed_loops import LOOPS, seed_loop
 from refengine.decoder.table import place
+from refengine.decoder.tiny import TINY
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
-Step = tuple[str, Callable[[], list[Finding]]]
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 STOPS = 3  # of the tokens that a prompt produces, how many are declared stop tokens in turn
 LOSSLESS = "Leviathan et al. 2023, Theorem 3.5; Sun et al. 2024, Theorem 2; here of drafter, rule and loop together"
 
 
+@dataclass(frozen=True)
+class Step:
+    """A named piece of the battery. Pieces of one place share what a process remembers: a checkpoint, or a test run."""
+
+    name: str
+    place: str
+    run: Callable[[], list[Finding]]
+
+
 def steps(full: bool = False) -> Iterator[Step]:
-    """The battery in named pieces, seconds each: the short one, or every cell."""
+    """The battery in pieces, seconds each: the short one, or every cell."""
     if not FIXTURES.is_dir():
-        yield "fixtures", lambda: [no_fixtures()]
+        yield Step("fixtures", "", no_fixtures)
         return
     for name in CELLS if full else SHORT:
-        yield f"exact law of {name}", lambda name=name: law(name)  # type: ignore[misc]
-        yield f"planted state bugs in {name}", lambda name=name: planted(name)  # type: ignore[misc]
-    for name in LOSSY:
-        yield f"exact law of {name}, lossy by design", lambda name=name: lossy(name)  # type: ignore[misc]
+        yield Step(f"exact law of {name}", _place(CELLS[name].drafter), partial(law, name))
+        yield Step(f"planted state bugs in {name}", _place(CELLS[name].drafter), partial(planted, name))
+    for name, cell in LOSSY.items():
+        yield Step(f"exact law of {name}, lossy by design", _place(cell.drafter), partial(lossy, name))
     for name in LOOPS:
-        yield f"exact law of {name}", lambda name=name: seed_loop(name)  # type: ignore[misc]
+        yield Step(f"exact law of {name}", "loops", partial(seed_loop, name))
     for drafter in PLANTS:
-        yield f"greedy decoding with {drafter}", lambda drafter=drafter: greedy_equality(drafter)  # type: ignore[misc]
+        yield Step(f"greedy decoding with {drafter}", _place(drafter), partial(greedy_equality, drafter))
         for check, step in checks(drafter).items():
-            yield f"{check} of {drafter}", step
+            yield Step(f"{check} of {drafter}", "tests" if check == "agrees" else _place(drafter), step)
+
+
+def _place(drafter: str) -> str:
+    """Drafters of one checkpoint damage it once."""
+    return TINY[drafter].folder or "no checkpoint"
 
 
 @torch.inference_mode()
@@ -154,6 +171,7 @@ def _planted(name: str, cell: Cell, plant: Plant, clean: LoopLaw, wanted: dict[A
     )
 
 
+@torch.inference_mode()
 def greedy_equality(drafter: str) -> list[Finding]:
     """float32 greedy decoding of every fixture prompt, token for token, and where a stop token ends it."""
     target, drafting, rule = greedy_parts(drafter)
@@ -163,7 +181,7 @@ def greedy_equality(drafter: str) -> list[Finding]:
         produced = sorted(set(prompt["greedy"]))
         for stop in (Stop(), *(Stop(frozenset({token})) for token in produced[:: -(-len(produced) // STOPS)])):
             ours = generate(target, drafting, rule, policy, prompt["prompt"], 32, COINS, stop).tokens
-            if ours != plain(target, policy, prompt["prompt"], 32, COINS, stop):
+            if ours != until(stop, plainly(target_of(drafter), tuple(prompt["prompt"]))):
                 differing.append(f"prompt {prompt['prompt']}, stop tokens {sorted(stop.tokens)}: {list(ours)}")
     return [
         Finding(
@@ -184,18 +202,32 @@ def greedy_equality(drafter: str) -> list[Finding]:
     ]
 
 
-def no_fixtures() -> Finding:
+@cache
+def plainly(target: str, prompt: Tokens) -> Tokens:
+    """32 tokens of plain greedy decoding, on a target of its own."""
+    return plain(load_target(FIXTURES.parent / target, torch.float32), pipeline(greedy()), prompt, 32, COINS)
+
+
+def until(stop: Stop, tokens: Tokens) -> Tokens:
+    """Tokens up to the first stop token, which is kept."""
+    ends = [place for place, token in enumerate(tokens, 1) if token in stop.tokens]
+    return tokens[: ends[0]] if ends else tokens
+
+
+def no_fixtures() -> list[Finding]:
     """What stands in the report where the fixtures were not shipped."""
-    return Finding(
-        id="decoder/fixtures",
-        subject="refengine decoder",
-        claim="The real loop's exact joint law is the target's.",
-        source=LOSSLESS,
-        verdict="not tested",
-        reason="the tiny checkpoints are in the repository's fixtures/ folder, which is not installed with the package",
-        method="exact law",
-        recipe=_recipe("no_fixtures"),
-    )
+    return [
+        Finding(
+            id="decoder/fixtures",
+            subject="refengine decoder",
+            claim="The real loop's exact joint law is the target's.",
+            source=LOSSLESS,
+            verdict="not tested",
+            reason="the tiny checkpoints are in the repository's fixtures/ folder, which no installed package has",
+            method="exact law",
+            recipe=_recipe("no_fixtures"),
+        )
+    ]
 
 
 def _recipe(function: str, **arguments: str) -> Recipe:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.checkpoints.tensors import tensor_shapes, weight_files
@@ -47,6 +47,7 @@ class Strictness:
     unnoticed: list[str] = field(default_factory=list)
 
 
+@torch.inference_mode()
 def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictness:
     """Damage every tensor of a checkpoint. target: None where the checkpoint holds target and drafter in one."""
     found = Strictness()
@@ -138,18 +139,18 @@ def trace(target: Target, drafter: Drafter, prompt: Tokens) -> list[Tensor]:
     return [*seen.outputs, *blocks]
 
 
-class Seen(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Seen(TorchFunctionMode):
     """Keeps the result of every operation whose last axis is the vocabulary, and of every sigmoid."""
 
     def __init__(self, vocabulary: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.vocabulary = vocabulary
         self.outputs: list[Tensor] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if isinstance(result, Tensor) and result.is_floating_point():
-            switch = func is torch.ops.aten.sigmoid.default
+            switch = func in (torch.sigmoid, Tensor.sigmoid, torch.nn.functional.sigmoid)
             self.outputs += [result.clone()] * (switch or result.shape[-1:] == (self.vocabulary,))
         return result
 
