@@ -146,8 +146,8 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
     "biases": (lambda t, c: c.update(attention_bias=True), "biases are not part of this layout"),
     "activation": (lambda t, c: c.update(hidden_act="gelu"), "hidden_act is 'gelu', expected 'silu'"),
     "scaled rope": (
-        lambda t, c: c.update(rope_scaling={"type": "dynamic", "factor": 2.0}),
-        "type is 'dynamic', whose angles",
+        lambda t, c: c.update(rope_scaling={"type": "yarn", "factor": 2.0}),
+        "rope_type is 'yarn', and only unscaled",
     ),
     "other target": (lambda t, c: c.update(vocab_size=9), "vocab_size is 9, and the target has 8"),
     "other features": (lambda t, c: c.update(target_hidden_size=48), "is 48, and the target has 32"),

@@ -16,7 +16,7 @@ from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.borrowed import embedding, head, written_embeddings
 from refengine.decoder.checkpoints.dflash import load_dflash
-from refengine.decoder.drafters.backbone import Window
+from refengine.decoder.drafters.windows import Window
 from refengine.decoder.loop import begin
 from refengine.decoder.target import TransformersTarget
 from refengine.errors import BadInput
@@ -159,14 +159,14 @@ def test_windows_by_hand() -> None:
     """Kills a window that is one row off, or that moves with the row where it belongs to the block."""
     device = torch.device("cpu")
     by_row, by_block, causal = Window(2, True), Window(2, False), Window(1, False, causal=True)
-    assert by_row.sees(3, 4, device).int().tolist() == [
+    assert by_row.block(3, 4, device).int().tolist() == [
         [0, 1, 1, 1, 1, 1, 0],
         [0, 0, 1, 1, 1, 1, 1],
         [0, 0, 0, 1, 1, 1, 1],
         [0, 0, 0, 0, 1, 1, 1],
     ]
-    assert by_block.sees(3, 2, device).int().tolist() == [[0, 1, 1, 1, 1]] * 2
-    assert causal.sees(3, 2, device).int().tolist() == [[0, 0, 1, 1, 0], [0, 0, 1, 1, 1]]
+    assert by_block.block(3, 2, device).int().tolist() == [[0, 1, 1, 1, 1]] * 2
+    assert causal.block(3, 2, device).int().tolist() == [[0, 0, 1, 1, 0], [0, 0, 1, 1, 1]]
 
 
 def test_the_schema_knows_every_field_and_tensor() -> None:

@@ -277,8 +277,8 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
     "more layers": ("eagle3", lambda t, c: c.update(num_hidden_layers=2), "num_hidden_layers is not 1"),
     "scaled rope": (
         "eagle3",
-        lambda t, c: c.update(rope_scaling={"type": "dynamic", "factor": 2.0}),
-        "type is 'dynamic', whose angles change with the longest text so far",
+        lambda t, c: c.update(rope_scaling={"type": "yarn", "factor": 2.0}),
+        "rope_type is 'yarn', and only unscaled",
     ),
     "uneven heads": ("eagle1", lambda t, c: c.update(num_key_value_heads=3), "4 heads do not divide over 3"),
 }
@@ -343,17 +343,6 @@ def test_the_biases_of_speculators_layers_are_read_and_used(tmp_path: Path, swit
         assert moved > 1e-3 if changed else moved < 1e-4, changed  # another kernel adds the bias
 
 
-def test_sliding_layers_of_speculators_are_refused(tmp_path: Path) -> None:
-    """Kills a sliding layer that is run as a full one: the rows would be other than the drafter's, and nothing said."""
-    shutil.copytree(GOLDEN / "sp_eagle3_A" / "drafter", tmp_path / "drafter")
-    file = tmp_path / "drafter" / "config.json"
-    config = json.loads(file.read_text())
-    config["transformer_layer_config"]["layer_types"] = ["sliding_attention"]
-    file.write_text(json.dumps(config))
-    with pytest.raises(BadInput, match="layer_types has sliding layers"):
-        load_drafter(tmp_path / "drafter", load_target(GOLDEN / CHECKPOINTS["sp_eagle3_A"], torch.float32))
-
-
 def test_taps_of_a_six_layer_target_are_not_three() -> None:
     """Kills two taps taken for three: 6 // 2 and 6 - 3 are one layer."""
     with pytest.raises(BadInput, match="layers 2, L/2 and L - 3 of a target of 6 layers are not three"):
@@ -372,14 +361,25 @@ def test_stored_embeddings_win_over_the_targets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["eagle1", "eagle3"])
-def test_a_linear_rope_is_read_as_the_released_code_reads_it(tmp_path: Path, name: str) -> None:
-    """Kills a refusal of what the released code runs, and a base kept beside a stretching: it falls back to 10000."""
+@pytest.mark.parametrize(
+    ("scaling", "rope"), [("linear", Rope(10000.0, Linear(4.0))), ("dynamic", Rope(10000.0, limit=6))]
+)
+def test_a_scaled_rope_is_read_as_the_released_code_reads_it(
+    tmp_path: Path, name: str, scaling: str, rope: Rope
+) -> None:
+    """Kills a refusal of what the released code runs, and a base kept beside a scaling: it falls back to 10000."""
     folder = shutil.copytree(TINY / name, tmp_path / "drafter")
     config = json.loads((folder / "config.json").read_text())
-    config.update(rope_theta=1e6, rope_scaling={"type": "linear", "factor": 4.0})
+    config.update(rope_theta=1e6, rope_scaling={"type": scaling, "factor": 4.0}, max_position_embeddings=6)
     (folder / "config.json").write_text(json.dumps(config))
-    network: Any = load_drafter(folder, TARGET).network  # type: ignore[attr-defined]
-    assert network.shape.rope == network.heads.rope == Rope(10000.0, Linear(4.0))
+    drafter: Any = load_drafter(folder, TARGET)
+    assert drafter.network.shape.rope == drafter.network.heads.rope == rope
+    drafter.start((), begin(TARGET, (4, 3, 4, 0, 1, 6), drafter.taps))  # the last row waits for its token
+    if scaling == "dynamic":
+        Draft(drafter.network, drafter.cache, drafter.length, 2, drafter.feature)
+        with pytest.raises(BadInput, match="past position 5 of a rotary embedding of type 'dynamic'") as raised:
+            drafter.start((), begin(TARGET, (4, 3, 4, 0, 1, 6, 2, 5), drafter.taps))
+        assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", sorted(CHECKPOINTS))

@@ -10,11 +10,13 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from refengine.decoder.checkpoints.config import Config
 from refengine.decoder.checkpoints.rope import read_rope
+from refengine.decoder.rope import Rope
 from refengine.errors import BadInput
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 CASES: list[dict[str, Any]] = [
     {"rope_type": "linear", "factor": 2.5},
+    {"rope_type": "dynamic", "factor": 2.5},  # over the original context
     {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
      "original_max_position_embeddings": 64},
     YARN,
@@ -44,6 +46,11 @@ def test_frequencies_and_magnitude_are_those_of_transformers(scaling: dict[str, 
     [
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "longrope"}}, "rope_type is 'longrope'"),
         ({"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, "factor is missing"),
+        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4}}, "factor is missing"),
+        (
+            {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}},
+            "max_position_embeddings is missing",
+        ),
         ({"rope_parameters": {"rope_type": "linear", "factor": 0, "rope_theta": 1e4}}, "factor is 0, expected a pos"),
         ({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
         ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters differ by type of layer"),
@@ -55,3 +62,14 @@ def test_what_cannot_be_read_is_named(fields: dict[str, Any], message: str) -> N
     """Kills a scaling that is ignored, and one that transformers 4 and 5 would read differently."""
     with pytest.raises(BadInput, match=message):
         read_rope(Config("config.json", fields))
+
+
+def test_dynamic_angles_end_with_the_original_context() -> None:
+    """Kills angles past the context that depend on the longest text so far: a cached key would say when it was made."""
+    given = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+    rope = read_rope(Config("config.json", {"rope_parameters": given, "max_position_embeddings": 8}))
+    x = torch.zeros(1, 1, 8)
+    assert torch.equal(rope.angles(x, torch.tensor([7])), Rope(1e4).angles(x, torch.tensor([7])))
+    with pytest.raises(BadInput, match="the text goes past position 7") as raised:
+        rope.angles(x, torch.tensor([3, 8]))
+    assert "\n" not in str(raised.value)

@@ -11,6 +11,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from refengine.errors import BadInput
+
 
 class Scaling(Protocol):
     """What a `rope_type` does to the frequencies theta^(-2 i / d) of the d / 2 pairs."""
@@ -104,10 +106,14 @@ class Proportional:
 
 @dataclass(frozen=True)
 class Rope:
-    """The rotary embedding of one attention."""
+    """The rotary embedding of one attention.
+
+    limit  positions from here on have no angles that are a function of the text (`dynamic`): there it raises BadInput
+    """
 
     theta: float
     scaling: Scaling = Unscaled()
+    limit: int | None = None
 
     def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
         """x [n, heads, d] at `positions` [n]: halves rotated against each other (NeoX style)."""
@@ -129,6 +135,11 @@ class Rope:
 
     def angles(self, x: Tensor, positions: Tensor) -> Tensor:
         """[n, d / 2]: that of pair i at position t is t times its frequency."""
+        if self.limit is not None and bool((positions >= self.limit).any()):
+            raise BadInput(
+                f"the text goes past position {self.limit - 1} of a rotary embedding of type 'dynamic': from there on "
+                "its angles depend on the longest text so far, and a cached key on when it was made"
+            )
         width, dtype = x.shape[-1], torch.promote_types(x.dtype, torch.float32)
         exponents = torch.arange(0, width, 2, device=x.device).to(dtype) / width
         return positions[:, None].to(dtype) * self.scaling(1 / self.theta**exponents, self.theta)

@@ -10,14 +10,9 @@ import torch
 
 from refengine.decoder.checkpoints.borrowed import embedding, end_of_text
 from refengine.decoder.checkpoints.config import Config, read_config
-from refengine.decoder.checkpoints.eagle3 import (
-    even_width,
-    hold_to_target,
-    midlayer,
-    refuse_bad_maps,
-    safeailab_rope,
-)
+from refengine.decoder.checkpoints.eagle3 import hold_to_target, refuse_bad_maps
 from refengine.decoder.checkpoints.eagle3 import table as eagle3_table
+from refengine.decoder.checkpoints.midlayer import even_width, midlayer, safeailab_rope
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
 from refengine.decoder.checkpoints.trie import read_trie
 from refengine.decoder.drafters.dart import TreeSearch, drafter

@@ -17,9 +17,10 @@ from refengine.decoder.checkpoints.borrowed import embedding, head, written_embe
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.eagle3 import refuse_bad_maps
 from refengine.decoder.checkpoints.rope import read_rope
+from refengine.decoder.checkpoints.sliding import sliding_layers, width
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
-from refengine.decoder.drafters.backbone import Window
 from refengine.decoder.drafters.dflash import DFlash, Shape
+from refengine.decoder.drafters.windows import Window
 from refengine.decoder.protocols import Target
 
 SPECULATORS = {"dflash": False, "dspark": True}  # and whether the anchor's slot is used where a config does not say
@@ -128,8 +129,8 @@ def _transformers(config: Config, target: Target) -> Released:
 
     Tap l reads hs[l + 1] since transformers 5.23; before, the layers were captured one off.
     """
-    width = config.integer("sliding_window") if config.fields.get("sliding_window") is not None else None
-    windows = _windows(config, None if width is None else Window(width, by_row=True))
+    reach = width(config)
+    windows = _windows(config, None if reach is None else Window(reach, by_row=True))
     mask, size = config.integer("mask_token_id", least=0), config.integer("block_size")
     shape = _shape(config, target.vocabulary, _layer_outputs(config, target), size, mask, windows)
     return Released(shape, greedy=False, self_contained=False, renamed=TRANSFORMERS)
@@ -139,8 +140,8 @@ def _speculators(config: Config, target: Target) -> Released:
     """Taps are indices of hidden states; sliding layers are causal inside the block unless the config denies it."""
     inner = Config(f"{config.path} (transformer_layer_config)", config.fields.get("transformer_layer_config") or {})
     causal = not config.flag("sliding_window_non_causal", default=False)
-    sliding = inner.flag("use_sliding_window", default=False) and inner.fields.get("sliding_window") is not None
-    windows = _windows(inner, Window(inner.integer("sliding_window"), by_row=False, causal=causal) if sliding else None)
+    reach = width(inner)
+    windows = _windows(inner, None if reach is None else Window(reach, by_row=False, causal=causal))
     taps = config.integers("aux_hidden_state_layer_ids")
     if bad := [tap for tap in taps if not 0 <= tap < target.layers]:
         config.refuse(f"aux_hidden_state_layer_ids has {bad[0]}, outside 0 .. {target.layers - 1} of the target")
@@ -208,16 +209,11 @@ def _layer_outputs(config: Config, target: Target) -> tuple[int, ...]:
 
 
 def _windows(config: Config, sliding: Window | None) -> tuple[Window | None, ...]:
-    """One for each layer, from `layer_types`."""
-    layers = config.integer("num_hidden_layers")
-    types = config.fields.get("layer_types") or ["full_attention"] * layers
-    if len(types) != layers:
-        config.refuse(f"layer_types has {len(types)} entries for num_hidden_layers {layers}")
-    if unknown := set(types) - {"full_attention", "sliding_attention"}:
-        config.refuse(f"layer_types has {sorted(unknown)[0]!r}, expected 'full_attention' or 'sliding_attention'")
-    if "sliding_attention" in types and sliding is None:
+    """One for each layer."""
+    layers = sliding_layers(config)
+    if layers and sliding is None:
         config.refuse("layer_types has sliding layers, and no sliding_window is set")
-    return tuple(sliding if kind == "sliding_attention" else None for kind in types)
+    return tuple(sliding if i in layers else None for i in range(config.integer("num_hidden_layers")))
 
 
 def _either(first: Config, second: Config, name: str) -> Config:

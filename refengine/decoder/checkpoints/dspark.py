@@ -13,6 +13,7 @@ from refengine.decoder.checkpoints import backbone
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.dflash import read_layout, tensors_of
 from refengine.decoder.checkpoints.families import Family, read_gemma4, read_qwen3
+from refengine.decoder.checkpoints.sliding import sliding_layers
 from refengine.decoder.checkpoints.tensors import Table, read_tensors
 from refengine.decoder.drafters.dspark import DSpark, Shape
 from refengine.decoder.protocols import Target
@@ -93,10 +94,7 @@ def read_shape(config: Config) -> Shape:
 
 
 def _refuse_contradictions(config: Config, s: Shape) -> None:
-    types = config.fields.get("layer_types") or ["full_attention"] * s.num_hidden_layers
-    if len(types) != s.num_hidden_layers:
-        config.refuse(f"layer_types has {len(types)} entries for num_hidden_layers {s.num_hidden_layers}")
-    if set(types) != {"full_attention"}:
+    if sliding_layers(config):
         config.refuse("sliding-window layers are not part of this layout")
     if config.flag("tie_word_embeddings", default=False):
         config.refuse("tie_word_embeddings is true, and this layout stores embedding and head apart")

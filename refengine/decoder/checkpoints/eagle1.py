@@ -7,7 +7,7 @@ from pathlib import Path
 
 from refengine.decoder.checkpoints.borrowed import embedding, head
 from refengine.decoder.checkpoints.config import Config, read_config
-from refengine.decoder.checkpoints.eagle3 import safeailab_rope
+from refengine.decoder.checkpoints.midlayer import safeailab_rope
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
 from refengine.decoder.drafters.eagle1 import Eagle1, Shape
 from refengine.decoder.drafters.plans import DynamicTree

@@ -1,7 +1,7 @@
-"""The three released layouts of EAGLE-3: SafeAILab (cb7e084), DeepSpec (afdfa7c) and speculators (0.9.0).
+"""The released layouts of EAGLE-3: SafeAILab (cb7e084), SpecForge (a6b6b02), DeepSpec (afdfa7c), speculators (0.9.0).
 
 They differ in the name of the first layer, in where the taps are said, in switches, and in what is borrowed from the
-target: SafeAILab's files mostly hold no embeddings, the other two always do.
+target: files of SafeAILab mostly hold no embeddings, nor do those that SpecForge writes for SGLang; all others do.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,19 @@ from torch import Tensor
 from refengine.decoder.checkpoints.borrowed import embedding
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.families import GEMMA4_NORMS, Family, read_gemma4, read_qwen3
+from refengine.decoder.checkpoints.midlayer import default_taps, safeailab, specforge
 from refengine.decoder.checkpoints.rope import read_rope
+from refengine.decoder.checkpoints.sliding import sliding_layers, width
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
-from refengine.decoder.drafters.plans import Chain, DynamicTree
+from refengine.decoder.drafters.plans import Chain
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
+from refengine.decoder.drafters.windows import Window
 from refengine.decoder.protocols import Target
-from refengine.decoder.rope import Linear, Rope
 
 DEEPSPEC: dict[str, Callable[[Config], Family]] = {"Qwen3Eagle3Model": read_qwen3, "Gemma4Eagle3Model": read_gemma4}
+
+SPECFORGE = "LlamaForCausalLMEagle3"
 
 
 def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
@@ -49,7 +53,7 @@ def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
     elif config.fields.get("speculators_model_type") in ("eagle3", "peagle"):
         shape, plan = _speculators(config, target)
     else:
-        shape, plan = _safeailab(config, target)
+        shape, plan = (specforge if kind == SPECFORGE else safeailab)(config, target)
     hold_to_target(config, shape, target)
     return shape, plan
 
@@ -72,44 +76,6 @@ def hold_to_target(config: Config, shape: Shape, target: Target) -> None:
         # hs[L] of transformers is normed, and training tapped what the layers wrote: the last one cannot be served.
         if not 0 <= tap < target.layers:
             config.refuse(f"it taps hidden state {tap}, outside 0 .. {target.layers - 1} of the target")
-
-
-def _safeailab(config: Config, target: Target) -> tuple[Shape, Plan]:
-    return midlayer(config, target, even_width(config), safeailab_rope(config)), DynamicTree()
-
-
-def midlayer(config: Config, target: Target, head_dim: int, rope: Rope) -> Shape:
-    """The sizes of one `midlayer` over three taps: SafeAILab's layout, and DART's."""
-    config.one_of("hidden_act", "silu")
-    if config.integer("num_hidden_layers") != 1:
-        config.refuse("num_hidden_layers is not 1, and this layout has one layer")
-    taps = default_taps(target.layers)
-    if len(taps) != 3:
-        config.refuse(f"layers 2, L/2 and L - 3 of a target of {target.layers} layers are not three")
-    hidden, heads, there = config.integer("hidden_size"), config.integer("num_attention_heads"), config.fields
-    return Shape(
-        vocab_size=config.integer("vocab_size"),
-        draft_vocab_size=config.integer("draft_vocab_size"),
-        hidden_size=hidden,
-        target_hidden_size=config.integer("target_hidden_size") if there.get("target_hidden_size") else hidden,
-        intermediate_size=config.integer("intermediate_size"),
-        num_hidden_layers=1,
-        num_attention_heads=heads,
-        num_key_value_heads=config.integer("num_key_value_heads") if there.get("num_key_value_heads") else heads,
-        head_dim=head_dim,
-        rms_norm_eps=config.number("rms_norm_eps"),
-        rope=rope,
-        first="midlayer",
-        taps=taps,
-    )
-
-
-def even_width(config: Config) -> int:
-    """The width of a head where the config does not say it."""
-    hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
-    if hidden % heads:
-        config.refuse(f"hidden_size {hidden} does not divide over {heads} heads")
-    return hidden // heads
 
 
 def _deepspec(config: Config, family: Family) -> tuple[Shape, Plan]:
@@ -143,10 +109,9 @@ def _deepspec(config: Config, family: Family) -> tuple[Shape, Plan]:
 def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
     inner = Config(f"{config.path} (transformer_layer_config)", config.fields.get("transformer_layer_config") or {})
     inner.one_of("hidden_act", "silu")
-    if "sliding_attention" in (inner.fields.get("layer_types") or ()):
-        inner.refuse("layer_types has sliding layers, and rows of this layout see the whole text here")
     hidden, family = inner.integer("hidden_size"), inner.one_of("model_type", "llama", "qwen3")
     named = config.fields.get("eagle_aux_hidden_state_layer_ids") is not None
+    reach, by_row = width(inner), config.fields["speculators_model_type"] == "peagle"
     shape = Shape(
         vocab_size=inner.integer("vocab_size"),
         draft_vocab_size=config.integer("draft_vocab_size"),
@@ -158,7 +123,7 @@ def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
         num_key_value_heads=inner.integer("num_key_value_heads"),
         head_dim=inner.integer("head_dim"),
         rms_norm_eps=inner.number("rms_norm_eps"),
-        rope=read_rope(inner),
+        rope=read_rope(inner, "sliding_attention"),
         first="layers.0",
         taps=config.integers("eagle_aux_hidden_state_layer_ids") if named else default_taps(target.layers),
         attention_bias=inner.flag("attention_bias", default=False),
@@ -169,32 +134,12 @@ def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
         # speculators falls back to false, vLLM's loader to true: a file that does not say is ambiguous.
         norm_before_residual=config.flag("norm_before_residual"),
         norm_output=config.flag("norm_output", default=False),
+        # Without a width its sliding layers see the whole text.
+        window=None if reach is None else Window(reach - 1, by_row),
+        sliding=sliding_layers(inner),
     )
     methods = (config.fields.get("speculators_config") or {}).get("proposal_methods") or [{}]
     return shape, Chain(Config(config.path, methods[0]).integer("speculative_tokens"))
-
-
-def default_taps(layers: int) -> tuple[int, ...]:
-    """The hidden states that enter layers 2, L/2 and L - 3, in the order in which the target meets them."""
-    return tuple(sorted({2, layers // 2, layers - 3}))
-
-
-def safeailab_rope(config: Config) -> Rope:
-    """SafeAILab's code falls back to 10000, whatever the target's base is, and its released configs rely on it.
-
-    Where it stretches positions linearly it turns with 10000 too, whatever `rope_theta` says.
-    """
-    scaling = Config(f"{config.path} (rope_scaling)", config.fields.get("rope_scaling") or {})
-    if scaling.fields.get("type") == "linear":
-        return Rope(10000.0, Linear(scaling.number("factor")))
-    if scaling.fields.get("type") == "dynamic":
-        scaling.refuse(
-            "type is 'dynamic', whose angles change with the longest text so far: a cached key then says "
-            "when it was made. Only unscaled and linear angles are implemented here"
-        )
-    if config.fields.get("rope_theta") is None and not config.fields.get("rope_parameters"):
-        config = Config(config.path, {**config.fields, "rope_theta": 10000.0})
-    return Rope(config.rope_theta())
 
 
 def table(s: Shape, there: set[str]) -> Table:

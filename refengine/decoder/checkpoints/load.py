@@ -19,7 +19,7 @@ from refengine.decoder.checkpoints.dspark import load_dspark
 from refengine.decoder.checkpoints.dspark import load_speculators as load_speculators_dspark
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import DEEPSPEC as EAGLE3
-from refengine.decoder.checkpoints.eagle3 import load_eagle3
+from refengine.decoder.checkpoints.eagle3 import SPECFORGE, load_eagle3
 from refengine.decoder.checkpoints.gemma4_assistant import ARCHITECTURES as GEMMA4_ASSISTANTS
 from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
 from refengine.decoder.checkpoints.medusa import load_medusa
@@ -113,7 +113,7 @@ def load_drafter(
         return load_p_eagle(folder, target)
     if "ptd_token_id" in config.fields:
         return load_amazon_p_eagle(folder, target, gamma)
-    if kind in EAGLE3 or config.fields.get("speculators_model_type") == "eagle3":
+    if kind in (*EAGLE3, SPECFORGE) or config.fields.get("speculators_model_type") == "eagle3":
         return load_eagle3(folder, target)
     if is_speculators(config) or is_native(folder):
         return load_qwen_mtp(folder, target, gamma)

@@ -10,14 +10,8 @@ from math import prod
 from pathlib import Path
 
 from refengine.decoder.checkpoints.config import Config, read_config
-from refengine.decoder.checkpoints.eagle3 import (
-    even_width,
-    hold_to_target,
-    midlayer,
-    read_shape,
-    refuse_bad_maps,
-    table,
-)
+from refengine.decoder.checkpoints.eagle3 import hold_to_target, read_shape, refuse_bad_maps, table
+from refengine.decoder.checkpoints.midlayer import even_width, midlayer
 from refengine.decoder.checkpoints.rope import read_rope
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape

@@ -7,7 +7,7 @@ from typing import Any
 from refengine.decoder.checkpoints.config import Config
 from refengine.decoder.rope import Linear, Llama3, Proportional, Rope, Scaling, Unscaled, Yarn
 
-KINDS = ("default", "linear", "llama3", "yarn", "proportional")
+KINDS = ("default", "linear", "dynamic", "llama3", "yarn", "proportional")
 
 
 def read_rope(config: Config, layer_type: str | None = None) -> Rope:
@@ -22,7 +22,7 @@ def read_rope(config: Config, layer_type: str | None = None) -> Rope:
         config.refuse("rope_parameters differ by type of layer, and this layout has one for all layers")
     given = {**old, **new}
     theta = Config(config.path, {"rope_parameters": _theta(new), "rope_theta": config.fields.get("rope_theta")})
-    rope = Rope(theta.rope_theta(), _scaling(config, given))
+    rope = Rope(theta.rope_theta(), _scaling(config, given), original_context(config, given))
     if not isinstance(rope.scaling, Proportional) and given.get("partial_rotary_factor") not in (None, 1, 1.0):
         config.refuse(f"partial_rotary_factor is {given['partial_rotary_factor']!r}, and these heads turn as a whole")
     # transformers 4 let max_position_embeddings overrule the factor, transformers 5 does not.
@@ -31,6 +31,16 @@ def read_rope(config: Config, layer_type: str | None = None) -> Rope:
         if stretched != rope.scaling.factor * rope.scaling.original:
             config.refuse(f"rope_scaling stretches {rope.scaling.original} by {rope.scaling.factor} to {stretched}")
     return rope
+
+
+def original_context(config: Config, given: Mapping[str, Any]) -> int | None:
+    """Of `dynamic`, which leaves angles as they are up to there; further on they are those of the longest text so far,
+    and cached keys keep the angles that they were made with: no function of the text, and not implemented here.
+
+    vLLM stretches every angle instead, as if the text were `factor` times as long.
+    """
+    dynamic = (given.get("rope_type") or given.get("type")) == "dynamic"
+    return config.integer("max_position_embeddings") if dynamic else None
 
 
 def _theta(new: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,6 +54,8 @@ def _scaling(config: Config, given: Mapping[str, Any]) -> Scaling:
     asked = Config(f"{config.path} (rope parameters)", given)
     if kind == "linear":
         return Linear(asked.number("factor"))
+    if kind == "dynamic":
+        asked.number("factor")
     if kind == "llama3":
         low, high = asked.number("low_freq_factor"), asked.number("high_freq_factor")
         if low >= high:
@@ -59,19 +71,20 @@ def _scaling(config: Config, given: Mapping[str, Any]) -> Scaling:
 
 def _yarn(asked: Config, original: float) -> Yarn:
     factor, given = asked.number("factor"), asked.fields
-
-    def magnitude(weight: float) -> float:
-        return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1
-
     if given.get("attention_factor") is not None:
         scale = asked.number("attention_factor")
     elif given.get("mscale") and given.get("mscale_all_dim"):
-        scale = magnitude(asked.number("mscale")) / magnitude(asked.number("mscale_all_dim"))
+        scale = magnitude(factor, asked.number("mscale")) / magnitude(factor, asked.number("mscale_all_dim"))
     else:
-        scale = magnitude(1.0)
+        scale = magnitude(factor, 1.0)
     fast = asked.number("beta_fast") if given.get("beta_fast") else 32.0
     slow = asked.number("beta_slow") if given.get("beta_slow") else 1.0
     return Yarn(factor, original, fast, slow, asked.flag("truncate", default=True), scale)
+
+
+def magnitude(factor: float, weight: float) -> float:
+    """Of YaRN, of this weight."""
+    return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1
 
 
 def _original(config: Config, asked: Config) -> float:

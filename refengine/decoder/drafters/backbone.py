@@ -10,33 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from refengine.decoder.drafters.windows import Window
 from refengine.decoder.layers import Heads, Weights, after_attention, attend
 from refengine.decoder.protocols import Pass, State
 from refengine.decoder.rope import Rope
-
-
-@dataclass(frozen=True)
-class Window:
-    """What the rows of a block see in a sliding layer.
-
-    size     W
-    by_row   row q sees key k where |q - k| <= W (transformers); otherwise the whole block sees the block and the
-             context from W before the anchor on (speculators)
-    causal   no row of the block sees a later one
-    """
-
-    size: int
-    by_row: bool
-    causal: bool = False
-
-    def sees(self, start: int, length: int, device: torch.device) -> Tensor:
-        """bool [length, start + length]: the block's rows stand at start, start + 1, ..., all others are context."""
-        keys = torch.arange(start + length, device=device)
-        rows = keys[start:, None]
-        seen = keys >= (rows if self.by_row else torch.full_like(rows, start)) - self.size
-        if self.by_row:
-            seen = seen & (keys <= rows + self.size)
-        return seen & (keys <= rows) if self.causal else seen
 
 
 @dataclass(frozen=True)
@@ -100,7 +77,7 @@ class Backbone:
             normed = layer.norm("input_layernorm", hidden, s.rms_norm_eps)
             k, v = self.heads.keys_and_values(attention, normed, positions)
             k, v = torch.cat((keys, k)), torch.cat((values, v))
-            sees = window.sees(len(keys), s.block_size, device) if window else None
+            sees = window.block(len(keys), s.block_size, device) if window else None
             attended = attend(self.heads.queries(attention, normed, positions), k, v, self.heads.scale, sees)
             hidden = after_attention(layer, hidden, attention.linear("o_proj", attended), s.rms_norm_eps)
         return self.w.norm("norm", hidden, s.rms_norm_eps)

@@ -38,7 +38,7 @@ class Dart:
         return self.w.linear("fc", features)
 
     def rows(
-        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
+        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor, text: int | None = None
     ) -> tuple[Tensor, Cache]:
         eps, layer, mask = self.shape.rms_norm_eps, self.w.at("midlayer"), self.w["midlayer.mask_rep"]
         masked = (tokens == MASK)[:, None]

@@ -69,7 +69,7 @@ class Module:
         return features
 
     def rows(
-        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
+        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor, text: int | None = None
     ) -> tuple[Tensor, Cache]:
         s, w, eps = self.shape, self.w, self.shape.rms_norm_eps
         embedded = w.norm("enorm", w.embed("embed_tokens", tokens), eps)

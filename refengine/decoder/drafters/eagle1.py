@@ -56,7 +56,7 @@ class Eagle1:
         return features
 
     def rows(
-        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
+        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor, text: int | None = None
     ) -> tuple[Tensor, Cache]:
         eps, cache = self.shape.rms_norm_eps, []
         hidden = self.w.linear("fc", torch.cat((self.w.embed("embed_tokens", tokens), hidden), -1))

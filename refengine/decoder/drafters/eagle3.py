@@ -1,8 +1,9 @@
 """EAGLE-3 (Li et al. 2025): features fused from a low, a middle and a high layer, trained on its own outputs.
 
-One network for three released layouts: SafeAILab's (three taps, draft vocabulary), DeepSpec's (five taps, whole
-vocabulary, Qwen3 or Gemma 4 layers) and that of speculators (its switches, further plain layers). `recurrence.py` holds
-what it shares with EAGLE-1, `plans.py` how candidates are grown. Positions: row i is at i (SafeAILab, DeepSpec, vLLM);
+One network for four released layouts: SafeAILab's (three taps, draft vocabulary), SpecForge's (the same tensors, widths
+of heads and angles of its own), DeepSpec's (five taps, whole vocabulary, Qwen3 or Gemma 4 layers) and that of
+speculators (its switches, further plain layers). `recurrence.py` holds what it shares with EAGLE-1, `windows.py` its
+sliding layers, `plans.py` how candidates are grown. Positions: row i is at i (SafeAILab, SpecForge, DeepSpec, vLLM);
 speculators trains at i + 1, a uniform shift that rotary embeddings cannot see.
 """
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.drafters.recurrence import Cache, self_attention
+from refengine.decoder.drafters.windows import Window
 from refengine.decoder.layers import Heads, Weights, after_attention, softcapped
 from refengine.decoder.rope import Rope
 
@@ -24,6 +26,7 @@ class Shape:
     first    name of the first layer, which takes [embedding ; feature]: "midlayer" or "layers.0"
     joined   how many layers, the first ones, take [embedding ; what came in]
     taps     indices of `output_hidden_states` whose features are fused, in the order of `fc`
+    window   what rows of the `sliding` layers see
     """
 
     vocab_size: int
@@ -47,9 +50,12 @@ class Shape:
     fc_norm: bool = False  # a norm for each tap
     norm_before_residual: bool = False  # the first layer's residual is the normed feature
     norm_output: bool = False  # EAGLE-3.1: what is fed back is what the head reads
+    head_norm: bool = True  # the head reads normed features
     gemma4: bool = False  # Gemma 4 layers, and embeddings times the root of H
     attention_k_eq_v: bool = False  # Gemma 4: values are the projection of the keys
     final_logit_softcapping: float | None = None
+    window: Window | None = None
+    sliding: tuple[int, ...] = ()
 
 
 class Eagle3:
@@ -70,9 +76,10 @@ class Eagle3:
         return w.linear("fc", features)
 
     def rows(
-        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
+        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor, text: int | None = None
     ) -> tuple[Tensor, Cache]:
-        eps, cache = self.shape.rms_norm_eps, []
+        eps, cache, window = self.shape.rms_norm_eps, [], self.shape.window
+        near = window.within(sees, positions, sees.shape[1] if text is None else text) if window else sees
         embedded = self.w.embed("embed_tokens", tokens) * (self.shape.hidden_size**0.5 if self.shape.gemma4 else 1.0)
         for i, kept in enumerate(past):
             layer = self.w.at("layers", i) if i else self.w.at(self.shape.first)
@@ -82,7 +89,8 @@ class Eagle3:
                 hidden = feature if self.shape.norm_before_residual else hidden
             else:
                 normed = layer.norm("input_layernorm", hidden, eps)
-            attended, both = self_attention(layer.at("self_attn"), self.heads, normed, positions, kept, sees)
+            seen = near if i in self.shape.sliding else sees
+            attended, both = self_attention(layer.at("self_attn"), self.heads, normed, positions, kept, seen)
             cache.append(both)
             hidden = after_attention(layer, hidden, attended, eps)
         if self.shape.norm_output:
@@ -94,8 +102,9 @@ class Eagle3:
 
     def draft_logits(self, hidden: Tensor) -> Tensor:
         """Logits over the draft vocabulary, [n, Vd]."""
-        normed = hidden if self.shape.norm_output else self.w.norm("norm", hidden, self.shape.rms_norm_eps)
-        return softcapped(self.w.linear("lm_head", normed), self.shape.final_logit_softcapping)
+        if self.shape.head_norm and not self.shape.norm_output:
+            hidden = self.w.norm("norm", hidden, self.shape.rms_norm_eps)
+        return softcapped(self.w.linear("lm_head", hidden), self.shape.final_logit_softcapping)
 
     def empty(self) -> Cache:
         return tuple(self.heads.empty(self.w["fc.weight"]) for _ in range(self.shape.num_hidden_layers))

@@ -68,7 +68,7 @@ class QwenMTP:
         return features
 
     def rows(
-        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
+        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor, text: int | None = None
     ) -> tuple[Tensor, Cache]:
         s, w, eps = self.shape, self.w, self.shape.rms_norm_eps
         embedded = centred_norm(w, "pre_fc_norm_embedding", w.embed("embed_tokens", tokens), eps)

@@ -29,11 +29,12 @@ class Network(Protocol):
         ...
 
     def rows(
-        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor
+        self, tokens: Tensor, hidden: Tensor, positions: Tensor, past: Cache, sees: Tensor, text: int | None = None
     ) -> tuple[Tensor, Cache]:
         """Rows (tokens [n], hidden [n, H]) after the m cached ones: what they put out [n, H], and the longer cache.
 
-        sees: bool [n, m + n]
+        sees  bool [n, m + n]
+        text  how many of the m + n rows are of the text, for sliding layers; None: all. The others are of the round
         """
         ...
 
@@ -125,7 +126,7 @@ class Draft:
         positions = self.kept + sees.sum(1) - 1  # one for each row above it in the round
         everything = torch.cat((sees.new_ones(len(tokens), self.kept), sees), -1)
         ids = torch.tensor(tokens, dtype=torch.long, device=self.device)  # of no token too
-        out, self.cache = self.network.rows(ids, hidden, positions, self.cache, everything)
+        out, self.cache = self.network.rows(ids, hidden, positions, self.cache, everything, self.kept)
         self.out = torch.cat((self.out, out))
         self.sees = torch.cat((torch.nn.functional.pad(self.sees, (0, len(tokens))), sees))
         return self.network.logits(out)
