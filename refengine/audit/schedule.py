@@ -182,6 +182,9 @@ def _small() -> Iterator[Case]:
     yield case("peaked target", same([0.9, 0.05, 0.05], 4, 3), same([0.4, 0.3, 0.3], 4, 2), "race")
     yield case("one draft", same([0.3, 0.25, 0.2, 0.15, 0.1], 2, 2), same([0.4, 0.3, 0.15, 0.1, 0.05], 2, 1), "race")
     yield case("confident draft", same([0.3, 0.4, 0.3], 4, 4), same([0.02, 0.96, 0.02], 4, 3))
+    sure = np.concatenate([np.linspace(0.99, 0.9, 10), np.linspace(0.85, 0.6, 6), [0.5]])  # the draft is surer still
+    p = np.stack([sure, 1.0 - sure], axis=-1)[None, :, None]
+    yield case("surer drafts", p, same([1.0, 0.0], 1, 16))
     yield case("long block", rolled([0.55, 0.45], 2, 9, 1, 1), rolled([0.45, 0.55], 2, 8, 1, 1))
 
 
@@ -257,8 +260,23 @@ def _wide() -> Iterator[Case]:
     flat = np.ones(4096)
     draft = np.where(np.arange(4096) % 2, 1.6, 0.4)
     yield case("flat, V = 4096", same(flat, 2, 3), same(draft, 2, 2))
+    yield _chunks()
     rows = generator.dirichlet(np.full(len(LIVE), 2.0), size=(2, 5, 1)) * (np.arange(len(LIVE)) < len(LIVE) - 1)
     yield _few_of_many("few of many", rows[:, :3], rows[:, 3:])
+
+
+def _chunks(vocabulary: int = 50_257) -> Case:
+    """Nearly all mass on the ids at which a kernel that takes the vocabulary in chunks is wrong first: where a chunk of
+    1024 ends and where it begins, the same for 32, the ragged rest after the last whole chunk. Each has a lane in which
+    it is the correction and one in which it is the bonus."""
+    ids = np.arange(vocabulary)
+    ends = [ids % 1024 == 1023, ids % 1024 == 0, ids % 32 == 31, ids % 32 == 0]
+    cell = np.asarray(np.select([ids >= vocabulary // 1024 * 1024, *ends], [0, 1, 2, 3, 4], 5))
+    likely = (0.9 * np.eye(6) + 0.1 / 6) / np.bincount(cell)
+    special, other = likely[:5], np.repeat(likely[5:], 5, axis=0)
+    refused, kept = (np.stack([special, special], 1), other[:, None]), (np.stack([other, special], 1), other[:, None])
+    p, q = (np.concatenate(sides)[:, :, None] for sides in zip(refused, kept, strict=True))
+    return _by_cells("chunks", p, q, cell)
 
 
 # Ids that one or two bytes do not hold, nor significands of 8 or 11 bits; the last stands for all that have no mass.
@@ -288,7 +306,9 @@ def exact_cases(batch: bool) -> list[Case]:
         np.array([0.3137, 0.2711, 0.1953, 0.1171, 0.0731, 0.0297])[None, None, None].repeat(2, axis=1),
         np.array([0.0213, 0.0877, 0.1319, 0.1871, 0.2593, 0.3127])[None, None, None],
     )
-    return [ends, rounding, zeros, path]
+    # What is cut from the tail of a row, or done to a residual that is next to nothing, shows in an exact law.
+    near = case("exact, nearly equal", same([0.5, 0.4992, 6e-4, 2e-4], 1, 2), same([0.4995, 0.4998, 4e-4, 3e-4], 1, 1))
+    return [ends, rounding, near, zeros, path]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -299,5 +319,5 @@ OPENING = 12  # cases that are met once before effort moves to where it pays
 def block_size(item: Case, spent: int) -> int:
     """Calls at a time once effort moves: a twelfth of what was spent, so that mistakes are cheap while little is
     known; fewer where the vocabulary is large and a call costs more."""
-    most = 8 if item.cell is not None else 1024 if item.vocabulary <= 64 else 256
+    most = 32 if item.cell is not None else 1024 if item.vocabulary <= 64 else 256
     return min(most, max(1, spent // 12))
