@@ -131,8 +131,8 @@ class Drive:
             if outcome.value["broken"]:
                 break
         joined = {key: np.concatenate([part[key] for part in slices]) for key in ("tokens", "drafts")}
-        joined["tokens"] = progress.case.narrow(joined["tokens"])
-        return {**joined, "broken": slices[-1]["broken"]}
+        cells = progress.case.narrow(joined["tokens"])
+        return {**joined, "ids": joined["tokens"], "tokens": cells, "broken": slices[-1]["broken"]}
 
     def _count(self, progress: Progress, reply: dict[str, Any]) -> End | None:
         """Add a reply to the evidence."""
@@ -147,8 +147,9 @@ class Drive:
             self.calls += len(tokens)
             progress.evidence.add(draws)
             if impossible.any():
-                call, lane = _locate(tokens, int(np.argmax(impossible)))
-                return End("impossible", f"token {draws.token[impossible][0]} has p = 0", name, start + call, lane)
+                call, lane, position = _locate(tokens, int(np.argmax(impossible)))
+                message = f"token {reply['ids'][call, lane, position]} has p = 0"
+                return End("impossible", message, name, start + call, lane)
         if reply["broken"]:
             return End("broken", reply["broken"]["message"], name, reply["broken"]["call"])
         self.curve.append((self.calls, self.evidence.log_evidence()))
@@ -159,7 +160,7 @@ class Drive:
         offset = end.call - self.last.get("start", 0)
         if end.kind == "broken" or not self.last or offset >= len(self.last["tokens"]):
             return {}
-        tokens, draft = self.last["tokens"][offset, end.lane], self.last["drafts"][offset, end.lane]
+        tokens, draft = self.last["ids"][offset, end.lane], self.last["drafts"][offset, end.lane]
         return {"draft": draft.tolist(), "tokens": [int(t) for t in tokens if t >= 0]}
 
     # --- where effort goes -------------------------------------------------------------------------------------------
@@ -247,7 +248,7 @@ def seeds(seed: int, name: str, start: int, count: int) -> NDArray[np.int64]:
     return np.asarray(x >> np.uint64(33), dtype=np.int64)  # 31 bits: what every generator takes as a seed
 
 
-def _locate(tokens: NDArray[np.int32], index: int) -> tuple[int, int]:
-    """(call, lane) of the index-th emitted token of a block."""
-    call, lane, _ = np.argwhere(tokens >= 0)[index]
-    return int(call), int(lane)
+def _locate(tokens: NDArray[np.int32], index: int) -> tuple[int, int, int]:
+    """(call, lane, position) of the index-th emitted token of a block."""
+    call, lane, position = np.argwhere(tokens >= 0)[index]
+    return int(call), int(lane), int(position)
