@@ -1,6 +1,6 @@
 """Whole audits of correct subjects from the command line, with defaults: none may accuse, and each must end in time.
 
-    python benchmarks/smoke.py [--audits 200] [--out benchmarks/results/smoke.json]
+    python benchmarks/smoke.py [--audits 200] [--at-a-time 2] [--out benchmarks/results/smoke.json]
 
 The subjects of fixtures/subjects/correct.py take turns, each audit with a seed of its own. With --out every audit is
 kept as soon as it has ended, so that a later run continues where this one stopped.
@@ -10,6 +10,7 @@ import argparse
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +42,19 @@ def audit(number: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--audits", type=int, default=200)
+    parser.add_argument("--at-a-time", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     if options.out and options.out.exists():
         rows = json.loads(options.out.read_text())
-    while len(rows) < options.audits:
-        rows.append(audit(len(rows)))
-        print(f"{len(rows)} of {options.audits}: {rows[-1]['subject']} {rows[-1]['verdict']}", flush=True)
-        if options.out:
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    with ThreadPoolExecutor(options.at_a_time) as pool:
+        for row in pool.map(audit, range(len(rows), options.audits)):
+            rows.append(row)
+            print(f"{len(rows)} of {options.audits}: {row['subject']} {row['verdict']}", flush=True)
+            if options.out:
+                options.out.parent.mkdir(parents=True, exist_ok=True)
+                options.out.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
     wrong = [row for row in rows if row["verdict"] != "consistent"]
     print(f"{len(rows)} audits of correct subjects, {len(wrong)} not consistent")
     sys.exit(bool(wrong))
