@@ -1,5 +1,6 @@
 """The effects in miniature: what was committed shows them, and a claim that does not show is violated."""
 
+import json
 import runpy
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from refengine.decoder import effects, trained
+from refengine.decoder import effects, fused_taps, trained
 from refengine.decoder.drafters.prompt_lookup import PromptLookup
 from refengine.decoder.protocols import Turn
 from refengine.decoder.rows import point_block
@@ -21,18 +22,40 @@ START = runpy.run_path(str(FIXTURES / "untrained.py"))["start"]
 def test_every_effect_is_as_committed() -> None:
     """Kills a variant that is read as another, and an effect that comes or goes unseen."""
     verdicts = {finding.id: finding.verdict for finding in effects.effects()}
-    assert verdicts.pop("effects/fused-taps") == "not tested"
     assert set(verdicts.values()) == {"consistent"}
-    assert len(verdicts) == 6
+    assert len(verdicts) == 7
 
 
-@pytest.mark.parametrize("name", ["training", "fused-taps"])
-def test_variants_that_change_places_are_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variants_that_change_places_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a comparison that holds either way round."""
-    told = effects.EFFECTS[name]
-    turned = effects.Effect(told.claim, told.source, told.worse, told.better, told.depth, told.not_shown)
-    monkeypatch.setitem(effects.EFFECTS, name, turned)
-    assert effects.effect(name)[0].verdict == "violated"
+    told = effects.EFFECTS["training"]
+    turned = effects.Effect(told.claim, told.source, told.worse, told.better, told.depth)
+    monkeypatch.setitem(effects.EFFECTS, "training", turned)
+    assert effects.effect("training")[0].verdict == "violated"
+
+
+def test_fused_taps_are_judged_by_the_committed_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kills a verdict that does not look at the seeds, smaller rivals, and a result of another script."""
+    (finding,) = fused_taps.fused_taps()
+    assert finding.numbers["parameters that one drafter has more than another"] == 0
+    held = json.loads(fused_taps.RESULT.read_text())
+    runs = held["one stream"].values()
+    first = [run["overlap"]["fused"][0] - run["overlap"]["top"][0] for run in runs]
+    table = finding.tables["overlap, fused taps less"]
+    assert table["difference"][0].value == pytest.approx(sum(first) / len(first))
+    next(iter(runs))["overlap"]["fused"] = [0.0, 0.0, 0.0]
+    monkeypatch.setattr(fused_taps, "RESULT", tmp_path / "result.json")
+    fused_taps.RESULT.write_text(json.dumps(held))
+    assert fused_taps.fused_taps()[0].verdict == "violated"
+    monkeypatch.setattr(fused_taps, "SCRIPT", Path(__file__))
+    assert fused_taps.fused_taps()[0].verdict == "not tested"
+
+
+def test_an_interval_is_students() -> None:
+    """Kills a normal interval, and one of the deviation: the t quantile of 2 degrees at 97.5 % is 4.30265."""
+    assert fused_taps.interval([1.0, 2.0, 3.0]) == pytest.approx(
+        (2.0, 2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), 1e-5
+    )
 
 
 # --- before and after training ---------------------------------------------------------------------------------------

@@ -18,12 +18,12 @@ MOST = 4  # processes, each of which holds half a gigabyte of libraries
 
 
 def played(steps: Sequence[Step]) -> Iterator[tuple[Step, list[Finding]]]:
-    """Every step with what it found, in the order of the steps. The place of the last step begins first.
+    """Every step with what it found, in the order of the steps. The place named last, the longest, begins first.
 
     An exception in a step is raised here, when its turn comes.
     """
-    places = list(dict.fromkeys(step.place for step in reversed(steps)))
-    count = min(os.cpu_count() or 1, MOST, len(places))
+    *before, last = dict.fromkeys(step.place for step in steps)
+    count = min(os.cpu_count() or 1, MOST, len(before) + 1)
     if count < 2:
         yield from ((step, step.run()) for step in steps)
         return
@@ -31,7 +31,7 @@ def played(steps: Sequence[Step]) -> Iterator[tuple[Step, list[Finding]]]:
     start.set_forkserver_preload(["refengine.decoder.battery"])  # imported once, for all of them
     pool = ProcessPoolExecutor(count, start, _one_thread)
     try:
-        found = {place: pool.submit(_run, [step for step in steps if step.place == place]) for place in places}
+        found = {place: pool.submit(_run, [step for step in steps if step.place == place]) for place in (last, *before)}
         for step in steps:
             yield step, found[step.place].result().pop(0)
     finally:

@@ -19,6 +19,7 @@ from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.gemma4_assistant import SLIDING
 from refengine.decoder.drafters.recurrence import Network
+from refengine.decoder.fused_taps import fused_taps
 from refengine.decoder.loop import begin, plain
 from refengine.decoder.protocols import Target, Tokens
 from refengine.engine.coins import Philox
@@ -33,17 +34,13 @@ Overlap = tuple[float, ...]  # by depth
 
 @dataclass(frozen=True)
 class Effect:
-    """A claim that one variant overlaps more than another, from a depth on (0 is the first).
-
-    not_shown  why the miniature cannot show it; it is an error when it does
-    """
+    """A claim that one variant overlaps more than another, from a depth on (0 is the first)."""
 
     claim: str
     source: str
     better: str
     worse: str
     depth: int = 0
-    not_shown: str = ""
 
 
 EFFECTS = {
@@ -52,13 +49,6 @@ EFFECTS = {
         "every document; here EAGLE-3's objective",
         "released",
         "untrained",
-    ),
-    "fused-taps": Effect(
-        "Features of several layers overlap more than those of one.",
-        "EAGLE-3, section 3.1",
-        "released",
-        "top",
-        not_shown="a language that two tokens decide: the upper of two layers holds all there is to know",
     ),
     "on-policy": Effect(
         "Training on its own outputs raises the overlap where it feeds on them.",
@@ -86,8 +76,8 @@ EFFECTS = {
 
 
 def effects() -> list[Finding]:
-    """Every effect, and the fading of acceptance along a block."""
-    return [finding for name in EFFECTS for finding in effect(name)] + fading()
+    """Every effect, the fading of acceptance along a block, and the fused taps, which take their own long run."""
+    return [finding for name in EFFECTS for finding in effect(name)] + fading() + fused_taps()
 
 
 def effect(name: str) -> list[Finding]:
@@ -96,14 +86,12 @@ def effect(name: str) -> list[Finding]:
     good, bad = overlap(told.better)[told.depth :], overlap(told.worse)[told.depth :]
     holds = all(a > b for a, b in zip(good, bad, strict=True))
     verdict: Verdict = "consistent" if holds else "violated"
-    if told.not_shown:
-        verdict = "violated" if holds else "not tested"
     numbers = [
         (f"{variant}, depth {i}", value)
         for variant, values in ((told.better, good), (told.worse, bad))
         for i, value in enumerate(values, told.depth + 1)
     ]
-    return [_finding(name, told.claim, told.source, verdict, numbers, {"name": name}, told.not_shown)]
+    return [_finding(name, told.claim, told.source, verdict, numbers, {"name": name})]
 
 
 def fading() -> list[Finding]:
@@ -112,7 +100,7 @@ def fading() -> list[Finding]:
     falls = all(a > b for a, b in itertools.pairwise(slots))
     numbers = [(f"slot {i}", value) for i, value in enumerate(slots, 1)]
     claim = "Without the Markov head the overlap fades along a parallel block."
-    return [_finding("fading", claim, "DSpark, section 3", "consistent" if falls else "violated", numbers, {}, "")]
+    return [_finding("fading", claim, "DSpark, section 3", "consistent" if falls else "violated", numbers, {})]
 
 
 def _finding(
@@ -122,7 +110,6 @@ def _finding(
     verdict: Verdict,
     numbers: Sequence[tuple[str, float]],
     arguments: dict[str, str],
-    reason: str,
 ) -> Finding:
     return Finding(
         id=f"effects/{name}",
@@ -130,7 +117,6 @@ def _finding(
         claim=claim,
         source=source,
         verdict=verdict,
-        reason=reason if verdict == "not tested" else "",
         method=f"mean of sum min(p, q) by depth, {SENTENCES} texts of {LENGTH} tokens that the target wrote, float64",
         recipe=Recipe(function=f"refengine.decoder.effects:{'effect' if arguments else name}", arguments=arguments),
         numbers={name: Quantity(value=value, tolerance=1e-4) for name, value in numbers},
