@@ -135,23 +135,31 @@ def lossy(name: str) -> list[Finding]:
 
 
 @torch.inference_mode()
-def planted(name: str) -> list[Finding]:
+def planted(name: str, whole: bool = False) -> list[Finding]:
     """Every state bug that can show in one cell, each against the cell's clean law; one round fewer shows them all.
 
-    With a bug in place no histories are merged, so cells with three tokens to choose from compare three tokens only.
+    With a bug in place no histories are merged, so cells with three tokens to choose from compare three tokens only; so
+    do the others where that shows the bug, unless `whole`.
     """
-    cell = replace(CELLS[name], rounds=CELLS[name].rounds - 1, length=5 if CELLS[name].length >= 5 else 3)
-    clean, wanted = cell_law(cell), target_law(cell)
-    return [_planted(name, cell, plant, clean, wanted) for plant in PLANTS[cell.drafter] if _shows(plant, cell)]
+    longest = replace(CELLS[name], rounds=CELLS[name].rounds - 1, length=5 if CELLS[name].length >= 5 else 3)
+    cells = [replace(longest, length=n) for n in sorted({longest.length if whole else 3, longest.length})]
+    clean = cache(lambda cell: (cell_law(cell), target_law(cell)))
+    return [_planted(name, cells, plant, clean) for plant in PLANTS[longest.drafter] if _shows(plant, longest)]
 
 
 def _shows(plant: Plant, cell: Cell) -> bool:
     return cell.length >= plant.length and (cell.threshold > 0 or not plant.truncated)
 
 
-def _planted(name: str, cell: Cell, plant: Plant, clean: LoopLaw, wanted: dict[Any, float]) -> Finding:
-    found = cell_law(cell, plant)
-    moved, tokens = tv(found.law, clean.law), tv(completed(cell, found), wanted)
+def _planted(
+    name: str, cells: list[Cell], plant: Plant, clean: Callable[[Cell], tuple[LoopLaw, dict[Any, float]]]
+) -> Finding:
+    """cells: the same one with more and more tokens compared, of which the first that shows the bug is reported."""
+    for cell in (cell for cell in cells if _shows(plant, cell)):
+        found, (law, wanted) = cell_law(cell, plant), clean(cell)
+        moved, tokens = tv(found.law, law.law), tv(completed(cell, found), wanted)
+        if moved > MOVED and (plant.changes == "rounds" or tokens > MOVED):
+            break
     return Finding(
         id=f"decoder.{cell.drafter}/planted/{name}/{plant.name}",
         subject=f"refengine decoder, {cell.drafter}, with a state bug planted: {plant.name}",
@@ -162,6 +170,7 @@ def _planted(name: str, cell: Cell, plant: Plant, clean: LoopLaw, wanted: dict[A
         method=f"exact law in float64, {found.runs} rounds enumerated, violated beyond {MOVED}",
         recipe=_recipe("planted", name=name),
         numbers={
+            "tokens compared": cell.length,
             "tv of tokens and rounds": Quantity(value=moved, tolerance=1e-9),
             "tv of tokens": Quantity(value=tokens, tolerance=1e-9),
             "live states that differ from a recompute": len(found.mismatches),

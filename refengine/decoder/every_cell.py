@@ -59,7 +59,7 @@ def found(what: str, name: str) -> dict[str, Any]:
         values = {key: number(value) for key, value in finding.numbers.items()}
         return {"consistent": finding.verdict == "consistent", **values}
     keys = ("tv of tokens and rounds", "tv of tokens")
-    return {finding.diagnosis: [number(finding.numbers[key]) for key in keys] for finding in planted(name)}
+    return {finding.diagnosis: [number(finding.numbers[key]) for key in keys] for finding in planted(name, whole=True)}
 
 
 def number(value: Any) -> float:

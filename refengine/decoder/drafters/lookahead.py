@@ -7,7 +7,8 @@ row, files the columns in a pool under the token before them, and moves the wind
 the anchor are the guesses; being deterministic given the past, `point_mass` judges them without loss.
 
 As in hao-ai-lab/LookaheadDecoding eed010d, except that the window runs in a pass of its own (its rows see no guess, and
-no guess sees them), and that an end-of-text token in the window stays there.
+no guess sees them), and that an end-of-text token in the window stays there. So it does in the released greedy loop;
+the released sampling loop puts some token of the text in its place, which changes later guesses and no law.
 """
 
 from collections.abc import Callable
