@@ -6,6 +6,7 @@ import pytest
 from refengine.audit.past import Past, features
 from refengine.audit.schedule import LIVE, cases
 from refengine.audit.simulated import Audits
+from refengine.audit.witness import diagnose
 from refengine.evidence.rows import Rows
 from refengine.evidence.wide import laws
 
@@ -116,3 +117,19 @@ def test_calls_go_where_a_defect_shows(audits: Audits) -> None:
     assert end is not None
     assert drive.calls < 2_000
     assert spent < 6 * np.log(1e6)
+
+
+def test_what_no_listed_defect_explains_is_not_named_after_one(audits: Audits) -> None:
+    """Bug: the nearest listed class named for a defect that is none of them. Here the ratio is 0.9 of what it should
+    be, which looks most like one that is 2 % too strict."""
+    strict = {
+        case: laws(item.p, item.q, item.sizes)["the ratio is 2 % too strict"] for case, item in audits.told.items()
+    }
+    tenth = {case: item.p + 5.0 * (strict[case] - item.p) for case, item in audits.told.items()}
+    known = {case: item.p + (strict[case] - item.p) for case, item in audits.told.items()}
+    drive, end, _ = audits.run(known, 0, 2_000)
+    assert end is not None
+    assert diagnose(drive) == "the ratio is 2 % too strict"
+    drive, end, _ = audits.run(tenth, 0, 2_000)
+    assert end is not None
+    assert "unlisted, at position" in diagnose(drive)

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from refengine.audit.child import Child
+from refengine.audit.doubt import explains, seen
 from refengine.audit.drive import Drive, End
 from refengine.audit.excess import small_mass
 from refengine.audit.explain import OF_POSITIONS, OF_ROWS
@@ -26,14 +27,13 @@ from refengine.audit.request import Request, identity, opened
 from refengine.audit.schedule import Case, cases, exact_cases
 from refengine.evidence.bets import BALL
 from refengine.evidence.distance import tv_at_least
-from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, CaseEvidence, Evidence
+from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, ONE_COIN, CaseEvidence, Evidence
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 DIAGNOSIS_CALLS = 1500
 MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
 # What a feature of the past says, where what is emitted depends on it.
 SHARED = {
-    "the place": "unlisted: another law at some place",
     "the token before": OF_POSITIONS,
     **{feature: OF_ROWS for where in ABOVE for feature in (f"the same place {where}", f"so far {where}")},
     **dict.fromkeys(ROUND_BEFORE, "unlisted: a round depends on the one before, so a coin or a state is shared"),
@@ -123,12 +123,12 @@ def diagnose(drive: Drive) -> str:
     names, posterior = drive.evidence.components(), drive.evidence.posterior()
     likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
     listed = [names[i].removesuffix(", seldom") for i in likely if i < len(LISTED)]
+    met = [drive.cases[name] for name in told if drive.cases[name].calls]
+    listed = [name for name in dict.fromkeys(listed) if name == ONE_COIN or explains(name, met)]
     if listed:
-        return " or ".join(dict.fromkeys(listed))
-    if not likely:
-        return "unlisted: many small signs"
-    feature = names[likely[0]].removeprefix(EVERYWHERE).removeprefix(ALONE)
-    return SHARED.get(feature, f"unlisted: {feature}")
+        return " or ".join(listed)
+    feature = names[likely[0]].removeprefix(EVERYWHERE).removeprefix(ALONE) if likely else ""
+    return SHARED.get(feature, seen(met))
 
 
 def candidates(drive: Drive) -> list[tuple[Small, int]]:
