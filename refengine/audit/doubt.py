@@ -5,6 +5,8 @@ may look more like one of them than like chance. So what was counted is held to 
 the same learners, with that law for their null. Under it their wealth reaches 1/DOUBT with probability DOUBT at most.
 """
 
+from collections import defaultdict
+
 import numpy as np
 
 from refengine.audit.drive import Progress
@@ -12,6 +14,7 @@ from refengine.evidence.bets import BALL
 from refengine.evidence.cells import cells
 from refengine.evidence.learning import Learner
 from refengine.evidence.rows import Rows, log_sum
+from refengine.evidence.sequential import TILTS
 from refengine.evidence.wide import laws
 
 DOUBT = 1e-3
@@ -21,25 +24,45 @@ FLOOR = 1e-9  # of a law: what it says cannot be is as good as refuted by one to
 
 def explains(name: str, met: list[Progress]) -> bool:
     """Whether the law of a listed defect, however often it strikes, leaves nothing that shows."""
-    told = [
-        (
-            item,
-            item.evidence.counts[0],
-            laws(item.case.p, item.case.q, item.case.sizes)[name].reshape(item.evidence.p.shape),
-        )
-        for item in met
-    ]
-
-    def struck(law: Rows, p: Rows, share: float) -> Rows:
-        return share * law + (1.0 - share) * p + FLOOR
+    told = [_of(name, item) for item in met]
 
     def fit(share: float) -> float:
-        return sum(float((counts * np.log(struck(law, item.evidence.p, share))).sum()) for item, counts, law in told)
+        return sum(float((counts * np.log(_struck(law, p, share))).sum()) for counts, law, p in told)
 
     share = float(max(SHARES, key=fit))
-    wealth = np.array([_against(struck(law, item.evidence.p, share), item, counts) for item, counts, law in told])
+    wealth = np.array(
+        [_against(_struck(law, p, share), item, counts) for item, (counts, law, p) in zip(met, told, strict=True)]
+    )
     everywhere, alone = wealth[:, 0].sum(), log_sum(wealth[:, 1], 0) - np.log(len(wealth))
-    return bool(np.logaddexp(everywhere, alone) - np.log(2.0) < -np.log(DOUBT))
+    parts = np.array([everywhere, alone, _by_part(share, met, told)])
+    return bool(log_sum(parts, 0) - np.log(len(parts)) < -np.log(DOUBT))
+
+
+def _of(name: str, item: Progress) -> tuple[Rows, Rows, Rows]:
+    """Counts, the law of the defect and p: [S, V] each."""
+    p = item.evidence.p
+    return item.evidence.counts[0], laws(item.case.p, item.case.q, item.case.sizes)[name].reshape(p.shape), p
+
+
+def _struck(law: Rows, p: Rows, share: float) -> Rows:
+    return share * law + (1.0 - share) * p + FLOOR
+
+
+def _by_part(share: float, met: list[Progress], told: list[tuple[Rows, Rows, Rows]]) -> float:
+    """The log wealth of bets that the defect strikes more or less often at one position of all inputs, or on one input:
+    what it favours is tilted there, exp(t [favoured]) / its mean under the law."""
+    wealth: dict[object, Rows] = defaultdict(lambda: np.zeros_like(TILTS))
+    for item, (counts, law, p) in zip(met, told, strict=True):
+        favoured = law > p
+        mass = (_struck(law, p, share) * favoured).sum(-1)
+        gained = (counts * favoured).sum(-1)[:, None] * TILTS - counts.sum(-1)[:, None] * np.log1p(
+            mass[:, None] * np.expm1(TILTS)
+        )
+        position = np.arange(len(p)) // item.case.contexts % (item.case.gamma + 1)
+        for i in range(item.case.gamma + 1):
+            wealth[i if i < item.case.gamma else "bonus"] += gained[position == i].sum(0)
+        wealth[item.case.name] += gained.sum(0)
+    return float(log_sum(np.concatenate(list(wealth.values())), 0) - np.log(len(wealth) * len(TILTS)))
 
 
 def _against(law: Rows, item: Progress, counts: Rows) -> tuple[float, float]:

@@ -30,7 +30,7 @@ from refengine.evidence.distance import tv_at_least
 from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, ONE_COIN, CaseEvidence, Evidence
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
-DIAGNOSIS_CALLS = 1500
+DIAGNOSIS_CALLS, FEW_CALLS = 2000, 4  # over all inputs, and of each that has many ids
 MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
 # What a feature of the past says, where what is emitted depends on it.
 SHARED = {
@@ -114,17 +114,17 @@ def of_law(request: Request, name: str, diagnosis: str, notes: list[str]) -> Fin
 
 
 def diagnose(drive: Drive) -> str:
-    """The listed defects that explain what was emitted; a few more calls of every input tell them apart."""
+    """The listed defects that explain what was emitted; some more calls of every input tell them apart, and from what
+    nobody listed."""
     told = [name for name in drive.cases if name not in drive.skipped]
-    for calls in (8, DIAGNOSIS_CALLS // len(drive.cases)):
-        for name in told:
-            if calls == 8 or drive.evidence.posterior().max() < 0.999:
-                drive.run(name, calls, stop=False)
+    for name in told:
+        few = drive.cases[name].case.cell is not None  # a call of many ids takes long
+        drive.run(name, FEW_CALLS if few else DIAGNOSIS_CALLS // len(drive.cases), stop=False)
     names, posterior = drive.evidence.components(), drive.evidence.posterior()
     likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
-    listed = [names[i].removesuffix(", seldom") for i in likely if i < len(LISTED)]
+    listed = [names[i] for i in likely if i < len(LISTED)]
     met = [drive.cases[name] for name in told if drive.cases[name].calls]
-    listed = [name for name in dict.fromkeys(listed) if name == ONE_COIN or explains(name, met)]
+    listed = [name for name in listed if name == ONE_COIN or explains(name.removesuffix(", seldom"), met)]
     if listed:
         return " or ".join(listed)
     feature = names[likely[0]].removeprefix(EVERYWHERE).removeprefix(ALONE) if likely else ""
