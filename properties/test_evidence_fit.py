@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, multinomial
 
-from refengine.evidence.distance import binomial, tv_at_least, tv_interval
+from refengine.evidence.distance import binomial, mean_tv_at_least, tv_at_least, tv_interval
 from refengine.evidence.fit import chi_square, exact_multinomial, g_test, pool, pooled
+from refengine.evidence.learning import Learner
 from refengine.evidence.power import chi_square_power, detectable_tv
 
 P = np.array([0.5, 0.3, 0.2])
@@ -67,3 +68,17 @@ def test_intervals_cover() -> None:
     assert sum(i.low <= 0.45 <= i.high for i in hits) >= 1740
     bounds = [tv_at_least(int(t[1]), 500, 0.3, 0.9) for t in tables]
     assert sum(bound <= truth for bound in bounds) >= 1740
+
+
+def test_a_mean_over_places_shows_where_each_place_is_met_too_rarely() -> None:
+    """Bug: a finding that says TV 0 beside evidence of many nats, because the one place that it looks at was met thirty
+    times; or a bound that is not one where nothing is off."""
+    places = 20
+    p = np.full((places, 2), 0.5)
+    learner = Learner(p, np.tile(np.arange(2), (places, 1)), np.arange(places), 1, 0.0, 1)
+    learner.counts[0] = [[21, 9], [9, 21]] * (places // 2)
+    group, often = learner.strongest()
+    assert tv_at_least(*learner.share(group, often), 0.999) == 0.0
+    assert 0.1 < mean_tv_at_least(*learner.shares(often), 0.999) < 0.2
+    learner.counts[0] = 15
+    assert mean_tv_at_least(*learner.shares(often), 0.999) == 0.0

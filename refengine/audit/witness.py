@@ -26,7 +26,7 @@ from refengine.audit.promise import CLAIM, SOURCE
 from refengine.audit.request import Request, identity, opened
 from refengine.audit.schedule import Case, cases, exact_cases
 from refengine.evidence.bets import BALL
-from refengine.evidence.distance import tv_at_least
+from refengine.evidence.distance import mean_tv_at_least, tv_at_least
 from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, ONE_COIN, CaseEvidence, Evidence
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
@@ -277,16 +277,23 @@ def _exact_seen(law: ExactLaw) -> Seen | None:
 
 
 def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:
-    """The evidence, and a lower bound on the TV at one place and past from as many fresh calls again."""
+    """The evidence, and a lower bound on the TV from as many fresh calls again: that at one place and past, or the mean
+    over all of them, which is more where rows or positions depend on one another and each is right by itself."""
     first = drive.cases[item.name].evidence
     used = drive.cases[item.name].calls
-    name, learner = max(first.learners.items(), key=lambda entry: float(entry[1].log_wealth()[1][0]))
+    name, learner = max(first.learners.items(), key=lambda entry: float(np.max(entry[1].log_wealth())))
     group, often = learner.strongest()
     evidence = drive.evidence.log_evidence()
-    hits, draws, mass = _fresh(drive, item, max(used, _fresh_calls(item))).learners[name].share(group, often)
-    tv = Quantity(value=tv_at_least(hits, draws, mass, CONFIDENCE), tolerance=0.0)
-    shown = {"told by": name, "group": group, "cells that come too often": np.flatnonzero(often).tolist()}
-    shown |= {"their share": f"{hits} of {draws}", "expected share": round(mass, 6)}
+    fresh = _fresh(drive, item, max(used, _fresh_calls(item))).learners[name]
+    one, all_of_them = fresh.share(group, often), fresh.shares(often)
+    half = (1.0 + CONFIDENCE) / 2.0  # of two bounds either may be wrong
+    bounds = tv_at_least(*one, half), mean_tv_at_least(*all_of_them, half)
+    at_one = bounds[0] >= bounds[1]
+    hits, draws, mass = one if at_one else all_of_them
+    tv = Quantity(value=max(bounds), tolerance=0.0)
+    shown: dict[str, Any] = {"told by": name, "their share": f"{hits} of {draws}", "expected share": round(mass, 6)}
+    if at_one:
+        shown |= {"group": group, "cells that come too often": np.flatnonzero(often[group]).tolist()}
     numbers = {"calls": used, "log_evidence": Quantity(value=evidence, tolerance=0.01)}
     return Seen(numbers, Magnitude(tv=tv, exact=False), shown)
 

@@ -66,16 +66,23 @@ class Learner:
         return np.asarray(everywhere), np.asarray(log_sum(groups, 1) - np.log(groups.shape[1]))
 
     def strongest(self) -> tuple[int, NDArray[np.bool_]]:
-        """The group with the most evidence, and its cells that come too often: what a fresh sample is asked about."""
+        """The group with the most evidence, and the cells of every group that come too often, [groups, cells]: what a
+        fresh sample is asked about."""
         evidence = _log_ratio(self.counts, self.mass, self.log_null)[0]
-        group = int(evidence.argmax())
-        counts = self.counts[0, group]
-        return group, counts / max(counts.sum(), 1.0) > self.mass[group]
+        counts = self.counts[0]
+        return int(evidence.argmax()), counts > counts.sum(-1, keepdims=True) * self.mass
 
     def share(self, group: int, often: NDArray[np.bool_]) -> tuple[int, int, float]:
-        """(hits, draws, null mass) of a set of cells in a group."""
-        counts = self.counts[0, group]
+        """(hits, draws, null mass) of the cells of a group."""
+        counts, often = self.counts[0, group], often[group]
         return int(counts[often].sum()), int(counts.sum()), float(self.mass[group][often].sum())
+
+    def shares(self, often: NDArray[np.bool_]) -> tuple[int, int, float]:
+        """The same over all groups, each asked about its own cells; their null mass as often as each was met."""
+        counts = self.counts[0]
+        draws = max(float(counts.sum()), 1.0)
+        due = float((counts.sum(-1) * (self.mass * often).sum(-1)).sum())
+        return int(counts[often].sum()), int(draws), due / draws
 
 
 def _log_ratio(counts: Rows, mass: Rows, log_null: Rows) -> Rows:
