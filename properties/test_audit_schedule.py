@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from refengine.audit.doubt import seen
 from refengine.audit.past import Past, features
 from refengine.audit.schedule import LIVE, cases
 from refengine.audit.simulated import Audits
@@ -132,3 +133,14 @@ def test_what_no_listed_defect_explains_is_not_named_after_one(audits: Audits) -
         drive, end, _ = audits.run(wrong, 0, 4_000)
         assert end is not None
         assert diagnose(drive).startswith(said)
+
+
+def test_a_token_of_a_wide_vocabulary_is_called_by_its_id(audits: Audits) -> None:
+    """Bug: a diagnosis that gives the number of a cell of ids for a token."""
+    wrong = {case: item.p.copy() for case, item in audits.told.items()}
+    item = audits.told["wide, kept"]
+    wrong["wide, kept"][:, 1] *= 0.5
+    wrong["wide, kept"][:, 1, :, item.cell[70_001]] += 0.5
+    drive, end, _ = audits.run(wrong, 0, 4_000)
+    assert end is not None
+    assert "a token like 70001 comes too often" in seen([drive.cases["wide, kept"]])

@@ -90,7 +90,9 @@ def seen(met: list[Progress]) -> str:
     token = int(np.nanargmax(np.where(due > 0, off, np.where(counts > 0, np.inf, 0.0))))
     position = int(places[0] // item.case.contexts % (item.case.gamma + 1))
     word = "often" if counts[token] > draws * due[token] else "seldom"
+    cell = item.case.cell
+    which = f"token {token}" if cell is None else f"a token like {int(np.argmax(cell == token))}"  # cells are ours
     return (
-        f"unlisted, at position {position} of a block: on input {item.case.name!r} token {token} comes too {word}, "
+        f"unlisted, at position {position} of a block: on input {item.case.name!r} {which} comes too {word}, "
         f"{counts[token] / draws:.2g} of the time where {due[token]:.2g} is due"
     )
