@@ -319,5 +319,5 @@ OPENING = 12  # cases that are met once before effort moves to where it pays
 def block_size(item: Case, spent: int) -> int:
     """Calls at a time once effort moves: a twelfth of what was spent, so that mistakes are cheap while little is
     known; fewer where the vocabulary is large and a call costs more."""
-    most = 32 if item.cell is not None else 1024 if item.vocabulary <= 64 else 256
+    most = 8 if item.cell is not None else 1024 if item.vocabulary <= 64 else 256
     return min(most, max(1, spent // 12))
