@@ -21,7 +21,8 @@ from refengine.evidence.sequential import LISTED, CaseEvidence, Evidence
 HANG_SECONDS = 10.0  # one call that takes longer hangs
 SLICE_SECONDS = 5.0  # how often a child reports back
 NO_TOKENS: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
-CHUNK = 256  # calls between two looks at the evidence
+CHUNK = 256  # calls between two looks at the evidence, at most
+OFTEN = 8  # and while few calls of an input have been made
 EARLY = 3000  # calls in which most listed defects show
 LEAD, FOLLOWED = 2.0, 2  # nats that make a lead in the opening, and the calls that follow it
 AT_A_TIME = 8  # inputs that share the calls of one turn of the round
@@ -97,7 +98,8 @@ class Drive:
         only gathered, which is what diagnosis wants."""
         progress, last = self.cases[name], self.cases[name].calls + count
         while progress.calls < last:
-            reply = self._chunk(progress, min(CHUNK, last - progress.calls))
+            until_look = min(CHUNK, max(OFTEN, progress.calls // 4))
+            reply = self._chunk(progress, min(until_look, last - progress.calls))
             if isinstance(reply, End):
                 return reply
             end = self._count(progress, reply)
