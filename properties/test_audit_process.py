@@ -13,7 +13,7 @@ from refengine.errors import BadInput
 from refengine.report.finding import Finding
 
 PROGRAM = Path(__file__).parents[1] / "fixtures" / "subjects" / "program.py"
-FEW = 400  # calls on a program that is expected to be consistent: enough for a test
+FEW = 2000  # calls on a program that is expected to be consistent: enough for a test
 
 
 def audit(mode: str = "", signature: str = "verify", calls: int | None = None) -> Finding:

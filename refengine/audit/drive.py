@@ -22,7 +22,7 @@ HANG_SECONDS = 10.0  # one call that takes longer hangs
 SLICE_SECONDS = 5.0  # how often a child reports back
 NO_TOKENS: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 CHUNK = 256  # calls between two looks at the evidence, at most
-OFTEN = 8  # and while few calls of an input have been made
+OFTEN = 16  # and while few calls of an input have been made
 EARLY = 3000  # calls in which most listed defects show
 LEAD, FOLLOWED = 2.0, 2  # nats that make a lead in the opening, and the calls that follow it
 AT_A_TIME = 8  # inputs that share the calls of one turn of the round
