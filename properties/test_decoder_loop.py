@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM
 
+from properties.forced import forced
 from refengine.decoder import Stop, generate, load_drafter, load_target
 from refengine.decoder.cells import greedy_parts
 from refengine.decoder.drafters.ar import AR
@@ -19,8 +19,8 @@ from refengine.decoder.recurrent import RecurrentTarget
 from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.decoder.target import TransformersTarget
 from refengine.decoder.toys import ToyDrafter, ToyTarget
-from refengine.engine.block import Block, Round
-from refengine.engine.coins import Branching, Coins, Philox
+from refengine.engine.block import Block
+from refengine.engine.coins import Branching, Philox
 from refengine.engine.policy import greedy, pipeline, temperature, top_k
 from refengine.engine.rules.greedy import greedy as greedy_rule
 from refengine.engine.rules.leviathan import leviathan
@@ -108,17 +108,6 @@ def test_the_first_token_comes_from_the_law() -> None:
 # --- incremental = from scratch ------------------------------------------------------------------------------------
 
 
-def forced(kept: int, token: int) -> object:
-    """A rule that accepts the first `kept` drafts, whatever they are, and then emits `token`."""
-
-    def rule(p: Tensor, block: Block, coins: Coins) -> Round:
-        accepted = nodes(block)[0][:kept]
-        emitted = torch.tensor([[*accepted, token]])
-        return Round(emitted, torch.arange(len(accepted))[None], torch.tensor([len(accepted) + 1]))
-
-    return rule
-
-
 def parts(name: str) -> tuple[Target, Drafter]:
     if name == "toy":
         return toy()
@@ -170,7 +159,7 @@ def test_state_after_any_pattern_is_that_of_a_recompute(
     session = Session(*PARTS[name], leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-        session.rule = forced(kept, token)  # type: ignore[assignment]
+        session.rule = forced(kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
 
@@ -234,7 +223,7 @@ def test_recurrent_state_is_rolled_back_too(prompt: list[int], pattern: list[tup
     session = Session(RECURRENT, AR(DRAFT, 2), leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-        session.rule = forced(kept, token)  # type: ignore[assignment]
+        session.rule = forced(kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from properties.forced import forced
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
@@ -25,8 +26,8 @@ from refengine.decoder.law import off_scratch
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.protocols import Target, Tokens, Turn
 from refengine.decoder.rope import Linear, Rope
-from refengine.engine.block import ROOT, Block, Round
-from refengine.engine.coins import Branching, Coins, Philox
+from refengine.engine.block import ROOT, Block
+from refengine.engine.coins import Branching, Philox
 from refengine.engine.policy import pipeline, temperature, top_k
 from refengine.engine.rules.leviathan import leviathan
 from refengine.errors import BadInput
@@ -54,20 +55,6 @@ def loaded(name: str, plan: Plan | None = None) -> FeatureRecurrence:
 
 
 PARTS = {name: loaded(name, plan) for name, plan in PLANS.items()}
-
-
-def forced(kept: int, token: int) -> Callable[[Tensor, Block, Coins], Round]:
-    """A rule that accepts a path of `kept` nodes, or as far as one goes, and then emits `token`."""
-
-    def rule(p: Tensor, block: Block, coins: Coins) -> Round:
-        tokens, parents = nodes(block)
-        path: list[int] = []
-        while len(path) < kept and (children := [j for j, x in enumerate(parents) if x == (path or [ROOT])[-1]]):
-            path.append(children[token % len(children)])
-        emitted = torch.tensor([[*(tokens[j] for j in path), token]])
-        return Round(emitted, torch.tensor([path], dtype=torch.long), torch.tensor([len(path) + 1]))
-
-    return rule
 
 
 @pytest.mark.parametrize("name", sorted(PARTS))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from properties.forced import forced
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.drafters.eagle3 import Eagle3
@@ -21,8 +22,8 @@ from refengine.decoder.drafters.recurrence import Draft, FeatureRecurrence
 from refengine.decoder.law import off_scratch
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.protocols import Target, Turn
-from refengine.engine.block import Block, Round
-from refengine.engine.coins import Branching, Coins, Philox
+from refengine.engine.block import Block
+from refengine.engine.coins import Branching, Philox
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
 from refengine.errors import BadInput
@@ -88,12 +89,7 @@ def test_state_after_any_pattern_is_that_of_a_recompute(prompt: list[int], patte
     session = Session(TARGET, load_p_eagle(TINY, TARGET), leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-
-        def rule(p: Tensor, block: Block, coins: Coins, kept: int = kept, token: int = token) -> Round:
-            emitted = torch.cat((block.tokens[:, :kept], torch.tensor([[token]])), 1)
-            return Round(emitted, torch.arange(kept)[None], torch.tensor([kept + 1]))
-
-        session.rule = rule
+        session.rule = forced(kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.forced import forced
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.p_eagle import MaskSlots
@@ -20,8 +21,7 @@ from refengine.decoder.drafters.windows import Window
 from refengine.decoder.law import off_scratch
 from refengine.decoder.loop import Session, begin
 from refengine.decoder.protocols import Target
-from refengine.engine.block import Block, Round
-from refengine.engine.coins import Coins, Philox
+from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
 from refengine.errors import BadInput
@@ -101,12 +101,7 @@ def test_after_any_pattern_state_and_rows_are_those_of_a_recompute(
     session = Session(TARGET, live, leviathan, pipeline(temperature(0.8)), 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-
-        def rule(p: Tensor, block: Block, coins: Coins, kept: int = kept, token: int = token) -> Round:
-            emitted = torch.cat((block.tokens[:, :kept], torch.tensor([[token]])), 1)
-            return Round(emitted, torch.arange(kept)[None], torch.tensor([kept + 1]))
-
-        session.rule = rule
+        session.rule = forced(kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
         prefix = session.prompt + session.out

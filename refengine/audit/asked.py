@@ -1,6 +1,6 @@
 """What two sides are asked, one with speculation and one without, and the claims that their answers are held to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,7 +18,6 @@ PROMPTS = (
 )
 GREEDY = "At temperature 0 it completes as it does with speculation off."
 SAMPLING = "Nothing tells a sampled completion from one that was made with speculation off."
-Progress: TypeAlias = Callable[[str, float], None]
 Sides: TypeAlias = tuple[Side, Side]  # with speculation on, and off
 
 

@@ -8,9 +8,10 @@ statistically.
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
-from refengine.audit.asked import Progress, Request, Sides
+from refengine.audit.asked import Request, Sides
 from refengine.audit.pairing import sampling
 from refengine.audit.partings import greedy
+from refengine.audit.promise import Progress
 from refengine.report.finding import Finding
 
 

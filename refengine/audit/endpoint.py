@@ -3,9 +3,10 @@
 from dataclasses import asdict
 from typing import Any
 
-from refengine.audit.asked import Asked, Progress, Request
+from refengine.audit.asked import Asked, Request
 from refengine.audit.beside import beside
 from refengine.audit.completion import Failed
+from refengine.audit.promise import Progress
 from refengine.audit.server import connected
 from refengine.report.finding import Finding, Recipe
 

@@ -3,21 +3,19 @@
 An enumerated law is believed when the subject keeps no state between calls and sampled calls agree with it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
 
 from refengine.audit.child import Outcome
 from refengine.audit.drive import HANG_SECONDS, SLICE_SECONDS, Drive, End, seeds
 from refengine.audit.laws import ExactLaw, exact_law
+from refengine.audit.promise import Progress
 from refengine.audit.request import Request
 from refengine.audit.schedule import exact_cases
 
-Progress = Callable[[str, float], None]  # (what is going on, how much of it is done)
-
 EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerated.py)
 AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
+FEW = 16  # of them are made in the opposite order too
 STATEFUL = "the same calls in another order were answered differently"
 PATIENCE = SLICE_SECONDS + HANG_SECONDS  # with a few calls
 SHARE_FOR_EXACT = 0.4  # of the time, at most
@@ -58,8 +56,8 @@ def exact_depth(request: Request, drive: Drive, progress: Progress) -> Exact:
             continue
         progress(f"exact law: {item.name}", i / len(told))
         drive.add(item)
-        few = seeds(request.seed, item.name, 0, 16)
-        same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": few}, PATIENCE)
+        drawn = seeds(request.seed, item.name, 0, AGREEING_CALLS)
+        same = drive.child.ask({"op": "stateless", "name": item.name, "seeds": drawn[:FEW]}, PATIENCE)
         if not same.ok:
             return _ended(same)
         if not same.value:
@@ -72,7 +70,8 @@ def exact_depth(request: Request, drive: Drive, progress: Progress) -> Exact:
             found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
             continue
         law = exact_law(item, reply.value)
-        sample = drive.child.ask({"op": "run", **_block(request, item.name, AGREEING_CALLS)}, PATIENCE)
+        calls = {"name": item.name, "seeds": drawn, "start": 0, "fresh": True, "seconds": SLICE_SECONDS}
+        sample = drive.child.ask({"op": "run", **calls}, PATIENCE)
         if not sample.ok:
             return _ended(sample)
         if not law.agrees(sample.value["tokens"]):
@@ -80,8 +79,3 @@ def exact_depth(request: Request, drive: Drive, progress: Progress) -> Exact:
         found.laws.append(law)
         found.notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
     return found
-
-
-def _block(request: Request, name: str, calls: int) -> dict[str, Any]:
-    drawn = seeds(request.seed, name, 0, calls)
-    return {"name": name, "seeds": drawn, "start": 0, "fresh": True, "seconds": SLICE_SECONDS}

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from refengine.audit.asked import Asked, Progress, Request
+from refengine.audit.asked import Asked, Request
 from refengine.audit.beside import beside
 from refengine.audit.child import Child, Handler, subject_code
 from refengine.audit.completion import Completion, Failed, Row
+from refengine.audit.promise import Progress
 from refengine.audit.signatures import ContractBroken, as_list, load
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe

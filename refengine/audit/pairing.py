@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from refengine.audit.asked import SAMPLING, Asked, Progress, Request, Sides
+from refengine.audit.asked import SAMPLING, Asked, Request, Sides
 from refengine.audit.completion import Completion, Failed
 from refengine.audit.drive import seeds
-from refengine.audit.promise import thinned
+from refengine.audit.promise import Progress, thinned
 from refengine.evidence.pairs import Pairs
 from refengine.report.finding import Finding, Number
 

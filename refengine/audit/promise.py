@@ -1,13 +1,14 @@
-"""What a verifier with known rows promises, and how evidence about it is drawn: alike for calls and for records."""
+"""What a verifier with known rows promises, and what every audit shows: its progress, and the plot of its evidence."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
 SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
 POINTS = 200  # of the plot
+Progress: TypeAlias = Callable[[str, float], None]  # (what is going on, how much of it is done)
 
 
 def thinned(curve: Sequence[tuple[int, float]]) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ asked; what was emitted is held to them.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from refengine.audit.promise import CLAIM, SOURCE, thinned
+from refengine.audit.promise import CLAIM, SOURCE, Progress, thinned
 from refengine.audit.signatures import ContractBroken, check_prefix, emitted
 from refengine.errors import BadInput
 from refengine.evidence.rounds import RoundEvidence
@@ -93,7 +93,7 @@ class Trial:
 
 
 def audit_trace(
-    file: str, alpha: float = 1e-6, digest: str | None = None, progress: Callable[[str, float], None] = lambda *_: None
+    file: str, alpha: float = 1e-6, digest: str | None = None, progress: Progress = lambda what, share: None
 ) -> list[Finding]:
     """One finding about the rounds in `file`. Raises BadInput where it is no record, or not the one with `digest`.
 

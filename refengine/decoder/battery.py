@@ -31,7 +31,7 @@ from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.law import LoopLaw
 from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.plants import PLANTS, Plant
-from refengine.decoder.protocols import Tokens
+from refengine.decoder.protocols import Target, Tokens
 from refengine.decoder.row_checks import checks
 from refengine.decoder.seed_loops import LOOPS, seed_loop
 from refengine.decoder.table import place
@@ -214,7 +214,12 @@ def greedy_equality(drafter: str) -> list[Finding]:
 @cache
 def plainly(target: str, prompt: Tokens) -> Tokens:
     """32 tokens of plain greedy decoding, on a target of its own."""
-    return plain(load_target(FIXTURES.parent / target, torch.float32), pipeline(greedy()), prompt, 32, COINS)
+    return plain(_own(target), pipeline(greedy()), prompt, 32, COINS)
+
+
+@cache
+def _own(target: str) -> Target:
+    return load_target(FIXTURES.parent / target, torch.float32)
 
 
 def until(stop: Stop, tokens: Tokens) -> Tokens:

@@ -12,7 +12,7 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from refengine.report.finding import Finding, Quantity, Recipe
+from refengine.report.finding import Finding, Quantity, Recipe, Verdict
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "fused_taps.py"
 RESULT = SCRIPT.parent / "results" / "fused_taps.json"
@@ -28,31 +28,23 @@ MEAN = "mean"  # over the depths
 def fused_taps() -> list[Finding]:
     """By language, rival and depth: how much more the fused taps overlap, with its interval over the seeds."""
     held = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
-    current = SCRIPT.is_file() and held.pop("script", "") == hashlib.sha256(SCRIPT.read_bytes()).hexdigest()[:16]
+    if not SCRIPT.is_file() or held.pop("script", "") != hashlib.sha256(SCRIPT.read_bytes()).hexdigest()[:16]:
+        return [_finding("not tested", reason=f"no result of this {SCRIPT.name}: run it (half an hour)")]
     rows = [
         (language, rival, depth, *interval(differences))
-        for language, runs in (held if current else {}).items()
+        for language, runs in held.items()
         for rival in RIVALS
         for depth, differences in by_depth(runs, rival).items()
     ]
     clear = all(low > 0 for _, rival, depth, _, low, _ in rows if (rival, depth) == ("top", MEAN))
-    sizes = [run["parameters"].values() for runs in held.values() for run in runs.values()] if rows else []
+    sizes = [run["parameters"].values() for runs in held.values() for run in runs.values()]
     return [
-        Finding(
-            id="effects/fused-taps",
-            subject="effects in miniature",
-            claim="At equal numbers of parameters features of three layers overlap more than those of the top one.",
-            source="EAGLE-3, section 3.1",
-            verdict="not tested" if not rows else "consistent" if clear else "violated",
-            reason="" if rows else f"no result of this {SCRIPT.name}: run it (half an hour)",
-            method="committed result: for every language and seed one target of four layers and its drafters, trained "
-            f"alike; differences of mean overlap on the target's own texts, {CONFIDENCE:.0%} t intervals over seeds; "
-            "judged by the mean of three depths in every language",
-            recipe=Recipe(function="refengine.decoder.fused_taps:fused_taps", arguments={}),
+        _finding(
+            "consistent" if clear else "violated",
             numbers={
-                "languages": len(held) if rows else 0,
-                "seeds": min((len(runs) for runs in held.values()), default=0) if rows else 0,
-                "parameters that one drafter has more than another": max((max(n) - min(n) for n in sizes), default=0),
+                "languages": len(held),
+                "seeds": min(len(runs) for runs in held.values()),
+                "parameters that one drafter has more than another": max(max(n) - min(n) for n in sizes),
             },
             tables={
                 "overlap, fused taps less": {
@@ -71,6 +63,21 @@ def fused_taps() -> list[Finding]:
             ],
         )
     ]
+
+
+def _finding(verdict: Verdict, **more: Any) -> Finding:
+    return Finding(
+        id="effects/fused-taps",
+        subject="effects in miniature",
+        claim="At equal numbers of parameters features of three layers overlap more than those of the top one.",
+        source="EAGLE-3, section 3.1",
+        verdict=verdict,
+        method="committed result: for every language and seed one target of four layers and its drafters, trained "
+        f"alike; differences of mean overlap on the target's own texts, {CONFIDENCE:.0%} t intervals over seeds; "
+        "judged by the mean of three depths in every language",
+        recipe=Recipe(function="refengine.decoder.fused_taps:fused_taps", arguments={}),
+        **more,
+    )
 
 
 def by_depth(runs: dict[str, Any], rival: str) -> dict[str, list[float]]:
