@@ -31,9 +31,9 @@ from refengine.audit.kernel import audit_kernel
 from refengine.audit.schedule import Case, case, cases
 from refengine.audit.simulated import CAP, Audits, nats, reach
 from refengine.audit.witness import diagnose
+from refengine.evidence.alternatives import alternatives
 from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import DEFECTS
-from refengine.evidence.wide import laws
 
 EXACTLY = {  # defects that no sample shows, as functions that the exact depth takes apart
     "the residual is rounded to bfloat16": "residual_bfloat16",
@@ -68,7 +68,7 @@ def best_inputs(seeds: int = 300) -> dict[str, float]:
         )
         pool.append(case(f"search {k}", rows[:, : gamma + 1], rows[:, gamma + 1 :]))
     for item in pool:
-        for name, law in laws(item.p, item.q, item.sizes).items():
+        for name, law in alternatives(item.p, item.q, item.sizes).items():
             best[name] = max(best[name], per_call(name, item, law))
     return best
 
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     audits = Audits()
-    tables = {name: laws(item.p, item.q, item.sizes) for name, item in audits.told.items()}
+    tables = {name: alternatives(item.p, item.q, item.sizes) for name, item in audits.told.items()}
     best = best_inputs()
     rows = []
     for name in DEFECTS:

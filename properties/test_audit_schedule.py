@@ -8,8 +8,8 @@ from refengine.audit.past import Past, features
 from refengine.audit.schedule import LIVE, cases
 from refengine.audit.simulated import Audits
 from refengine.audit.witness import diagnose
+from refengine.evidence.alternatives import alternatives
 from refengine.evidence.rows import Rows
-from refengine.evidence.wide import laws
 
 GROSS = (
     "accepted with p instead of p/q",
@@ -37,7 +37,7 @@ def audits() -> Audits:
 @pytest.mark.parametrize("name", GROSS)
 def test_gross_defects_end_within_eight_calls(audits: Audits, name: str) -> None:
     """Bug: first calls that say less than a call can, or a lead that is not followed."""
-    wrong = {case: laws(item.p, item.q, item.sizes)[name] for case, item in audits.told.items()}
+    wrong = {case: alternatives(item.p, item.q, item.sizes)[name] for case, item in audits.told.items()}
     calls = [audits.run(wrong, seed, 100)[0].calls for seed in range(3)]
     assert sorted(calls)[1] <= 8
 
@@ -124,7 +124,8 @@ def test_what_no_listed_defect_explains_is_not_named_after_one(audits: Audits) -
     """Bug: the nearest listed class named for a defect that is none of them: nothing but the third draft is refused ten
     times as often as by a ratio that is 2 % too strict."""
     strict = {
-        case: laws(item.p, item.q, item.sizes)["the ratio is 2 % too strict"] for case, item in audits.told.items()
+        case: alternatives(item.p, item.q, item.sizes)["the ratio is 2 % too strict"]
+        for case, item in audits.told.items()
     }
     third = {case: item.p.copy() for case, item in audits.told.items()}
     for case, law in strict.items():

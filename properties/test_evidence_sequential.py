@@ -10,7 +10,6 @@ from refengine.evidence.bets import BALL
 from refengine.evidence.cells import CELLS, cells, kinds
 from refengine.evidence.coupled import one_coin_law
 from refengine.evidence.sequential import LISTED, CaseEvidence, Draws, Evidence
-from refengine.evidence.wide import laws
 from refengine.exact.block import Block, Round, chain, drawn
 from refengine.exact.chance import Chance
 from refengine.exact.law import law
@@ -96,14 +95,14 @@ def test_laws_by_cells_are_those_of_the_ids() -> None:
     p[0, :, :, 2], q[1, :, :, 1] = 0.0, 1e-4
     p, q = (rows / rows.sum(-1, keepdims=True) for rows in (p, q))
     cell = np.repeat(np.arange(5), sizes)
-    whole, by_ids = laws(p, q, sizes), laws(*((rows / sizes)[..., cell] for rows in (p, q)), None)
+    whole, by_ids = alternatives(p, q, sizes), alternatives(*((rows / sizes)[..., cell] for rows in (p, q)))
     told = 0
     for name, told_law in whole.items():
         merged = np.stack([by_ids[name][..., cell == k].sum(-1) for k in range(5)], axis=-1)
         same = np.abs(told_law - merged).max(-1) < 1e-9
         assert (same | (told_law == p).all(-1)).all(), name
         told += int((same & (np.abs(told_law - p).max(-1) > 1e-9)).any())
-    assert told > 60
+    assert told >= 85  # of 96: ten are about the neighbours of an id, one wants a draft of less than 1e-5
 
 
 def _leviathan_with(odds: str, correction: str):

@@ -10,12 +10,12 @@ from collections import defaultdict
 import numpy as np
 
 from refengine.audit.drive import Progress
+from refengine.evidence.alternatives import alternatives
 from refengine.evidence.bets import BALL
 from refengine.evidence.cells import cells
 from refengine.evidence.learning import Learner
 from refengine.evidence.rows import Rows, log_sum
 from refengine.evidence.sequential import TILTS
-from refengine.evidence.wide import laws
 
 DOUBT = 1e-3
 SHARES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 0.999])  # how often the defect strikes
@@ -41,7 +41,7 @@ def explains(name: str, met: list[Progress]) -> bool:
 def _of(name: str, item: Progress) -> tuple[Rows, Rows, Rows]:
     """Counts, the law of the defect and p: [S, V] each."""
     p = item.evidence.p
-    return item.evidence.counts[0], laws(item.case.p, item.case.q, item.case.sizes)[name].reshape(p.shape), p
+    return item.evidence.counts[0], alternatives(item.case.p, item.case.q, item.case.sizes)[name].reshape(p.shape), p
 
 
 def _struck(law: Rows, p: Rows, share: float) -> Rows:

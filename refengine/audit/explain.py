@@ -61,8 +61,7 @@ def _left(laws: list[ExactLaw]) -> dict[str, float]:
     """Per listed defect, and "" for the null: what it leaves unexplained."""
     left: dict[str, float] = defaultdict(float)
     for law in laws:
-        with np.errstate(all="ignore"):
-            tables = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
+        tables = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
         for masses in _own(law):
             for (lane, *prefix), mass in masses.items():
                 place = lane, len(prefix), context_after(law.case, prefix)

@@ -10,7 +10,7 @@ import numpy as np
 
 from refengine.audit.calibration import audits
 from refengine.audit.simulated import ALPHA, CAP, Audits
-from refengine.evidence.wide import laws
+from refengine.evidence.alternatives import alternatives
 from refengine.report.finding import Finding, Recipe
 
 CALIBRATED = 300  # audits
@@ -71,7 +71,7 @@ def power() -> Finding:
     """Listed defects are found, with the calls beside the fewest that information theory allows on those inputs."""
     tried, told, calls, nats_a_call = Audits(), [], [], []
     for name in SHOWN:
-        wrong = {case: laws(item.p, item.q, item.sizes)[name] for case, item in tried.told.items()}
+        wrong = {case: alternatives(item.p, item.q, item.sizes)[name] for case, item in tried.told.items()}
         drive, end, spent = tried.run(wrong, 0, MOST_CALLS)
         if end is not None:
             told.append(name)

@@ -6,14 +6,17 @@ mutated rule. Given that all drafts before position i were kept, a rule with its
 remember them, so the law at i needs the rows alone. Where a defect makes no difference, or its law needs more than the
 rows, it says p and no bet is placed.
 
-Shapes: p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V], result [lanes, gamma + 1, contexts, V].
+Shapes: p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V], result [lanes, gamma + 1, contexts, V]; sizes
+[V], where rows are kept by cells (rows.py).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from refengine.evidence.proposers import proposers
 from refengine.evidence.rows import (
     Rows,
     bfloat16,
@@ -32,19 +35,37 @@ from refengine.evidence.rows import (
 Correction: TypeAlias = Rows | Callable[[int], Rows]
 EPSILON = 1e-5  # what is added to what might be zero, or what it is clamped at
 MANY = 64  # above this vocabulary, laws that need a V x V table are left out
+SAME = 1e-9  # between a law of cells and of their parts, both in float64
 
 
-def alternatives(p: Rows, q: Rows) -> dict[str, Rows]:
-    """name of the defect -> its law at every place."""
+def alternatives(p: Rows, q: Rows, sizes: NDArray[np.int64] | None = None) -> dict[str, Rows]:
+    """name of the defect -> its law at every place.
+
+    A law of cells is believed where it does not matter how the ids were grouped: it is computed of parts of the cells
+    too, and is p wherever the two differ."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if sizes is None:
+            return _laws(p, q, np.ones(p.shape[-1]))
+        told = _laws(p, q, sizes.astype(float))
+        parts = np.minimum(sizes, 2 + np.arange(len(sizes)))  # unlike ones, so that nothing cancels
+        first = np.cumsum(parts) - parts
+        split = _laws(*(np.repeat(rows / parts, parts, axis=-1) for rows in (p, q, sizes)))
+    for name, law in told.items():
+        apart = np.abs(np.add.reduceat(split[name], first, axis=-1) - law).max(-1, keepdims=True)
+        told[name] = np.where(apart < SAME, law, p)
+    return told
+
+
+def _laws(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
     judged, bonus = p[:, :-1], p[:, -1:]
     laws: dict[str, Rows] = {}
-    for name, accept in _acceptances(judged, q, p).items():
+    for name, accept in _acceptances(judged, q, p, sizes).items():
         laws[name] = np.concatenate([ratio_rule(q, accept, residual(judged, q)), bonus], axis=1)
-    for name, correction in _corrections(judged, q, p).items():
+    for name, correction in _corrections(judged, q, p, sizes).items():
         laws[name] = np.concatenate([_with(judged, q, correction), bonus], axis=1)
-    for name, last in _bonuses(p, q).items():
+    for name, last in _bonuses(p, q, sizes).items():
         laws[name] = np.concatenate([judged, last], axis=1)
-    laws.update(_whole(p, q))
+    laws.update(_whole(p, q, sizes))
     return {name: np.where(np.isfinite(law), law, p) for name, law in laws.items()}
 
 
@@ -70,16 +91,17 @@ def _neighbours(rows: Rows, axis: int, step: int) -> Rows:
     return rows[:, np.clip(np.arange(rows.shape[1]) + step, 0, rows.shape[1] - 1)]
 
 
-def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
+def _acceptances(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Rows]:
     """accept(x) of rules that correct from the right residual."""
-    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1, keepdims=True)
+    each = p / sizes
+    entropy = -(p * np.log(np.where(each > 0, each, 1.0))).sum(-1, keepdims=True)
     overlap = np.minimum(p, q).sum(-1, keepdims=True)
     next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
     previous_p = _neighbours(every_p, 1, -1)[:, :-1] if p.shape[2] == 1 else p
     variants = {
         "every draft is accepted, or corrected from (q - p)+": np.ones_like(p),
         "no draft is accepted": np.zeros_like(p),
-        "accepted with p instead of p/q": p,
+        "accepted with p instead of p/q": each,
         "accepted where p >= q, without a coin": (p >= q).astype(float),
         "the coin is fixed at one half": (ratio(p, q) > 0.5).astype(float),
         "the ratio is squared": ratio(p, q) ** 2,
@@ -89,7 +111,7 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
         "the ratio is upside down": ratio(q, p),
         "accepted with p/(p+q)": np.where(p > 0, p / np.where(p + q > 0, p + q, 1.0), 0.0),
         "accepted with 1 - TV whatever the draft": np.broadcast_to(overlap, p.shape),
-        "accepted by a threshold (typical acceptance)": (p > np.minimum(0.09, 0.3 * np.exp(-entropy))).astype(float),
+        "accepted by a threshold (typical acceptance)": (each > np.minimum(0.09, 0.3 * np.exp(-entropy))).astype(float),
         "the ratio is 2 % too generous": np.minimum(1.0, 1.02 * ratio(p, q)),
         "the ratio is 2 % too strict": 0.98 * ratio(p, q),
         "the ratio takes p of the next position": ratio(next_p, q),
@@ -98,11 +120,11 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
         "the ratio takes q of the position before": ratio(p, _neighbours(q, 1, -1)),
         "the ratio takes p of another lane": ratio(_neighbours(p, 0, 1), q),
         "the ratio takes q of another lane": ratio(p, _neighbours(q, 0, 1)),
-        "the ratio takes p at temperature 2": ratio(tempered(p, 2.0), q),
-        "the ratio takes p at temperature 1/2": ratio(tempered(p, 0.5), q),
-        "the ratio's q is at least 1e-5": ratio(p, np.maximum(q, EPSILON)),
-        "the ratio's p is at least 1e-5": ratio(np.maximum(p, EPSILON), q),
-        "the ratio takes bfloat16 rows": ratio(bfloat16(p), bfloat16(q)),
+        "the ratio takes p at temperature 2": ratio(tempered(p, 2.0, sizes), q),
+        "the ratio takes p at temperature 1/2": ratio(tempered(p, 0.5, sizes), q),
+        "the ratio's q is at least 1e-5": ratio(p, np.maximum(q, EPSILON * sizes)),
+        "the ratio's p is at least 1e-5": ratio(np.maximum(p, EPSILON * sizes), q),
+        "the ratio takes bfloat16 rows": ratio(bfloat16(p / sizes), bfloat16(q / sizes)),
     }
     for name, where in (("first", 0), ("last", -1)):
         accept = ratio(p, q)
@@ -111,7 +133,7 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows) -> dict[str, Rows]:
     return variants
 
 
-def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
+def _corrections(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Correction]:
     """What is drawn from after a refusal, the acceptance being right."""
     r = residual(p, q)
     ids = np.arange(p.shape[-1])
@@ -125,13 +147,13 @@ def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
         "corrected from q": q,
         "corrected from |p - q|": normalised(np.abs(p - q), p),
         "corrected from p minus the draft token (one-hot residual)": lambda x: normalised(p * (ids != x), p),
-        "corrected uniformly": np.full_like(p, 1.0 / p.shape[-1]),
-        "corrected uniformly on the support of p": normalised((p > 0).astype(float), p),
-        "corrected by the argmax of the residual": point(r),
-        "corrected by the argmax of p": point(p),
-        "corrected from the softmax of the residual": normalised(np.exp(positive(p - q)), p),
-        "corrected from the softmax of p - q": normalised(np.exp(p - q), p),
-        "corrected from the residual squared": normalised(r**2, p),
+        "corrected uniformly": _even(p, sizes),
+        "corrected uniformly on the support of p": normalised((p > 0) * sizes, p),
+        "corrected by the argmax of the residual": point(r, sizes),
+        "corrected by the argmax of p": point(p, sizes),
+        "corrected from the softmax of the residual": normalised(np.exp(positive(p - q) / sizes) * sizes, p),
+        "corrected from the softmax of p - q": normalised(np.exp((p - q) / sizes) * sizes, p),
+        "corrected from the residual squared": normalised(r**2 / sizes, p),
         "corrected from the residual of the next p": residual(next_p, q),
         "corrected from the residual with the next q": residual(p, _neighbours(q, 1, 1)),
         "corrected from the residual with the q before": residual(p, _neighbours(q, 1, -1)),
@@ -141,12 +163,12 @@ def _corrections(p: Rows, q: Rows, every_p: Rows) -> dict[str, Correction]:
         "corrected one id too high, the last one kept": _high(r),
         "the last id is never a correction": normalised(r * (ids < p.shape[-1] - 1), p),
         "the first id is never a correction": normalised(r * (ids > 0), p),
-        "the residual is taken of bfloat16 rows": _low_residual(p, q, bfloat16),
-        "the residual is taken of float16 rows": _low_residual(p, q, float16),
-        "the residual is rounded to bfloat16": normalised(bfloat16(positive(p - q)), p),
-        "the residual is rounded to float16": normalised(float16(positive(p - q)), p),
-        "the normalised residual is rounded to bfloat16": normalised(bfloat16(r), p),
-        "the residual has 1e-5 added": normalised(positive(p - q) + EPSILON, p),
+        "the residual is taken of bfloat16 rows": _low_residual(p, q, sizes, bfloat16),
+        "the residual is taken of float16 rows": _low_residual(p, q, sizes, float16),
+        "the residual is rounded to bfloat16": normalised(bfloat16(positive(p - q) / sizes) * sizes, p),
+        "the residual is rounded to float16": normalised(float16(positive(p - q) / sizes) * sizes, p),
+        "the normalised residual is rounded to bfloat16": normalised(bfloat16(r / sizes) * sizes, p),
+        "the residual has 1e-5 added": normalised(positive(p - q) + EPSILON * sizes, p),
         "the accepting coin picks the correction": _same_coin(p, q),
     }
 
@@ -164,8 +186,13 @@ def _low(rows: Rows) -> Rows:
     return _high(rows[..., ::-1])[..., ::-1]
 
 
-def _low_residual(p: Rows, q: Rows, rounded: Callable[[Rows], Rows]) -> Rows:
-    return normalised(positive(rounded(rounded(p) - rounded(q))), p)
+def _even(rows: Rows, sizes: Rows) -> Rows:
+    """Every id alike."""
+    return np.broadcast_to(sizes / sizes.sum(), rows.shape)
+
+
+def _low_residual(p: Rows, q: Rows, sizes: Rows, rounded: Callable[[Rows], Rows]) -> Rows:
+    return normalised(positive(rounded(rounded(p / sizes) - rounded(q / sizes))) * sizes, p)
 
 
 def _same_coin(p: Rows, q: Rows) -> Callable[[int], Rows]:
@@ -181,7 +208,7 @@ def _same_coin(p: Rows, q: Rows) -> Callable[[int], Rows]:
     return correction
 
 
-def _bonuses(p: Rows, q: Rows) -> dict[str, Rows]:
+def _bonuses(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
     """The token after a block that was kept whole, everything before it being right."""
     bonus = p[:, -1:]
     last_q = q[:, -1:] if p.shape[2] == 1 else bonus
@@ -191,33 +218,34 @@ def _bonuses(p: Rows, q: Rows) -> dict[str, Rows]:
         "the bonus comes from the first row": p[:, :1] if p.shape[2] == 1 else bonus,
         "the bonus comes from a residual": residual(bonus, last_q) if p.shape[2] == 1 else bonus,
         "the bonus comes from another lane": _neighbours(bonus, 0, 1),
-        "the bonus is the argmax": point(bonus),
-        "the bonus is uniform": np.full_like(bonus, 1.0 / p.shape[-1]),
+        "the bonus is the argmax": point(bonus, sizes),
+        "the bonus is uniform": _even(bonus, sizes),
         "the bonus is one id too high": np.roll(bonus, 1, axis=-1),
         "the bonus is one id too low": np.roll(bonus, -1, axis=-1),
-        "the bonus has temperature 2": tempered(bonus, 2.0),
-        "the bonus has temperature 1/2": tempered(bonus, 0.5),
+        "the bonus has temperature 2": tempered(bonus, 2.0, sizes),
+        "the bonus has temperature 1/2": tempered(bonus, 0.5, sizes),
     }
 
 
-def _whole(p: Rows, q: Rows) -> dict[str, Rows]:
+def _whole(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
     """Defects of every emitted token alike, and of the proposer."""
     judged, bonus = p[:, :-1], p[:, -1:]
-    laws = {f"the target has temperature {t:g}": tempered(p, t) for t in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)}
+    laws = {f"the target has temperature {t:g}": tempered(p, t, sizes) for t in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)}
     for name, rounded in (("bfloat16", bfloat16), ("float16", float16)):
-        accept = rounded(ratio(rounded(judged), rounded(q)))
-        judged_law = ratio_rule(q, accept, _low_residual(judged, q, rounded))
-        laws[f"everything is in {name}"] = np.concatenate([judged_law, normalised(rounded(bonus), bonus)], axis=1)
-    laws |= {f"the target is cut to its top {k}": top(p, k) for k in (1, 2, 50)}
+        accept = rounded(ratio(rounded(judged / sizes), rounded(q / sizes)))
+        judged_law = ratio_rule(q, accept, _low_residual(judged, q, sizes, rounded))
+        low_bonus = normalised(rounded(bonus / sizes) * sizes, bonus)
+        laws[f"everything is in {name}"] = np.concatenate([judged_law, low_bonus], axis=1)
+    laws |= {f"the target is cut to its top {k}": top(p, k, sizes) for k in (1, 2, 50)}
     accept, r = ratio(judged, q), residual(judged, q)
     ids = np.arange(p.shape[-1])
     for name, wrong in (
         ("one id too high", _high),
         ("one id too low", _low),
-        ("never the last id", lambda rows: normalised(rows * (ids < ids[-1]), point(rows))),
-        ("never the first id", lambda rows: normalised(rows * (ids > 0), point(rows))),
-        ("the argmax", point),
-        ("at temperature 1/2", lambda rows: tempered(rows, 0.5)),
+        ("never the last id", lambda rows: normalised(rows * (ids < ids[-1]), point(rows, sizes))),
+        ("never the first id", lambda rows: normalised(rows * (ids > 0), point(rows, sizes))),
+        ("the argmax", lambda rows: point(rows, sizes)),
+        ("at temperature 1/2", lambda rows: tempered(rows, 0.5, sizes)),
     ):
         laws[f"every pick is {name}"] = np.concatenate([ratio_rule(q, accept, wrong(r)), wrong(bonus)], axis=1)
     lanes = np.arange(len(p))
@@ -228,45 +256,6 @@ def _whole(p: Rows, q: Rows) -> dict[str, Rows]:
     laws["rows of another lane (in reverse)"] = p[::-1] if p.shape[2] == 1 else p
     laws["rows of the next position"] = _neighbours(p, 1, 1)
     laws["rows of the position before"] = _neighbours(p, 1, -1)
-    for name, judged_law in _proposers(judged, q):
+    for name, judged_law in proposers(judged, q, sizes):
         laws[name] = np.concatenate([judged_law, bonus], axis=1)
     return laws
-
-
-def _proposers(p: Rows, q: Rows) -> Iterator[tuple[str, Rows]]:
-    """The rule is right and the draft was not drawn from the q that it is weighed against."""
-    accept, r = ratio(p, q), residual(p, q)
-    yield "drafted by argmax, weighed against q", ratio_rule(point(q), accept, r)
-    for t in (0.5, 2.0):
-        yield f"drafted at temperature {t:g}, weighed against q", ratio_rule(tempered(q, t), accept, r)
-    yield "drafted from top 2, weighed against q", ratio_rule(top(q, 2), accept, r)
-    for least in (0.1, 0.3):
-        kept = q >= least
-        refused = (q * kept * (1.0 - accept)).sum(-1, keepdims=True)
-        dropped = (q * ~kept).sum(-1, keepdims=True)
-        yield f"drafts with q < {least:g} are dropped", q * accept * kept + refused * r + dropped * p
-    yield "one noise drafts and corrects", _shared_race(p, q)
-
-
-def _shared_race(p: Rows, q: Rows) -> Rows:
-    """Draft argmin E/q, correction argmin E/(p - q)+ over the same exponentials E.
-
-    A refused draft has q > p and takes no part in the correction. That it won at time t, with density e^-t, says of
-    every other i that E_i > q_i t: it enters the second race at t c_i, c_i = q_i / r_i, and runs there afresh. With
-    the runners in the order of c, and R, Q the sums of r and q over the first k, integrating over both times gives
-    P(y) = r_y sum_(k >= rank of y) [1 / (1 + R c_k - Q) - 1 / (1 + R c_(k+1) - Q)] / R.
-    """
-    r = positive(p - q)
-    c = np.where(r > 0, q / np.where(r > 0, r, 1.0), np.inf)
-    order = np.argsort(c, axis=-1, kind="stable")
-    entry = np.take_along_axis(c, order, axis=-1)
-    following = np.concatenate([entry[..., 1:], np.full_like(entry[..., :1], np.inf)], axis=-1)
-    rates = np.cumsum(np.take_along_axis(r, order, axis=-1), axis=-1)
-    drafted = np.cumsum(np.take_along_axis(np.where(r > 0, q, 0.0), order, axis=-1), axis=-1)
-    with np.errstate(all="ignore"):
-        gaps = [1.0 / (1.0 + rates * time - drafted) for time in (entry, following)]
-        wins = np.where(rates > 0, (gaps[0] - gaps[1]) / rates, 0.0)
-    from_rank = np.cumsum(wins[..., ::-1], axis=-1)[..., ::-1]
-    correction = np.zeros_like(r)
-    np.put_along_axis(correction, order, from_rank, axis=-1)
-    return ratio_rule(q, ratio(p, q), normalised(correction * r, p))

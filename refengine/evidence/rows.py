@@ -1,4 +1,9 @@
-"""Arithmetic on rows along the last axis, in float64: what the laws of defects are built from."""
+"""Arithmetic on rows along the last axis, in float64: what the laws of defects are built from.
+
+A row of a wide vocabulary is kept by cells, groups of ids with equal p and equal q: `sizes` [V] says how many ids each
+has, and a row what they have together. Elsewhere every id is a cell of its own, of size 1. Most functions do not see
+the difference; those that look at single ids, at how many there are or at small values take the sizes.
+"""
 
 from typing import Any, TypeAlias
 
@@ -35,22 +40,25 @@ def residual(p: Rows, q: Rows) -> Rows:
     return normalised(positive(p - q), p)
 
 
-def point(rows: Rows) -> Rows:
-    """All mass on the argmax, ties to the lowest id."""
-    return np.asarray(np.arange(rows.shape[-1]) == rows.argmax(-1)[..., None], dtype=float)
+def point(rows: Rows, sizes: Rows) -> Rows:
+    """All mass on the heaviest id, ties to the lowest."""
+    return np.asarray(np.arange(rows.shape[-1]) == (rows / sizes).argmax(-1)[..., None], dtype=float)
 
 
-def tempered(rows: Rows, temperature: float) -> Rows:
+def tempered(rows: Rows, temperature: float, sizes: Rows) -> Rows:
     """rows^(1/T), normalised."""
-    safe = np.where(rows > 0, rows, 1.0)
-    return normalised(np.where(rows > 0, safe ** (1.0 / temperature), 0.0), rows)
+    safe = np.where(rows > 0, rows / sizes, 1.0)
+    return normalised(np.where(rows > 0, safe ** (1.0 / temperature), 0.0) * sizes, rows)
 
 
-def top(rows: Rows, k: int) -> Rows:
-    """The k heaviest tokens, ties to the lowest id, normalised."""
-    order = np.argsort(-rows, axis=-1, kind="stable")
-    rank = np.argsort(order, axis=-1, kind="stable")
-    return normalised(np.where(rank < k, rows, 0.0), rows)
+def top(rows: Rows, k: int, sizes: Rows) -> Rows:
+    """The k heaviest ids, ties to the lowest, normalised; of the last cell that they reach as many as are left."""
+    order = np.argsort(-rows / sizes, axis=-1, kind="stable")
+    many = sizes[order]
+    kept = np.clip(k - (np.cumsum(many, axis=-1) - many), 0, many) / many
+    share = np.zeros_like(rows)
+    np.put_along_axis(share, order, kept, axis=-1)
+    return normalised(rows * share, rows)
 
 
 def bfloat16(values: Rows) -> Rows:

@@ -21,13 +21,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.evidence.alternatives import names
+from refengine.evidence.alternatives import alternatives, names
 from refengine.evidence.bets import ALWAYS, BALL, SELDOM, bets
 from refengine.evidence.cells import KINDS, cells, kinds
 from refengine.evidence.coupled import OneCoin
 from refengine.evidence.learning import Learner
 from refengine.evidence.rows import Rows, log_sum
-from refengine.evidence.wide import laws
 
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())
@@ -75,7 +74,7 @@ class CaseEvidence:
         self.p = p.reshape(-1, vocabulary)
         drafted = np.concatenate([q, p[:, -1:]], axis=1)
         padded = drafted.reshape(-1, vocabulary)
-        told = laws(p, q, sizes)
+        told = alternatives(p, q, sizes)
         law = np.stack([told[name].reshape(-1, vocabulary) for name in DEFECTS])
         placed = [bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (ALWAYS, SELDOM)]
         self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in placed])
