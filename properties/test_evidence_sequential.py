@@ -102,7 +102,7 @@ def test_laws_by_cells_are_those_of_the_ids() -> None:
         same = np.abs(told_law - merged).max(-1) < 1e-9
         assert (same | (told_law == p).all(-1)).all(), name
         told += int((same & (np.abs(told_law - p).max(-1) > 1e-9)).any())
-    assert told >= 85  # of 96: ten are about the neighbours of an id, one wants a draft of less than 1e-5
+    assert told >= 87  # of 98: ten are about the neighbours of an id, one wants a draft of less than 1e-5
 
 
 def _leviathan_with(odds: str, correction: str):

@@ -15,7 +15,9 @@ from refengine.audit.uniforms import Unmodelled
 
 # x is mostly float32: its level sets are known to about 2^-22 relative, and so are the weights.
 FORM_TOLERANCE = 1e-5
+SHARE_TOLERANCE = 1e-7  # of all the weight: a tenth of what a law is held to (bets.py); light entries run in few digits
 STEP = 2.0**-13  # of an exponential, at which an entry must move: else its values are few, and ties decide
+LEVELS = 5.0, 60.0  # exponentials of the heaviest entry: a lighter one's are smaller, and 1 - exp(-E) still says them
 SMALLEST, LARGEST = 1e-14, 700.0  # exponentials between which a level is looked for: exp(-E) must stay a float64
 
 
@@ -33,14 +35,15 @@ def race_weights(entries: Callable[[Tensor], Tensor], owners: list[int], uniform
     running = [f > s for f, s in zip(fast, slow, strict=True)]  # a weight of zero never moves
     if any(_stands(x_at(near), x_at([e * (1 + STEP) for e in near]), running) for near in _ladder(len(owners))):
         raise Unmodelled("an argmax of random numbers that take few values")
-    levels = sorted(x for x, moves in zip(typical, running, strict=True) if moves)
-    if not levels or any(x > levels[0] for x, moves in zip(typical, running, strict=True) if not moves):
+    if not any(running):
         raise Unmodelled("an argmax of random numbers in which a constant can win")
-    first, second = (
-        _crossings(x_at, running, level) for level in (levels[0], levels[-1] + abs(levels[-1]) * 0.5 + 0.5)
-    )
+    heaviest = max((i for i, moves in enumerate(running) if moves), key=lambda i: typical[i])
+    levels = [x_at([e] * len(owners))[heaviest] for e in LEVELS]
+    if any(x > min(levels) for x, moves in zip(typical, running, strict=True) if not moves):
+        raise Unmodelled("an argmax of random numbers in which a constant can win")
+    first, second = (_crossings(x_at, running, level) for level in levels)
     for a, b in zip(first, second, strict=True):
-        if abs(a - b) > FORM_TOLERANCE * (a + b):
+        if abs(a - b) > FORM_TOLERANCE * (a + b) + SHARE_TOLERANCE:
             raise Unmodelled("an argmax of random numbers that is not an exponential race")
     return first
 
