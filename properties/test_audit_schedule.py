@@ -5,10 +5,11 @@ import pytest
 
 from refengine.audit.doubt import seen
 from refengine.audit.past import Past, features
-from refengine.audit.schedule import LIVE, cases
+from refengine.audit.schedule import LIVE, cases, exact_cases
 from refengine.audit.simulated import Audits
 from refengine.audit.witness import diagnose
 from refengine.evidence.alternatives import alternatives
+from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows
 
 GROSS = (
@@ -47,6 +48,16 @@ def test_every_input_is_met_soon(audits: Audits) -> None:
     drive, end, _ = audits.run({name: item.p for name, item in audits.told.items()}, 0, 6_000)
     assert end is None
     assert all(progress.calls > 0 for progress in drive.cases.values())
+
+
+@pytest.mark.parametrize("share", [1e-2, 1e-3, 1e-4, 1e-5])
+def test_a_cut_of_any_tail_shows_in_an_exact_law(share: float) -> None:
+    """Bug: inputs to be enumerated whose tails are all heavier than what top-p 0.9999 cuts."""
+    rows = np.concatenate([item.p[0, -1] for item in exact_cases(False) if item.vocabulary == 6])
+    heaviest_first = -np.sort(-rows, axis=-1)
+    before = np.cumsum(heaviest_first, axis=-1) - heaviest_first
+    dropped = np.where(before >= 1 - share, heaviest_first, 0.0).sum(-1)
+    assert dropped.max() > BALL
 
 
 def test_inputs_are_rows_with_names_of_their_own() -> None:
