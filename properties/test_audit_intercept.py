@@ -1,5 +1,6 @@
 """Interception: the law of torch programs, however they spell their randomness."""
 
+import ctypes
 import math
 import random
 from fractions import Fraction
@@ -35,6 +36,7 @@ DRAWS = {
     "exponential race, in place": race_in_place,
     "Gumbel noise": lambda: int((P.log() - torch.log(-torch.log(torch.rand(5)))).argmax()),
     "argmin of a race": lambda: int((torch.empty(5).exponential_() / P).argmin()),
+    "race by reciprocals": lambda: int((P * torch.empty(5).exponential_().reciprocal()).argmax()),
     "race of those with mass": lambda: int(torch.where(P > 0, torch.empty(5).exponential_() / P, math.inf).argmin()),
 }
 
@@ -146,6 +148,8 @@ UNFOLLOWED = {
     "a Python float": lambda: float(torch.rand(1)) < 0.5,
     "Python's own generator": lambda: random.choice([1, 2]),
     "numpy": lambda: bool(np.random.rand() < 0.5),
+    "a read of memory": lambda: ctypes.c_float.from_address(torch.rand(1).data_ptr()).value < 0.5,
+    "a sign change in a reciprocal": lambda: bool((torch.rand(1) - 0.5).reciprocal() < 1),
     "a seed": lambda: int(torch.randint(2**31, ())),
     "a race with a constant in it": lambda: int(torch.cat([torch.rand(2).log(), torch.tensor([-0.5])]).argmax()),
     "a race of the wrong law": lambda: int((P[:2] + torch.rand(2)).argmax()),

@@ -14,9 +14,9 @@ from refengine.audit.uniforms import BITS, NOBODY, Derived, Grid, Piece, Unmodel
 
 # Monotone in each argument on [0, 1), so that compositions are monotone and bisection finds every breakpoint.
 ELEMENTWISE = frozenset(
-    {"add", "sub", "rsub", "mul", "div", "neg", "log", "log1p", "log2", "exp", "expm1", "sqrt", "sigmoid", "tanh"}
-    | {"clamp", "clamp_min", "clamp_max", "minimum", "maximum", "where", "masked_fill", "_to_copy", "floor", "ceil"}
-    | {"round", "trunc", "lt", "le", "gt", "ge", "searchsorted", "bucketize"}
+    {"add", "sub", "rsub", "mul", "div", "reciprocal", "neg", "log", "log1p", "log2", "exp", "expm1", "sqrt"}
+    | {"sigmoid", "tanh", "clamp", "clamp_min", "clamp_max", "minimum", "maximum", "where", "masked_fill", "_to_copy"}
+    | {"floor", "ceil", "round", "trunc", "lt", "le", "gt", "ge", "searchsorted", "bucketize"}
 )
 STRUCTURAL = frozenset(
     {"view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "select", "slice", "expand", "permute", "transpose"}
@@ -117,8 +117,9 @@ class Followed:
             raise Unmodelled(f"{func} combines two random numbers, or one with itself")
         result: Tensor = func(*args, **kwargs)
         derived = Derived(owner.expand(result.shape), self._replay(func, args, kwargs))
-        if name == "div" and self.knows(args[1]):
-            self._refuse_sign_change(self.derived[args[1]])
+        divisor = args[1] if name == "div" else args[0] if name == "reciprocal" else None
+        if self.knows(divisor):
+            self._refuse_sign_change(self.derived[divisor])
         if result.dtype.is_floating_point:
             self.derived[result] = derived
             return result

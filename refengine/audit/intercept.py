@@ -38,6 +38,7 @@ __all__ = ["Intercept", "Raised", "Unmodelled", "intercepted"]
 
 T = TypeVar("T", bound=Hashable)
 MANY = 4096  # a randint over more values than this draws a seed, not a token
+READS = ("numpy", "__array__", "data_ptr", "__dlpack__")  # ways to the memory itself, which holds placeholders only
 MOST_DECISIONS = 2000  # of one run: a loop that draws until something is accepted never ends on the branch that refuses
 
 
@@ -175,7 +176,7 @@ class Intercept(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _python_side(mode: Intercept) -> Iterator[None]:
     """What torch's dispatcher cannot see: `random.random`, `Tensor.item`, reads of memory, draws nobody intercepts."""
     original_item, original_random = Tensor.item, random.random
-    original_list, original_numpy, original_array = Tensor.tolist, Tensor.numpy, Tensor.__array__
+    original_list, read = Tensor.tolist, {name: getattr(Tensor, name) for name in READS}
 
     def item(tensor: Tensor) -> Any:
         return tensor.double().reshape(()) if mode.followed.knows(tensor) else original_item(tensor)
@@ -186,12 +187,14 @@ def _python_side(mode: Intercept) -> Iterator[None]:
         return [tolist(element) for element in tensor.unbind()] if tensor.ndim else item(tensor)
 
     def memory(original: Callable[..., Any]) -> Callable[..., Any]:
-        def read(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        def reading(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
             if mode.followed.knows(tensor):
-                mode.failure = mode.failure or Unmodelled("random numbers went to numpy")
+                mode.failure = mode.failure or Unmodelled(
+                    "random numbers were read from memory, as by numpy or a kernel"
+                )
             return original(tensor, *args, **kwargs)
 
-        return read
+        return reading
 
     def uniform() -> Tensor:
         return mode.followed.uniforms(torch.empty((), dtype=torch.float64))
@@ -199,13 +202,15 @@ def _python_side(mode: Intercept) -> Iterator[None]:
     before = _outside()
     Tensor.item, random.random = item, uniform  # type: ignore[method-assign, assignment]
     Tensor.tolist = tolist  # type: ignore[method-assign, assignment]
-    Tensor.numpy, Tensor.__array__ = memory(original_numpy), memory(original_array)  # type: ignore[method-assign]
+    for name, original in read.items():
+        setattr(Tensor, name, memory(original))
     try:
         yield
     finally:
         Tensor.item, random.random = original_item, original_random  # type: ignore[method-assign]
         Tensor.tolist = original_list  # type: ignore[method-assign]
-        Tensor.numpy, Tensor.__array__ = original_numpy, original_array  # type: ignore[method-assign]
+        for name, original in read.items():
+            setattr(Tensor, name, original)
     if _outside() != before:
         mode.failure = mode.failure or Unmodelled("the program drew from numpy or from Python's random module")
 
