@@ -63,7 +63,7 @@ BLOCKS: dict[str, list[Position]] = {
     "spread, then refused": [
         spread(0, 1),
         keep(LAST, 2),
-        refuse(LAST, 3, 5, RARE),
+        refuse(LAST, 3, 5, 1e-9),
         keep(1, 6),
         keep(4, 2),
     ],

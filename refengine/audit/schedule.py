@@ -146,6 +146,9 @@ def _places() -> Iterator[Case]:
         sparse.append(case(f"sparse and kept, V = {vocabulary}", rows[:, : gamma + 1], rows[:, :gamma]))
         sparse.append(_settled(generator, 2 if vocabulary == 8 else 3))
     yield from sparse
+    graded = 10.0 ** -generator.uniform(0.0, 3.0, size=(4, 5, 1, 32))
+    graded[graded == graded.max(-1, keepdims=True)] = 10.0  # a tail that a temperature of the bonus makes much of
+    yield case("graded and kept", graded, graded[:, :4])
 
 
 def _settled(generator: np.random.Generator, vocabulary: int, lanes: int = 4, gamma: int = 4) -> Case:

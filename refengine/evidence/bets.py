@@ -7,19 +7,31 @@ from refengine.evidence.rows import Rows
 BALL = 1e-6  # the null of a float32 subject: total variation around p
 DECISIVE = 14.0  # what an impossible token is worth when cases are compared: log 1e6
 FLOOR = 1e-6
+CAPS = (np.inf, 1e4, 1e3)  # of R: a rarer token than the ball is not worth what a ball's worth of it might cost
 # Shares of a listed law in its bets, the rest being p: a near miss must not ruin the bettor.
 ALWAYS, SELDOM = 0.99, 0.05
 
 
 def bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
     """log R and its expected growth where the law holds, [K, S, V] and [K, S]; no bet where none is worth its cost."""
+    told = [_bets_below(cap, law, p, ball) for cap in CAPS]
+    growth = np.stack([each for _, each in told])
+    best = growth.argmax(0)
+    log_ratio = np.choose(best[..., None], [each for each, _ in told])
+    most = growth.max(0)
+    idle = (most <= 0) | (np.abs(law - p).max(-1) < 1e-9)
+    return np.where(idle[..., None], 0.0, log_ratio), np.where(idle, 0.0, most)
+
+
+def _bets_below(cap: float, law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
+    """The same with R at most `cap`. Under any law in the ball E[R] <= 1 - what the cap takes + ball (max R - min R)."""
     live = p > 0
     ratio = np.where(live, law / np.where(live, p, 1.0), 1.0)
+    bounded = np.minimum(ratio, cap)
+    taken = np.where(live, p * (ratio - bounded), 0.0).sum(-1)
     # A token without mass ends the matter, so what is paid for it only tells the listed laws apart.
-    high = np.where(live, ratio, -np.inf).max(-1)
-    low = np.where(live, ratio, np.inf).min(-1)
-    log_ratio = np.log(ratio) - np.log1p(ball * (high - low))[..., None]
+    high = np.where(live, bounded, -np.inf).max(-1)
+    low = np.where(live, bounded, np.inf).min(-1)
+    log_ratio = np.log(bounded) - np.log(1.0 - taken + ball * (high - low))[..., None]
     log_ratio = np.where(live, log_ratio, np.log(law + FLOOR) + DECISIVE)
-    growth = (law * log_ratio).sum(-1)
-    idle = (growth <= 0) | (np.abs(law - p).max(-1) < 1e-9)
-    return np.where(idle[..., None], 0.0, log_ratio), np.where(idle, 0.0, growth)
+    return log_ratio, (law * log_ratio).sum(-1)
