@@ -24,7 +24,7 @@ def bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
 
 
 def _bets_below(cap: float, law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
-    """The same with R at most `cap`. Under any law in the ball E[R] <= 1 - what the cap takes + ball (max R - min R)."""
+    """The same with R at most `cap`: for any law in the ball E[R] <= 1 - what the cap takes + ball (max R - min R)."""
     live = p > 0
     ratio = np.where(live, law / np.where(live, p, 1.0), 1.0)
     bounded = np.minimum(ratio, cap)
