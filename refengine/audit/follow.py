@@ -23,7 +23,9 @@ STRUCTURAL = frozenset(
     | {"t", "clone", "detach", "alias", "index", "gather", "index_select", "repeat", "split", "unbind", "flip"}
     | {"cat", "stack"}
 )
-SHAPE_ONLY = frozenset({"zeros_like", "ones_like", "empty_like", "full_like"})
+SHAPE_ONLY = frozenset(
+    {"zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full"}
+)
 
 
 class Followed:
