@@ -38,7 +38,7 @@ __all__ = ["Intercept", "Raised", "Unmodelled", "intercepted"]
 
 T = TypeVar("T", bound=Hashable)
 MANY = 4096  # a randint over more values than this draws a seed, not a token
-READS = ("numpy", "__array__", "data_ptr", "untyped_storage", "__dlpack__")  # ways to the memory itself, which holds placeholders only
+READS = ("numpy", "__array__", "data_ptr", "untyped_storage", "__dlpack__")  # ways to memory, which has no numbers yet
 MOST_DECISIONS = 2000  # of one run: a loop that draws until something is accepted never ends on the branch that refuses
 
 
