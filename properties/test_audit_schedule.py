@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from refengine.audit.doubt import seen
-from refengine.audit.past import Past, features
+from refengine.audit.past import BACK, FURTHER_BACK, Past, features
 from refengine.audit.schedule import LIVE, cases, exact_cases
 from refengine.audit.simulated import Audits
 from refengine.audit.witness import diagnose
 from refengine.evidence.alternatives import alternatives
 from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows
+from refengine.evidence.sequential import CaseEvidence
 
 GROSS = (
     "accepted with p instead of p/q",
@@ -91,7 +92,7 @@ def test_the_states_of_rows_above_are_those_of_rows_above() -> None:
     draws = Past(item, None).draws(tokens, 0)
     lane = np.repeat(np.arange(4), [2, 1, 3, 2])
     position = np.concatenate([np.arange(n) for n in (2, 1, 3, 2)])
-    for feature, lag in (("of the row above", 1), ("two rows above", 2), ("half a batch above", 2)):
+    for feature, lag in (("of the row above", 1), ("two rows above", 2), ("further above", 3)):
         for i in range(len(lane)):
             above = lane[i] - lag
             assert draws.states[f"the same place {feature}"][i] == (tokens[0, above, position[i]] if above >= 0 else -1)
@@ -103,6 +104,30 @@ def test_the_states_of_rows_above_are_those_of_rows_above() -> None:
             else:
                 assert so_far >= item.gamma
     assert set(draws.states) == set(features(item))
+
+
+def test_rounds_and_rows_of_every_distance_are_looked_at() -> None:
+    """Bug: noise that comes back two to four rounds later (buffers that take turns) or five rows further down (a tile
+    that does not divide the batch), where the states tell of the round before and of some rows above alone."""
+    item = next(item for item in cases() if item.name == "coin")
+    count, generator = features(item), np.random.default_rng(3)
+    back = [(FURTHER_BACK, int(lag), 0) for lag in BACK]
+    for feature, rounds, rows in (*back, *(("the same place further above", 0, rows) for rows in (5, 7))):
+        tokens = np.full((512, item.lanes, item.gamma + 1), -1, dtype=np.int32)
+        tokens[..., 0] = generator.random(tokens.shape[:2]) < 0.5  # what p says
+        for call in range(len(tokens)):
+            if rounds and call // rounds % 2:  # every buffer is used twice
+                tokens[call] = tokens[call - rounds]
+            if rows:
+                tokens[call, rows:] = tokens[call, :-rows]
+        past, evidence = Past(item, None), CaseEvidence(item.p, item.q, count)
+        for start in (0, 100):  # across blocks of calls too
+            draws = past.draws(tokens[start : 100 if start == 0 else None], start)
+            assert draws.states[feature].max() < count[feature]
+            evidence.add(draws)
+        told = {name: float(learner.log_wealth()[0][0]) for name, learner in evidence.learners.items()}
+        assert told.pop(feature) > np.log(1e6) + 10
+        assert max(wealth for name, wealth in told.items() if not name.startswith("so far")) < np.log(1e3)
 
 
 def test_no_state_tells_how_far_a_row_above_will_get() -> None:

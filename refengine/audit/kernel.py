@@ -115,7 +115,7 @@ def _consistent(request: Request, drive: Drive, notes: list[str], clock: bool) -
         verdict="consistent",
         role="subject",
         method=f"sequential evidence, alpha {request.alpha:g}, {drive.calls} calls over {len(drive.cases)} inputs, "
-        f"TV >= {least:.1g} at a place would have been seen with probability 0.99.{ended}",
+        f"TV >= {least:.1g} at the place met most would have been seen with probability 0.99.{ended}",
         recipe=Recipe(function="refengine.audit.kernel:audit_kernel", arguments=request.arguments()),
         numbers={"calls": drive.calls, "inputs": len(drive.cases)},
         notes=notes,

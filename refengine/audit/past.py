@@ -19,29 +19,35 @@ from refengine.evidence.sequential import Draws, Ints
 PARITIES = 4
 SIGNS = 3  # of p - q at a token: below, above, equal or not drafted
 ROUND_BEFORE = tuple(f"the {what} of the previous round" for what in ("first token", "last token", "length"))
-ABOVE = ("of the row above", "two rows above", "half a batch above")
+FURTHER_BACK = "the last token of a round further back"
+BACK = np.array([2, 3, 4])  # as of buffers that take turns; calls take these in turn, and a state tells them apart
+ABOVE = ("of the row above", "two rows above", "further above")
+NEAR = 3  # rows from which on it is further: all of those are taken in turn
+TOKENS = ("the token before", *ROUND_BEFORE[:2], FURTHER_BACK, *(f"the same place {where}" for where in ABOVE))
 
 
 def features(case: Case) -> dict[str, int]:
     """Every feature of the past with its number of states, in a fixed order; tokens are states where they are few."""
     tokens = case.vocabulary if case.vocabulary <= SMALL else 1
+    further = max(case.lanes - NEAR, 1)
     return {
         "the place": 1,
         "the token before": tokens,
         **dict(zip(ROUND_BEFORE, (tokens, tokens, case.gamma + 1), strict=True)),
-        **{f"the same place {where}": tokens for where in ABOVE},
-        **{f"so far {where}": case.gamma + SIGNS for where in ABOVE},
+        FURTHER_BACK: tokens * len(BACK),
+        **{f"the same place {where}": tokens * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
+        **{f"so far {where}": (case.gamma + SIGNS) * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
         "the number of the call": PARITIES,
     }
 
 
 @dataclass
 class Past:
-    """Turns blocks of emitted tokens into draws, remembering the last round across blocks."""
+    """Turns blocks of emitted tokens into draws, remembering the last rounds across blocks."""
 
     case: Case
     lane_of: Callable[[Ints], Ints] | None  # the lanes of calls; None where every call takes all lanes
-    last: NDArray[np.int32] | None = field(default=None)  # [lanes of a call, gamma + 1]
+    last: Ints | None = field(default=None)  # [max(BACK), lanes of a call, gamma + 1], -1 before there were any
     odds: Rows = field(init=False)  # min(1, p/q) of every token at every place, 1 where it cannot be drafted
     sign: Ints = field(init=False)  # of p - q there
 
@@ -53,31 +59,41 @@ class Past:
 
     def draws(self, tokens: NDArray[np.int32], start: int) -> Draws:
         """tokens int32 [calls, lanes of a call, gamma + 1] padded with -1, calls numbered from `start`."""
-        calls = len(tokens)
         token = tokens.astype(np.int64)
-        emitted = token >= 0
-        shape = token.shape
-        before = np.concatenate([np.full_like(token[:, :, :1], -1), token[:, :, :-1]], axis=2)
-        previous = self._previous(token)
-        previous_length = (previous >= 0).sum(2)
-        last = np.take_along_axis(previous, np.maximum(previous_length - 1, 0)[:, :, None], axis=2)
+        emitted, shape = token >= 0, token.shape
+        number = start + np.arange(len(token))
         place = self._place(token, start)
-        so_far = self._so_far(place, token)
-        known = self.case.vocabulary <= SMALL
-        nothing = np.full(shape, -1)
         states = {
             "the place": np.zeros(shape, dtype=np.int64),
-            "the token before": before if known else nothing,
-            "the first token of the previous round": np.broadcast_to(previous[:, :, :1], shape) if known else nothing,
-            "the last token of the previous round": np.broadcast_to(last, shape) if known else nothing,
-            "the length of the previous round": np.broadcast_to(previous_length[:, :, None] - 1, shape),
-            "the number of the call": np.broadcast_to(((start + np.arange(calls)) % PARITIES)[:, None, None], shape),
+            "the token before": np.concatenate([np.full_like(token[:, :, :1], -1), token[:, :, :-1]], axis=2),
+            **self._before(token, number),
+            **self._above(place, token, number),
+            "the number of the call": (number % PARITIES)[:, None, None],
         }
-        for where, lag in zip(ABOVE, (1, 2, max(shape[1] // 2, 1)), strict=True):
-            states[f"the same place {where}"] = _down(token, lag) if known else nothing
-            states[f"so far {where}"] = _down(so_far, lag)
-        told = {name: state[emitted] for name, state in states.items()}
+        if self.case.vocabulary > SMALL:
+            states |= dict.fromkeys(TOKENS, np.full((1, 1, 1), -1))
+        told = {name: np.broadcast_to(state, shape)[emitted] for name, state in states.items()}
         return Draws(place[emitted], token[emitted], told, coin=self._coin(place, token)[emitted])
+
+    def _before(self, token: Ints, number: Ints) -> dict[str, Ints]:
+        """What earlier rounds of the same lanes tell: [calls, lanes, 1]."""
+        rounds = np.concatenate([np.full((BACK[-1], *token.shape[1:]), -1) if self.last is None else self.last, token])
+        self.last = rounds[-BACK[-1] :]
+        previous, which = rounds[BACK[-1] - 1 : -1], number % len(BACK)
+        further = _last(rounds[BACK[-1] + np.arange(len(token)) - BACK[which]])
+        lengths = (previous >= 0).sum(2)[:, :, None]
+        told = dict(zip(ROUND_BEFORE, (previous[:, :, :1], _last(previous), lengths - 1), strict=True))
+        return {**told, FURTHER_BACK: _apart(further, which, self.case.vocabulary)}
+
+    def _above(self, place: Ints, token: Ints, number: Ints) -> dict[str, Ints]:
+        """What rows above tell: [calls, lanes, i]."""
+        so_far, told = self._so_far(place, token), {}
+        which = number % max(token.shape[1] - NEAR, 1)
+        none = np.zeros_like(which)
+        for where, lag, of in zip(ABOVE, (none + 1, none + 2, which + NEAR), (none, none, which), strict=True):
+            told[f"the same place {where}"] = _apart(_down(token, lag), of, self.case.vocabulary)
+            told[f"so far {where}"] = _apart(_down(so_far, lag), of, self.case.gamma + SIGNS)
+        return told
 
     def _so_far(self, place: Ints, token: Ints) -> Ints:
         """Where a row had ended before a position, or else the sign of p - q at its token there: [calls, lanes, i]."""
@@ -91,11 +107,6 @@ class Past:
         odds = self.odds[place[:, :, :-1], np.maximum(token[:, :, :-1], 0)]
         least[:, :, 1:] = np.minimum.accumulate(odds, axis=2)
         return least
-
-    def _previous(self, token: Ints) -> Ints:
-        first = np.full_like(token[:1], -1) if self.last is None else self.last[None].astype(np.int64)
-        self.last = token[-1].astype(np.int32) if len(token) else self.last
-        return np.concatenate([first, token[:-1]], axis=0)
 
     def _place(self, token: Ints, start: int) -> Ints:
         """The index of (lane, position, context) of every token."""
@@ -111,6 +122,18 @@ class Past:
         return place
 
 
-def _down(states: Ints, lag: int) -> Ints:
-    """The state of the row `lag` rows above, -1 where there is none: [calls, lanes, ...]."""
-    return np.concatenate([np.full_like(states[:, :lag], -1), states[:, :-lag]], axis=1)[:, : states.shape[1]]
+def _last(rounds: Ints) -> Ints:
+    """The last token of every round, -1 where there was none: [calls, lanes, 1]."""
+    return np.take_along_axis(rounds, np.maximum((rounds >= 0).sum(2) - 1, 0)[:, :, None], axis=2)
+
+
+def _apart(states: Ints, which: Ints, count: int) -> Ints:
+    """States 0 .. count - 1 told apart by what the call looks at, `which` [calls]; -1 as it is."""
+    return np.where(states < 0, -1, states + count * which[:, None, None])
+
+
+def _down(states: Ints, lag: Ints) -> Ints:
+    """The state of the row `lag` [calls] rows above, -1 where there is none: [calls, lanes, i]."""
+    row = np.arange(states.shape[1]) - lag[:, None]
+    above = np.take_along_axis(states, np.maximum(row, 0)[:, :, None], axis=1)
+    return np.where(row[:, :, None] < 0, -1, above)

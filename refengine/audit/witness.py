@@ -21,7 +21,7 @@ from refengine.audit.drive import Drive, End
 from refengine.audit.excess import small_mass
 from refengine.audit.explain import OF_POSITIONS, OF_ROWS
 from refengine.audit.laws import ExactLaw, exact_law
-from refengine.audit.past import ABOVE, ROUND_BEFORE, features
+from refengine.audit.past import ABOVE, FURTHER_BACK, ROUND_BEFORE, features
 from refengine.audit.promise import CLAIM, SOURCE
 from refengine.audit.request import Request, identity, opened
 from refengine.audit.schedule import Case, cases, exact_cases
@@ -37,6 +37,7 @@ SHARED = {
     "the token before": OF_POSITIONS,
     **{feature: OF_ROWS for where in ABOVE for feature in (f"the same place {where}", f"so far {where}")},
     **dict.fromkeys(ROUND_BEFORE, "unlisted: a round depends on the one before, so a coin or a state is shared"),
+    FURTHER_BACK: "unlisted: a round depends on one further back, so a coin or a state is shared",
     "the number of the call": "unlisted: what is emitted depends on the number of the call, so a state is kept",
 }
 FRESH_CALLS, FRESH_WIDE = 2000, 200  # at least, for the lower bound on the total variation; of many ids
