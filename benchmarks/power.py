@@ -27,8 +27,9 @@ from typing import Any
 
 import numpy as np
 
+from refengine.audit.case import Case, case
 from refengine.audit.kernel import audit_kernel
-from refengine.audit.schedule import Case, case, cases
+from refengine.audit.schedule import cases
 from refengine.audit.simulated import CAP, Audits, nats, reach
 from refengine.audit.witness import diagnose
 from refengine.evidence.alternatives import alternatives

@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from refengine.audit.case import Case, step
 from refengine.audit.past import Past, features
-from refengine.audit.schedule import Case, cases, step
+from refengine.audit.schedule import cases
 from refengine.audit.worker import turn
 from refengine.evidence.rows import Rows, residual
 from refengine.evidence.sequential import CaseEvidence, Draws, Evidence

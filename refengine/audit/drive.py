@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from refengine.audit.case import Case
 from refengine.audit.child import Child, Outcome
 from refengine.audit.past import Past, features
-from refengine.audit.schedule import OPENING, Case, block_size
+from refengine.audit.schedule import OPENING, block_size
 from refengine.audit.worker import turn
 from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import LISTED, CaseEvidence, Evidence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from refengine.audit.case import step
 from refengine.audit.intercept import Raised, Unmodelled, intercepted
-from refengine.audit.schedule import step
 from refengine.exact.chance import runs
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from time import monotonic
 
 from refengine.audit.child import Outcome
 from refengine.audit.drive import HANG_SECONDS, SLICE_SECONDS, Drive, End, seeds
+from refengine.audit.exact_cases import exact_cases
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.promise import Progress
 from refengine.audit.request import Request
-from refengine.audit.schedule import exact_cases
 
 EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerated.py)
 AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed

@@ -11,11 +11,12 @@ import numpy as np
 
 from refengine.audit import witness
 from refengine.audit.drive import NO_TOKENS, Drive, End
+from refengine.audit.exact_cases import exact_cases
 from refengine.audit.exact_depth import exact_depth
 from refengine.audit.explain import explain
 from refengine.audit.promise import CLAIM, SOURCE, Progress, thinned
 from refengine.audit.request import Request, identity, opened
-from refengine.audit.schedule import cases, exact_cases
+from refengine.audit.schedule import cases
 from refengine.evidence.learning import CONCENTRATIONS
 from refengine.report.finding import Finding, Recipe
 

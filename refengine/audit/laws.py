@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.audit.schedule import Case, step
+from refengine.audit.case import Case, step
 from refengine.evidence.bets import BALL
 from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.rows import Rows

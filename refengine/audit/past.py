@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.audit.schedule import Case, step
+from refengine.audit.case import Case, step
 from refengine.evidence.cells import SMALL
 from refengine.evidence.rows import Rows, ratio
 from refengine.evidence.sequential import Draws, Ints

@@ -1,113 +1,13 @@
-"""Hostile inputs, fixed before any defect was written down, and the order in which calls are spent on them.
-
-A *case* is a table of rows: `p[lane, position, context, token]` and `q` likewise. The context after a prefix is
-computed from its tokens by `step`, so with several contexts p and q depend on what was drafted; with one they do not.
-A lane is a row of the batch under `verify_batch`; under the other signatures lanes take turns, each twice in a row, so
-that equal inputs come in consecutive calls.
-"""
+"""Hostile inputs, fixed before any defect was written down, and the order in which calls are spent on them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from refengine.audit.case import Case, by_cells, case, rolled, same
 from refengine.audit.opening import blocks, far, wide
-from refengine.evidence.rows import Rows, normalised
-
-Ids: TypeAlias = NDArray[np.int64]
-Noise = Literal["uniform", "race"]  # how the draft is drawn: inverse CDF of torch.rand, or an exponential race
-
-
-@dataclass(frozen=True)
-class Case:
-    """p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V]: float32 values, renormalised in float64."""
-
-    name: str
-    p: Rows
-    q: Rows
-    noise: Noise = "uniform"
-    cell: Ids | None = None  # of every id of a wide vocabulary; rows are kept by cells, even within each
-
-    @property
-    def lanes(self) -> int:
-        return int(self.p.shape[0])
-
-    @property
-    def gamma(self) -> int:
-        return int(self.q.shape[1])
-
-    @property
-    def contexts(self) -> int:
-        return int(self.p.shape[2])
-
-    @property
-    def vocabulary(self) -> int:
-        return int(self.p.shape[3])
-
-    def reach(self) -> Rows:
-        """How often each place is got to in a round of every lane, where a draft is kept as often as p and q allow and
-        contexts are equally likely: [lanes * (gamma + 1) * contexts]."""
-        keep = np.minimum(self.p[:, :-1], self.q).sum(-1).mean(-1)
-        visits = np.concatenate([np.ones((self.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
-        return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts).ravel()
-
-    @property
-    def width(self) -> int:
-        """How many ids there are."""
-        return self.vocabulary if self.cell is None else len(self.cell)
-
-    @property
-    def sizes(self) -> Ids | None:
-        """How many ids each cell has, where rows are kept by cells."""
-        return None if self.cell is None else np.bincount(self.cell, minlength=self.vocabulary)
-
-    def float32(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The rows that are handed over."""
-        if self.cell is None or self.sizes is None:
-            return self.p.astype(np.float32), self.q.astype(np.float32)
-        each = 1.0 / self.sizes
-        return (self.p * each).astype(np.float32)[..., self.cell], (self.q * each).astype(np.float32)[..., self.cell]
-
-    def narrow(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Tokens as they came back, by the cells of the rows that are kept here."""
-        if self.cell is None:
-            return tokens
-        return np.where(tokens < 0, tokens, self.cell[np.maximum(tokens, 0)]).astype(np.int32)
-
-    def cut(self, gamma: int, lanes: int) -> "Case":
-        """The first lanes and positions alone: a smaller witness."""
-        return replace(self, p=self.p[:lanes, : gamma + 1], q=self.q[:lanes, :gamma])
-
-
-def step(context: NDArray[np.int64] | int, token: NDArray[np.int64] | int, contexts: int) -> NDArray[np.int64] | int:
-    """The context after one more token."""
-    return (2 * context + token + 1) % contexts
-
-
-def case(name: str, p: Rows, q: Rows, noise: Noise = "uniform") -> Case:
-    """Rows as float32 holds them, renormalised: what a subject is held to."""
-
-    def held(rows: Rows) -> Rows:
-        rows = normalised(rows, rows).astype(np.float32).astype(np.float64)
-        return normalised(rows, rows)
-
-    return Case(name, held(p), held(q), noise)
-
-
-def rolled(row: list[float] | Rows, lanes: int, positions: int, by_lane: int, by_position: int) -> Rows:
-    """One row at every place, rotated by its lane and its position: [lanes, positions, 1, V]."""
-    row = np.asarray(row, dtype=float)
-    table = [[np.roll(row, lane * by_lane + i * by_position) for i in range(positions)] for lane in range(lanes)]
-    return np.asarray(table)[:, :, None, :]
-
-
-def same(row: list[float] | Rows, lanes: int, positions: int) -> Rows:
-    return rolled(row, lanes, positions, 0, 0)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
+from refengine.evidence.rows import Rows
 
 
 def cases() -> list[Case]:
@@ -117,20 +17,8 @@ def cases() -> list[Case]:
 
 def _opening() -> Iterator[Case]:
     """The rows of opening.py, a wide one after every second of the first blocks."""
-    narrow, flat = [case(*rows) for rows in blocks()], [_by_cells(*rows) for rows in wide()]
+    narrow, flat = [case(*rows) for rows in blocks()], [by_cells(*rows) for rows in wide()]
     yield from (*narrow[:2], flat[0], *narrow[2:4], flat[1], *narrow[4:], _few_of_many(*far()))
-
-
-def _by_cells(name: str, p: Rows, q: Rows, cell: Ids) -> Case:
-    """Rows that say what one id of each cell has."""
-    sizes = np.bincount(cell)
-
-    def held(rows: Rows) -> Rows:
-        rows = rows / (rows * sizes).sum(-1, keepdims=True)
-        masses = rows.astype(np.float32).astype(np.float64) * sizes
-        return normalised(masses, masses)
-
-    return Case(name, held(p), held(q), cell=cell)
 
 
 def _places() -> Iterator[Case]:
@@ -279,7 +167,7 @@ def _chunks(vocabulary: int = 50_257) -> Case:
     special, other = likely[:5], np.repeat(likely[5:], 5, axis=0)
     refused, kept = (np.stack([special, special], 1), other[:, None]), (np.stack([other, special], 1), other[:, None])
     p, q = (np.concatenate(sides)[:, :, None] for sides in zip(refused, kept, strict=True))
-    return _by_cells("chunks", p, q, cell)
+    return by_cells("chunks", p, q, cell)
 
 
 # Ids that one or two bytes do not hold, nor significands of 8 or 11 bits; the last stands for all that have no mass.
@@ -290,29 +178,6 @@ def _few_of_many(name: str, p: Rows, q: Rows) -> Case:
     cell = np.full(LIVE[-1] + 1, len(LIVE) - 1)
     cell[list(LIVE)] = np.arange(len(LIVE))
     return replace(case(name, p, q), cell=cell)
-
-
-def exact_cases(batch: bool) -> list[Case]:
-    """Small inputs whose whole law is enumerated: hard zeros at either end, rows that differ, values that round."""
-    if batch:
-        half = case("exact, two lanes", rolled([0.7, 0.3], 2, 2, 1, 1), same([0.4, 0.6], 2, 1))
-        return [half, *(item for item in exact_cases(False) if item.gamma == 1)]
-    p = np.array([[0.1, 0.2, 0.4, 0.3], [0.15, 0.0, 0.5, 0.35], [0.25, 0.45, 0.3, 0.0]])[None, :, None]
-    q = np.array([[0.4, 0.3, 0.1, 0.2], [0.25, 0.25, 0.25, 0.25]])[None, :, None]
-    zeros = case("exact, zeros in the middle", p, q)
-    ends = case("exact, zeros at the ends", same([0, 0.55, 0.45, 0], 1, 2), same([0.3, 0.4, 0.1, 0.2], 1, 1))
-    generator = np.random.default_rng(20261123)
-    table = generator.dirichlet(np.ones(2), size=(1, 7, 2))
-    path = case("exact, two contexts", table[:, :4], table[:, 4:])
-    rounding = case(
-        "exact, rounding",
-        np.array([0.3137, 0.2711, 0.1953, 0.1171, 0.0731, 0.0297])[None, None, None].repeat(2, axis=1),
-        np.array([0.0213, 0.0877, 0.1319, 0.1871, 0.2593, 0.3127])[None, None, None],
-    )
-    # What is cut from the tail of a row, or done to a residual that is next to nothing, shows in an exact law.
-    close, to = [0.5, 0.499195, 5.5e-4, 2e-4, 5e-5, 5e-6], [0.4995, 0.4998, 4e-4, 2.3e-4, 2e-5, 5e-5]
-    near = case("exact, nearly equal", same(close, 1, 2), same(to, 1, 1))
-    return [ends, rounding, near, zeros, path]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from refengine.audit.case import Case, step
 from refengine.audit.child import Outcome
 from refengine.audit.drive import Drive, End
 from refengine.audit.past import features
-from refengine.audit.schedule import Case, cases, step
+from refengine.audit.schedule import cases
 from refengine.audit.worker import turn
 from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import CaseEvidence

@@ -15,16 +15,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from refengine.audit.case import Case
 from refengine.audit.child import Child
 from refengine.audit.doubt import explains, seen
 from refengine.audit.drive import Drive, End
+from refengine.audit.exact_cases import exact_cases
 from refengine.audit.excess import small_mass
 from refengine.audit.explain import OF_POSITIONS, OF_ROWS
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.past import ABOVE, FURTHER_BACK, ROUND_BEFORE, features
 from refengine.audit.promise import CLAIM, SOURCE
 from refengine.audit.request import Request, identity, opened
-from refengine.audit.schedule import Case, cases, exact_cases
+from refengine.audit.schedule import cases
 from refengine.evidence.bets import BALL
 from refengine.evidence.distance import mean_tv_at_least, tv_at_least
 from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, ONE_COIN, CaseEvidence, Evidence

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from refengine.audit import enumerated
+from refengine.audit.case import step
 from refengine.audit.child import Handler, SubjectRaised, subject_code
 from refengine.audit.program import MARK, Program
-from refengine.audit.schedule import step
 from refengine.audit.signatures import (
     NOTHING,
     ContractBroken,

@@ -1,0 +1,116 @@
+"""An input of the audit: a table of rows, `p[lane, position, context, token]` and `q` likewise.
+
+The context after a prefix is computed from its tokens by `step`, so with several contexts p and q depend on what was
+drafted; with one they do not. A lane is a row of the batch under `verify_batch`; under the other signatures lanes take
+turns, each twice in a row, so that equal inputs come in consecutive calls.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refengine.evidence.rows import Rows, normalised
+
+Ids: TypeAlias = NDArray[np.int64]
+Noise = Literal["uniform", "race"]  # how the draft is drawn: inverse CDF of torch.rand, or an exponential race
+
+
+@dataclass(frozen=True)
+class Case:
+    """p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V]: float32 values, renormalised in float64."""
+
+    name: str
+    p: Rows
+    q: Rows
+    noise: Noise = "uniform"
+    cell: Ids | None = None  # of every id of a wide vocabulary; rows are kept by cells, even within each
+
+    @property
+    def lanes(self) -> int:
+        return int(self.p.shape[0])
+
+    @property
+    def gamma(self) -> int:
+        return int(self.q.shape[1])
+
+    @property
+    def contexts(self) -> int:
+        return int(self.p.shape[2])
+
+    @property
+    def vocabulary(self) -> int:
+        return int(self.p.shape[3])
+
+    def reach(self) -> Rows:
+        """How often each place is got to in a round of every lane, where a draft is kept as often as p and q allow and
+        contexts are equally likely: [lanes * (gamma + 1) * contexts]."""
+        keep = np.minimum(self.p[:, :-1], self.q).sum(-1).mean(-1)
+        visits = np.concatenate([np.ones((self.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
+        return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts).ravel()
+
+    @property
+    def width(self) -> int:
+        """How many ids there are."""
+        return self.vocabulary if self.cell is None else len(self.cell)
+
+    @property
+    def sizes(self) -> Ids | None:
+        """How many ids each cell has, where rows are kept by cells."""
+        return None if self.cell is None else np.bincount(self.cell, minlength=self.vocabulary)
+
+    def float32(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The rows that are handed over."""
+        if self.cell is None or self.sizes is None:
+            return self.p.astype(np.float32), self.q.astype(np.float32)
+        each = 1.0 / self.sizes
+        return (self.p * each).astype(np.float32)[..., self.cell], (self.q * each).astype(np.float32)[..., self.cell]
+
+    def narrow(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Tokens as they came back, by the cells of the rows that are kept here."""
+        if self.cell is None:
+            return tokens
+        return np.where(tokens < 0, tokens, self.cell[np.maximum(tokens, 0)]).astype(np.int32)
+
+    def cut(self, gamma: int, lanes: int) -> "Case":
+        """The first lanes and positions alone: a smaller witness."""
+        return replace(self, p=self.p[:lanes, : gamma + 1], q=self.q[:lanes, :gamma])
+
+
+def step(context: NDArray[np.int64] | int, token: NDArray[np.int64] | int, contexts: int) -> NDArray[np.int64] | int:
+    """The context after one more token."""
+    return (2 * context + token + 1) % contexts
+
+
+def case(name: str, p: Rows, q: Rows, noise: Noise = "uniform") -> Case:
+    """Rows as float32 holds them, renormalised: what a subject is held to."""
+
+    def held(rows: Rows) -> Rows:
+        rows = normalised(rows, rows).astype(np.float32).astype(np.float64)
+        return normalised(rows, rows)
+
+    return Case(name, held(p), held(q), noise)
+
+
+def rolled(row: list[float] | Rows, lanes: int, positions: int, by_lane: int, by_position: int) -> Rows:
+    """One row at every place, rotated by its lane and its position: [lanes, positions, 1, V]."""
+    row = np.asarray(row, dtype=float)
+    table = [[np.roll(row, lane * by_lane + i * by_position) for i in range(positions)] for lane in range(lanes)]
+    return np.asarray(table)[:, :, None, :]
+
+
+def same(row: list[float] | Rows, lanes: int, positions: int) -> Rows:
+    return rolled(row, lanes, positions, 0, 0)
+
+
+def by_cells(name: str, p: Rows, q: Rows, cell: Ids) -> Case:
+    """Rows that say what one id of each cell has."""
+    sizes = np.bincount(cell)
+
+    def held(rows: Rows) -> Rows:
+        rows = rows / (rows * sizes).sum(-1, keepdims=True)
+        masses = rows.astype(np.float32).astype(np.float64) * sizes
+        return normalised(masses, masses)
+
+    return Case(name, held(p), held(q), cell=cell)
