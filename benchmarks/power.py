@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from refengine.audit.case import Case, case
+from refengine.audit.diagnosis import diagnose
 from refengine.audit.kernel import audit_kernel
 from refengine.audit.schedule import cases
 from refengine.audit.simulated import CAP, Audits, nats, reach
-from refengine.audit.witness import diagnose
 from refengine.evidence.alternatives import alternatives
 from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import DEFECTS

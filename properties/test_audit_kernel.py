@@ -7,7 +7,7 @@ import pytest
 
 from refengine.audit import drive
 from refengine.audit.kernel import audit_kernel
-from refengine.audit.witness import replay
+from refengine.audit.replay import replay
 from refengine.report.finding import Finding
 
 SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from refengine.audit.doubt import seen
+from refengine.audit.diagnosis import diagnose, seen
 from refengine.audit.exact_cases import exact_cases
 from refengine.audit.past import BACK, FURTHER_BACK, Past, features
 from refengine.audit.schedule import LIVE, cases
 from refengine.audit.simulated import Audits
-from refengine.audit.witness import diagnose
 from refengine.evidence.alternatives import alternatives
 from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows

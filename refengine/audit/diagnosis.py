@@ -1,4 +1,4 @@
-"""Whether a listed defect explains what was emitted, and what there is to say where none does.
+"""What is to be said of a defect: its class, where a listed one explains what was emitted, or where it shows.
 
 The posterior weighs the listed defects against one another and against bets that learn, but a defect that nobody listed
 may look more like one of them than like chance. So what was counted is held to the law of the one that is to be named:
@@ -9,17 +9,46 @@ from collections import defaultdict
 
 import numpy as np
 
-from refengine.audit.drive import Progress
+from refengine.audit.drive import Drive, Progress
+from refengine.audit.explain import OF_POSITIONS, OF_ROWS
+from refengine.audit.past import ABOVE, FURTHER_BACK, ROUND_BEFORE
 from refengine.evidence.alternatives import alternatives
 from refengine.evidence.bets import BALL
 from refengine.evidence.cells import cells
 from refengine.evidence.learning import Learner
 from refengine.evidence.rows import Rows, log_sum
-from refengine.evidence.sequential import TILTS
+from refengine.evidence.sequential import ALONE, EVERYWHERE, LISTED, ONE_COIN, TILTS
 
+DIAGNOSIS_CALLS, FEW_CALLS = 2000, 4  # over all inputs, and of each that has many ids
 DOUBT = 1e-3
 SHARES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 0.999])  # how often the defect strikes
 FLOOR = 1e-9  # of a law: what it says cannot be is as good as refuted by one token
+# What a feature of the past says, where what is emitted depends on it.
+SHARED = {
+    "the token before": OF_POSITIONS,
+    **{feature: OF_ROWS for where in ABOVE for feature in (f"the same place {where}", f"so far {where}")},
+    **dict.fromkeys(ROUND_BEFORE, "unlisted: a round depends on the one before, so a coin or a state is shared"),
+    FURTHER_BACK: "unlisted: a round depends on one further back, so a coin or a state is shared",
+    "the number of the call": "unlisted: what is emitted depends on the number of the call, so a state is kept",
+}
+
+
+def diagnose(drive: Drive) -> str:
+    """The listed defects that explain what was emitted; some more calls of every input tell them apart, and from what
+    nobody listed."""
+    told = [name for name in drive.cases if name not in drive.skipped]
+    for name in told:
+        few = drive.cases[name].case.cell is not None  # a call of many ids takes long
+        drive.run(name, FEW_CALLS if few else DIAGNOSIS_CALLS // len(drive.cases), stop=False)
+    names, posterior = drive.evidence.components(), drive.evidence.posterior()
+    likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
+    listed = [names[i] for i in likely if i < len(LISTED)]
+    met = [drive.cases[name] for name in told if drive.cases[name].calls]
+    listed = [name for name in listed if name == ONE_COIN or explains(name.removesuffix(", seldom"), met)]
+    if listed:
+        return " or ".join(listed)
+    feature = names[likely[0]].removeprefix(EVERYWHERE).removeprefix(ALONE) if likely else ""
+    return SHARED.get(feature, seen(met))
 
 
 def explains(name: str, met: list[Progress]) -> bool:
