@@ -5,6 +5,7 @@ import pytest
 
 from refengine.audit.diagnosis import diagnose, seen
 from refengine.audit.exact_cases import exact_cases
+from refengine.audit.excess import at_least
 from refengine.audit.past import BACK, FURTHER_BACK, Past, features
 from refengine.audit.schedule import LIVE, cases
 from refengine.audit.simulated import Audits
@@ -181,3 +182,10 @@ def test_a_token_of_a_wide_vocabulary_is_called_by_its_id(audits: Audits) -> Non
     drive, end, _ = audits.run(wrong, 0, 4_000)
     assert end is not None
     assert "a token like 70001 comes too often" in seen([drive.cases["wide, kept"]])
+
+
+def test_a_lower_bound_of_nothing_is_no_magnitude() -> None:
+    """Bug: "TV >= 0" beside a violation. That a token of probability zero comes is worth saying at any size."""
+    assert at_least(0.0) is None
+    assert at_least(0.0, breaks_mask=True) is not None
+    assert at_least(0.1) is not None

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from refengine.exact.chance import Weight
-from refengine.report.finding import Quantity
+from refengine.report.finding import Magnitude, Quantity
 
 T = TypeVar("T", bound=Hashable)
 
@@ -27,3 +27,10 @@ def small_mass(value: float) -> Quantity:
     the nearest power of two leaves room for sixteen. A power of two is the same number wherever the audit is run again.
     """
     return Quantity(value=value, tolerance=2.0 ** (round(math.log2(value)) - 20) if value > 0 else 0.0)
+
+
+def at_least(tv: float, tolerance: float = 0.0, breaks_mask: bool = False) -> Magnitude | None:
+    """A total variation bounded from below by a sample. None where the sample says nothing of the size."""
+    if tv <= 0.0 and not breaks_mask:
+        return None
+    return Magnitude(tv=Quantity(value=tv, tolerance=tolerance), exact=False, breaks_mask=breaks_mask)

@@ -17,7 +17,7 @@ from refengine.audit.case import Case
 from refengine.audit.child import Child
 from refengine.audit.drive import Drive
 from refengine.audit.exact_cases import exact_cases
-from refengine.audit.excess import small_mass
+from refengine.audit.excess import at_least, small_mass
 from refengine.audit.laws import ExactLaw, exact_law
 from refengine.audit.past import features
 from refengine.audit.promise import CLAIM, SOURCE
@@ -105,7 +105,7 @@ class Seen:
     """A violation as it came out."""
 
     numbers: dict[str, Any]
-    magnitude: Magnitude
+    magnitude: Magnitude | None
     shown: dict[str, Any]
 
 
@@ -123,8 +123,8 @@ def _again(child: Child, request: Request, item: Case, kind: str, start: int, ca
         return _sequence_seen(drive, item, calls)
     shown = {"call": end.call, "lane": end.lane, "what": end.message, **drive.last_call(end)}
     breaks = end.kind == "impossible"
-    tv = Quantity(value=_impossible_share(drive, item) if breaks else 0.0, tolerance=0.0)
-    return Seen({"call": end.call}, Magnitude(tv=tv, exact=False, breaks_mask=breaks), shown)
+    tv = _impossible_share(drive, item) if breaks else 0.0
+    return Seen({"call": end.call}, at_least(tv, breaks_mask=breaks), shown)
 
 
 def _impossible_share(drive: Drive, item: Case) -> float:
@@ -181,12 +181,11 @@ def _sequence_seen(drive: Drive, item: Case, calls: int) -> Seen:
     bounds = tv_at_least(*one, half), mean_tv_at_least(*all_of_them, half)
     at_one = bounds[0] >= bounds[1]
     hits, draws, mass = one if at_one else all_of_them
-    tv = Quantity(value=max(bounds), tolerance=0.0)
     shown: dict[str, Any] = {"told by": name, "their share": f"{hits} of {draws}", "expected share": round(mass, 6)}
     if at_one:
         shown |= {"group": group, "cells that come too often": np.flatnonzero(often[group]).tolist()}
     numbers = {"calls": used, "log_evidence": Quantity(value=evidence, tolerance=0.01)}
-    return Seen(numbers, Magnitude(tv=tv, exact=False), shown)
+    return Seen(numbers, at_least(max(bounds)), shown)
 
 
 def _inputs(item: Case, small: Small) -> dict[str, Any]:

@@ -25,12 +25,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from refengine.audit.excess import at_least
 from refengine.audit.promise import CLAIM, SOURCE, Progress, thinned
 from refengine.audit.signatures import ContractBroken, check_prefix, emitted
 from refengine.errors import BadInput
 from refengine.evidence.rounds import RoundEvidence
 from refengine.evidence.rows import Rows
-from refengine.report.finding import Finding, Magnitude, Number, Quantity, Recipe
+from refengine.report.finding import Finding, Number, Recipe
 
 Rounds: TypeAlias = Iterator[tuple[Rows, Rows, list[int], list[int]]]
 NAMES = ("p", "q", "draft", "emitted")
@@ -137,8 +138,7 @@ def _finding(
     numbers: dict[str, Number] = {"rounds": trial.rounds, "tokens": trial.tokens}
     violated: dict[str, Any] = {}
     if named is not None:
-        tv = Quantity(value=named[1], tolerance=1e-3)
-        violated["magnitude"] = Magnitude(tv=tv, exact=False, breaks_mask=trial.end == "impossible")
+        violated["magnitude"] = at_least(named[1], 1e-3, trial.end == "impossible")
         violated["witness"] = {"rounds": trial.rounds, "what": trial.what}
         violated["diagnosis"] = named[0]
     return Finding(
