@@ -6,7 +6,7 @@ The drive of `audit kernel` runs as it is, on a simulated subject that emits by 
 seeds, one seed where it takes more than ten thousand calls. Per defect:
 
     calls      until the evidence reaches 1/alpha, or a token of probability zero ends it
-    kl         nats a call on the inputs that were used, up to then
+    kl         nats a call on the inputs that were used, up to then, against the nearest law of the null (bets.BALL)
     ratio      calls * kl / log(1/alpha): 1 is what one who knew the defect would need
     floor      log(1/alpha) / kl, rounded up: what no test whatever goes below on these inputs (Wald)
     share      kl over the largest nats a call that a search over inputs finds for this defect

@@ -8,7 +8,7 @@ from refengine.audit.exact_cases import exact_cases
 from refengine.audit.excess import at_least
 from refengine.audit.past import BACK, FURTHER_BACK, Past, features
 from refengine.audit.schedule import LIVE, cases
-from refengine.audit.simulated import Audits
+from refengine.audit.simulated import CAP, Audits, nats
 from refengine.evidence.alternatives import alternatives
 from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows
@@ -189,3 +189,13 @@ def test_a_lower_bound_of_nothing_is_no_magnitude() -> None:
     assert at_least(0.0) is None
     assert at_least(0.0, breaks_mask=True) is not None
     assert at_least(0.1) is not None
+
+
+def test_nats_are_counted_against_the_nearest_law_of_the_null() -> None:
+    """Bug: an input on which a token of next to no mass says more than a null with a ball around it can be told by."""
+    plain = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+    assert float(nats(*plain)) == pytest.approx(float((plain[0] * np.log(plain[0] / plain[1])).sum()), abs=1e-5)
+    law, p = np.array([1 - 1e-3, 1e-3]), np.array([1 - 1e-12, 1e-12])
+    assert float(nats(law, p)) == pytest.approx(1e-3 * np.log(1e-3 / BALL) - 1e-3, rel=1e-2)
+    assert float(nats(np.array([0.5, 0.5]), np.array([1.0, 0.0]))) == pytest.approx(CAP / 2 + 0.5 * np.log(0.5))
+    assert float(nats(p, p)) == 0.0

@@ -11,6 +11,7 @@ from refengine.audit.drive import Drive, End
 from refengine.audit.past import features
 from refengine.audit.schedule import cases
 from refengine.audit.worker import turn
+from refengine.evidence.bets import BALL
 from refengine.evidence.rows import Rows
 from refengine.evidence.sequential import CaseEvidence
 
@@ -55,10 +56,20 @@ class Simulated:
 
 
 def nats(law: Rows, p: Rows) -> Rows:
-    """KL(law || p) at every place, an impossible token counting CAP."""
+    """What a draw by `law` says against the null at every place: KL(law || p') where p' is the nearest law in the ball
+    around p, which lifts the tokens rarest beside `law` until their ratio is c. An impossible token counts CAP, and so
+    does a draw at most."""
+    live = p > 0
     with np.errstate(all="ignore"):
-        terms = np.where(law > 0, law * np.where(p > 0, np.log(law / p), CAP), 0.0)
-    return np.asarray(np.minimum(terms.sum(-1), CAP))
+        most = np.log(np.where(live, law / p, 0.0).max(-1, keepdims=True))
+        low, high = np.zeros_like(most), np.maximum(most, 0.0)  # of log c
+        for _ in range(50):
+            middle = (low + high) / 2
+            lifted = np.where(live, np.maximum(law * np.exp(-middle) - p, 0.0), 0.0).sum(-1, keepdims=True)
+            low, high = np.where(lifted > BALL, middle, low), np.where(lifted > BALL, high, middle)
+        nearest = np.maximum(p, law * np.exp(-high))
+        terms = np.where(law > 0, law * np.where(live, np.log(law / nearest), CAP), 0.0)
+    return np.asarray(np.clip(terms.sum(-1), 0.0, CAP))
 
 
 def reach(item: Case, law: Rows) -> Rows:
