@@ -13,13 +13,13 @@ import torch
 import transformers.generation.candidate_generator as candidates
 import transformers.generation.utils as generation
 
-from refengine.audit import hf_generate, hf_kernel, hf_measure
+from refengine.audit import hf_generate, hf_kernel, hf_law, hf_measure
 from refengine.audit.child import Outcome
 from refengine.audit.hf_cells import CELLS
 from refengine.report.canonical import canonical
 
 Tensor = torch.Tensor
-SMALL = hf_kernel.SIZES[:3]
+SMALL = hf_law.SIZES[:3]
 
 
 # --- the kernel: one implementation of our own, one planted defect at a time ------------------------------------------
@@ -33,7 +33,7 @@ def kernel(
     bonus: int = 0,
     count: int = 0,
     emit: Callable[[Tensor, Tensor], int] = lambda row, r: int(torch.multinomial(row, 1)),
-) -> hf_kernel.Verify:
+) -> hf_law.Verify:
     """Speculative sampling with transformers' signature; the defaults are right."""
 
     def verify(ids: Tensor, q_logits: Tensor, gamma: int, p_logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,8 +76,8 @@ DEFECTS = {
 }
 
 
-def measured_claims(verify: hf_kernel.Verify) -> dict[str, str]:
-    measured = hf_kernel.measure(verify, SMALL)
+def measured_claims(verify: hf_law.Verify) -> dict[str, str]:
+    measured = hf_law.measure(verify, SMALL)
     return {claim: hf_kernel._finding(claim, "planted", "planted", measured).verdict for claim in hf_kernel.CLAIMS}
 
 
@@ -112,9 +112,9 @@ def test_a_wrong_count_is_found() -> None:
         (kernel(accept=lambda r, ratio: torch.randn(len(r)) < ratio), "cannot be enumerated"),
     ],
 )
-def test_a_crash_a_nan_and_foreign_randomness_are_no_detection(verify: hf_kernel.Verify, reason: str) -> None:
+def test_a_crash_a_nan_and_foreign_randomness_are_no_detection(verify: hf_law.Verify, reason: str) -> None:
     """Kills an audit that reports a broken subject as a violated law."""
-    finding = hf_kernel._finding("law", "planted", "planted", hf_kernel.measure(verify, SMALL))
+    finding = hf_kernel._finding("law", "planted", "planted", hf_law.measure(verify, SMALL))
     assert (finding.verdict, reason in finding.reason) == ("not tested", True)
 
 
@@ -124,7 +124,7 @@ def test_transformers_kernel_accepts_a_token_of_probability_zero() -> None:
     assert [f.verdict for f in findings] == ["consistent", "violated", "consistent"]
     witness = findings[1].witness
     assert witness is not None
-    assert hf_kernel.replay(witness) == tuple(witness["tokens"])
+    assert hf_law.replay(witness, hf_kernel.KERNEL) == tuple(witness["tokens"])
     assert any(row[x] == "0" for row, x in zip(witness["p"], witness["tokens"], strict=False))
     assert canonical(findings) == canonical(hf_kernel.audit_kernel_hf(**findings[1].recipe.arguments))
 
