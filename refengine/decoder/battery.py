@@ -135,14 +135,14 @@ def lossy(name: str) -> list[Finding]:
 
 
 @torch.inference_mode()
-def planted(name: str, whole: bool = False) -> list[Finding]:
+def planted(name: str) -> list[Finding]:
     """Every state bug that can show in one cell, each against the cell's clean law; one round fewer shows them all.
 
     With a bug in place no histories are merged, so cells with three tokens to choose from compare three tokens only; so
-    do the others where that shows the bug, unless `whole`.
+    do the others where that shows the bug.
     """
     longest = replace(CELLS[name], rounds=CELLS[name].rounds - 1, length=5 if CELLS[name].length >= 5 else 3)
-    cells = [replace(longest, length=n) for n in sorted({longest.length if whole else 3, longest.length})]
+    cells = [replace(longest, length=n) for n in sorted({3, longest.length})]
     clean = cache(lambda cell: (cell_law(cell), target_law(cell)))
     return [_planted(name, cells, plant, clean) for plant in PLANTS[longest.drafter] if _shows(plant, longest)]
 
