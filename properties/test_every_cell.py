@@ -119,7 +119,7 @@ def test_a_planted_bug_that_moves_nothing_is_shown(
     moved = {name: 1e-9 if i < cells else 0.1 for i, name in enumerate(names)}
     every_cell.save({name: {"law": law_of(name), "planted": planted_in(name, moved[name])} for name in names})
     (finding,) = shown("ngram")
-    idle = [f"a bug in {name}: no effect on the law" for name in names[:cells]]
+    idle = [f"a bug in {name}: no effect on what is compared" for name in names[:cells]]
     assert (finding.verdict, finding.notes) == (
         verdict,
         ["a bug: it shows in no cell", *idle][verdict == "consistent" :],

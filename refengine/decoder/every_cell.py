@@ -203,7 +203,7 @@ def shown(drafter: str) -> list[Finding]:
     missing = [name for name in cells if name not in laws or name not in bugs]
     bad += [f"{bug}: it shows in no cell" for bug, seen in moves.items() if not missing and not any(seen.values())]
     reason = f"{len(missing)} of {len(cells)} cells have changed since or were not run (run: {COMMAND})"
-    idle = [f"{bug} in {name}: no effect on the law" for bug, seen in moves.items() for name in seen if not seen[name]]
+    idle = [f"{bug} in {name}: no effect on what is compared" for bug, seen in moves.items() for name in seen if not seen[name]]
     return [
         Finding(
             id=f"decoder.{drafter}/every-policy",
@@ -231,8 +231,8 @@ def shown(drafter: str) -> list[Finding]:
 
 
 def _moves(bugs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, bool]]:
-    """By bug and cell: whether the law moves. A draft that is only the order of the likeliest tokens may stand what a
-    row does not: there a bug of the drafter's has no effect, and no law could show it."""
+    """By bug and cell: whether the law moves. It stands where the likeliest tokens keep their order, which is all that
+    some drafts are made of, and where the bug acts on tokens beyond those that are compared."""
     moves: dict[str, dict[str, bool]] = {}
     for name, found in bugs.items():
         for bug, distances in found.items():
