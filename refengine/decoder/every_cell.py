@@ -203,7 +203,7 @@ def shown(drafter: str) -> list[Finding]:
     missing = [name for name in cells if name not in laws or name not in bugs]
     bad += [f"{bug}: it shows in no cell" for bug, seen in moves.items() if not missing and not any(seen.values())]
     reason = f"{len(missing)} of {len(cells)} cells have changed since or were not run (run: {COMMAND})"
-    idle = [f"{bug} in {name}: no effect on what is compared" for bug, seen in moves.items() for name in seen if not seen[name]]
+    idle = [(bug, name) for bug, seen in moves.items() for name in seen if not seen[name]]
     return [
         Finding(
             id=f"decoder.{drafter}/every-policy",
@@ -225,7 +225,7 @@ def shown(drafter: str) -> list[Finding]:
                 "planted bugs": sum(len(seen) for seen in moves.values()),
                 "planted bugs that move the law": sum(sum(seen.values()) for seen in moves.values()),
             },
-            notes=[*bad[:5], *idle],
+            notes=[*bad[:5], *(f"{bug} in {name}: no effect on what is compared" for bug, name in idle)],
         )
     ]
 
