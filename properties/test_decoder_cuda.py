@@ -12,7 +12,10 @@ from refengine.decoder.tiny import FIXTURES, TINY
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
 
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="not tested: this machine has no CUDA device")
+CUDA = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="not tested: this machine has no CUDA device"),
+]
 NEW_TOKENS = 24
 
 
@@ -28,8 +31,7 @@ def decoded(name: str, device: str) -> list[Tokens]:
     ]
 
 
-@CUDA
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=CUDA) for name in TINY])
 def test_cuda_decodes_what_the_cpu_decodes(name: str) -> None:
     """Kills a tensor left on the CPU, and coins that depend on the device."""
     assert decoded(name, "cuda") == decoded(name, "cpu")
