@@ -125,15 +125,19 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Rows
         "the ratio's q is at least 1e-5": ratio(p, np.maximum(q, EPSILON * sizes)),
         "the ratio's p is at least 1e-5": ratio(np.maximum(p, EPSILON * sizes), q),
         "the ratio takes bfloat16 rows": ratio(bfloat16(p / sizes), bfloat16(q / sizes)),
-        "the coin has about 8 bits": np.ceil(2**8 * ratio(p, q))
-        / 2**8,  # k / 256 with k even on 0 .. 255, as of bfloat16
-        "the coin has about 11 bits": np.ceil(2**11 * ratio(p, q)) / 2**11,
+        "the coin has about 8 bits": _below(ratio(p, q), 8),
+        "the coin has about 11 bits": _below(ratio(p, q), 11),
     }
     for name, where in (("first", 0), ("last", -1)):
         accept = ratio(p, q)
         accept[:, where] = 1.0
         variants[f"the {name} draft is not verified"] = accept
     return variants
+
+
+def _below(accept: Rows, bits: int) -> Rows:
+    """The chance that a coin k / 2^bits is below it, k even on 0 .. 2^bits - 1: as in bfloat16 (8) and float16 (11)."""
+    return np.asarray(np.ceil(2**bits * accept) / 2**bits)
 
 
 def _corrections(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Correction]:
