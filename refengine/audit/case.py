@@ -84,13 +84,8 @@ def step(context: NDArray[np.int64] | int, token: NDArray[np.int64] | int, conte
 
 
 def case(name: str, p: Rows, q: Rows, noise: Noise = "uniform") -> Case:
-    """Rows as float32 holds them, renormalised: what a subject is held to."""
-
-    def held(rows: Rows) -> Rows:
-        rows = normalised(rows, rows).astype(np.float32).astype(np.float64)
-        return normalised(rows, rows)
-
-    return Case(name, held(p), held(q), noise)
+    """Rows of single ids."""
+    return Case(name, _held(p), _held(q), noise)
 
 
 def rolled(row: list[float] | Rows, lanes: int, positions: int, by_lane: int, by_position: int) -> Rows:
@@ -107,10 +102,11 @@ def same(row: list[float] | Rows, lanes: int, positions: int) -> Rows:
 def by_cells(name: str, p: Rows, q: Rows, cell: Ids) -> Case:
     """Rows that say what one id of each cell has."""
     sizes = np.bincount(cell)
+    return Case(name, _held(p, sizes), _held(q, sizes), cell=cell)
 
-    def held(rows: Rows) -> Rows:
-        rows = rows / (rows * sizes).sum(-1, keepdims=True)
-        masses = rows.astype(np.float32).astype(np.float64) * sizes
-        return normalised(masses, masses)
 
-    return Case(name, held(p), held(q), cell=cell)
+def _held(each: Rows, sizes: Ids | int = 1) -> Rows:
+    """What float32 holds of every id, renormalised: what a subject is held to."""
+    each = each / (each * sizes).sum(-1, keepdims=True)
+    masses = each.astype(np.float32).astype(np.float64) * sizes
+    return normalised(masses, masses)

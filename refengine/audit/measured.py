@@ -70,9 +70,9 @@ def calibration() -> Finding:
 def power() -> Finding:
     """Listed defects are found, with the calls beside the fewest that information theory allows on those inputs."""
     tried, told, calls, nats_a_call = Audits(), [], [], []
+    tables = {case: alternatives(item.p, item.q, item.sizes) for case, item in tried.told.items()}
     for name in SHOWN:
-        wrong = {case: alternatives(item.p, item.q, item.sizes)[name] for case, item in tried.told.items()}
-        drive, end, spent = tried.run(wrong, 0, MOST_CALLS)
+        drive, end, spent = tried.run({case: table[name] for case, table in tables.items()}, 0, MOST_CALLS)
         if end is not None:
             told.append(name)
             calls.append(drive.calls)

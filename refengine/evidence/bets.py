@@ -14,24 +14,20 @@ ALWAYS, SELDOM = 0.99, 0.05
 
 def bets(law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
     """log R and its expected growth where the law holds, [K, S, V] and [K, S]; no bet where none is worth its cost."""
-    told = [_bets_below(cap, law, p, ball) for cap in CAPS]
-    growth = np.stack([each for _, each in told])
-    best = growth.argmax(0)
-    log_ratio = np.choose(best[..., None], [each for each, _ in told])
-    most = growth.max(0)
+    ratio = np.where(p > 0, law / np.where(p > 0, p, 1.0), 1.0)
+    told = [_capped(ratio, cap, p, ball) for cap in CAPS if cap == np.inf or ratio.max() > cap]
+    told = [np.where(p > 0, log_ratio, np.log(law + FLOOR) + DECISIVE) for log_ratio in told]
+    growth = np.stack([(law * log_ratio).sum(-1) for log_ratio in told])
+    log_ratio, most = np.choose(growth.argmax(0)[..., None], told), growth.max(0)
     idle = (most <= 0) | (np.abs(law - p).max(-1) < 1e-9)
     return np.where(idle[..., None], 0.0, log_ratio), np.where(idle, 0.0, most)
 
 
-def _bets_below(cap: float, law: Rows, p: Rows, ball: float) -> tuple[Rows, Rows]:
-    """The same with R at most `cap`: for any law in the ball E[R] <= 1 - what the cap takes + ball (max R - min R)."""
-    live = p > 0
-    ratio = np.where(live, law / np.where(live, p, 1.0), 1.0)
+def _capped(ratio: Rows, cap: float, p: Rows, ball: float) -> Rows:
+    """log R of R at most `cap`: for any law in the ball E[R] <= 1 - what the cap takes + ball (max R - min R). A token
+    without mass ends the matter, so what is paid for it only tells the listed laws apart."""
     bounded = np.minimum(ratio, cap)
-    taken = np.where(live, p * (ratio - bounded), 0.0).sum(-1)
-    # A token without mass ends the matter, so what is paid for it only tells the listed laws apart.
-    high = np.where(live, bounded, -np.inf).max(-1)
-    low = np.where(live, bounded, np.inf).min(-1)
-    log_ratio = np.log(bounded) - np.log(1.0 - taken + ball * (high - low))[..., None]
-    log_ratio = np.where(live, log_ratio, np.log(law + FLOOR) + DECISIVE)
-    return log_ratio, (law * log_ratio).sum(-1)
+    taken = np.where(p > 0, p * (ratio - bounded), 0.0).sum(-1)
+    high = np.where(p > 0, bounded, -np.inf).max(-1)
+    low = np.where(p > 0, bounded, np.inf).min(-1)
+    return np.asarray(np.log(bounded) - np.log(1.0 - taken + ball * (high - low))[..., None])
