@@ -1,4 +1,4 @@
-"""Third-party code runs here: a fresh interpreter with limits, answering requests over a pipe.
+"""Third-party code runs here: a fresh process with limits, answering requests over a pipe.
 
 The parent side is `Child`: it starts the process, sends one request at a time and always gets an `Outcome` back, never
 an exception of the subject's. The child side builds a handler by calling the *factory* it was named, and then answers
@@ -19,7 +19,6 @@ import os
 import resource
 import select
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -32,17 +31,14 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 
-import msgspec
-import numpy as np
+from refengine.audit.nursery import Forked
+from refengine.audit.wire import decode, frame
 
 Handler: TypeAlias = Callable[[Any], Any]
 Kind: TypeAlias = Literal["result", "raised", "hang", "killed", "adapter"]
 
-ARRAY = 1  # the msgpack extension type of a numpy array
 MEMORY_GIB = 12  # address space, not resident memory: importing torch alone maps a few GiB
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
-# No folder is put before the standard library: a subject's folder may hold a random.py.
-BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from refengine.audit.child import main; main(sys.argv[2:])"
 
 
 @dataclass(frozen=True)
@@ -86,27 +82,12 @@ def subject_code() -> Iterator[None]:
 class Child:
     """A process that runs `factory` ("package.module:function") and answers requests. Use it in a `with` block.
 
-    path        a folder that is put on the child's import path, after ours; None: the current folder
-    environment extra variables
+    path  a folder that is put on the child's import path, after ours; None: the current folder
     """
 
-    def __init__(
-        self,
-        factory: str,
-        path: str | None = None,
-        memory_gib: float = MEMORY_GIB,
-        environment: dict[str, str] | None = None,
-    ) -> None:
-        root = str(Path(__file__).resolve().parents[2])
+    def __init__(self, factory: str, path: str | None = None) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", BOOTSTRAP, root, factory, path or os.getcwd(), str(memory_gib)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env={**os.environ, **FIXED_ENVIRONMENT, **(environment or {})},
-            start_new_session=True,  # a hang is killed with everything it started
-        )
+        self._process = Forked(factory, path or os.getcwd(), MEMORY_GIB, self._log)
         self._pending = bytearray()
         self._ready: Outcome | None = None
 
@@ -137,34 +118,31 @@ class Child:
 
     def close(self) -> None:
         """Kill whatever still runs. Safe to call twice."""
-        self._kill()
-        for stream in (self._process.stdin, self._process.stdout, self._log):
-            if stream is not None:
-                with suppress(BrokenPipeError):
-                    stream.close()
+        self._process.kill()
+        for stream in (self._process.requests, self._process.replies, self._log):
+            with suppress(BrokenPipeError):
+                stream.close()
 
     def _send(self, request: Any) -> bool:
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(_frame(request))
-            self._process.stdin.flush()
+            self._process.requests.write(frame(request))
+            self._process.requests.flush()
         except (BrokenPipeError, ValueError):
             return False
         return True
 
     def _receive(self, seconds: float) -> Outcome:
-        assert self._process.stdout is not None
-        deadline, pipe = time.monotonic() + seconds, self._process.stdout.fileno()
+        deadline, pipe = time.monotonic() + seconds, self._process.replies.fileno()
         while True:
             if len(self._pending) >= 8:
                 size = 8 + int.from_bytes(self._pending[:8], "little")
                 if len(self._pending) >= size:
-                    kind, value, message = _decode(bytes(self._pending[8:size]))
+                    kind, value, message = decode(bytes(self._pending[8:size]))
                     del self._pending[:size]
                     return Outcome(kind, value, message)
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([pipe], [], [], left)[0]:
-                self._kill()
+                self._process.kill()
                 self._ready = Outcome("hang", message=f"no answer within {seconds:g} s")
                 return self._ready
             piece = os.read(pipe, 1 << 20)
@@ -174,56 +152,36 @@ class Child:
 
     def _death(self) -> Outcome:
         """The pipe is closed: say how the process ended, with the last thing it printed."""
-        code = self._process.wait()
+        code = self._process.ended()
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         self._ready = Outcome("killed", message=f"{how}; {lines[-1]}" if lines else how)
         return self._ready
 
-    def _kill(self) -> None:
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-
-
-# One thread, one hash seed: the same seed gives the same bytes. Warnings of a subject are not ours to judge.
-FIXED_ENVIRONMENT = {
-    "PYTHONHASHSEED": "0",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "HF_HUB_OFFLINE": "1",
-    "PYTHONWARNINGS": "ignore",
-}
-
 
 # --- the child's side ------------------------------------------------------------------------------------------------
 
 
-def main(arguments: list[str]) -> None:
-    """Serve requests from stdin until it closes."""
-    factory, path, memory_gib = arguments
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # a subject that prints must not speak on our pipe
-    limit = int(float(memory_gib) * 2**30)
+def serve(asked: IO[bytes], replies: IO[bytes], factory: str, path: str, memory_gib: float) -> None:
+    """Serve requests until they close. The fork that it runs in does nothing else."""
+    limit = int(memory_gib * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     handler: list[Handler] = []
-    replies.write(_frame(_guarded(lambda: handler.append(_build(factory, path)))))
+    replies.write(frame(_guarded(lambda: handler.append(_build(factory, path)))))
     replies.flush()
-    while header := requests.read(8):
-        request = _decode(requests.read(int.from_bytes(header, "little")))
-        replies.write(_frame(_guarded(partial(handler[0], request))))
+    while header := asked.read(8):
+        request = decode(asked.read(int.from_bytes(header, "little")))
+        replies.write(frame(_guarded(partial(handler[0], request))))
         replies.flush()
 
 
 def _build(factory: str, path: str) -> Handler:
     module, _, name = factory.partition(":")
-    make: Callable[[], Handler] = getattr(importlib.import_module(module), name)
     sys.path.append(path)
+    make: Callable[[], Handler] = getattr(importlib.import_module(module), name)
     return make()
 
 
@@ -248,29 +206,3 @@ def _die_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
-
-
-# --- the wire --------------------------------------------------------------------------------------------------------
-
-
-def _frame(message: Any) -> bytes:
-    body = msgspec.msgpack.encode(message, enc_hook=_encode_array)
-    return len(body).to_bytes(8, "little") + body
-
-
-def _encode_array(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        parts = (value.dtype.str, list(value.shape), value.tobytes())
-        return msgspec.msgpack.Ext(ARRAY, msgspec.msgpack.encode(parts))
-    raise NotImplementedError(f"{type(value).__name__} cannot cross the pipe")
-
-
-def _decode(body: bytes) -> Any:
-    return msgspec.msgpack.decode(body, ext_hook=_decode_array)
-
-
-def _decode_array(code: int, data: memoryview) -> Any:
-    dtype, shape, content = msgspec.msgpack.decode(data)
-    return np.frombuffer(content, dtype=np.dtype(dtype)).reshape(shape).copy()
