@@ -3,8 +3,9 @@
 import json
 import random
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import log
 from typing import Any
@@ -41,17 +42,18 @@ def completion(mode: str, body: dict[str, Any]) -> dict[str, Any]:
     seed = 0 if mode == "stuck" else body["seed"]
     chance = random.Random(f"{mode} {seed}")
     words = [body["prompt"].strip()[-1]]
-    for _ in range(body["max_tokens"]):
+    for _ in range(body["max_tokens"] + (mode == "one more")):
         words.append(following(mode, words[-1], body["temperature"], chance))
-    rows = [{f" {w}": log(p) for w, p in zip(WORDS, TARGET[word], strict=True)} for word in words[:-1]]
-    tokens = [f" {word}" for word in words[1:]]
+    space = "" if mode.startswith("joined") else " "
+    rows = [{f"{space}{w}": log(p) for w, p in zip(WORDS, TARGET[word], strict=True)} for word in words[:-1]]
+    tokens = [f"{space}{word}" for word in words[1:]]
     told: dict[str, Any] | None = {"tokens": tokens, "top_logprobs": rows}
     if mode == "in the words of chats":
         top = [[{"token": token, "logprob": chance} for token, chance in row.items()] for row in rows]
         told = {"content": [{"token": t, "top_logprobs": row} for t, row in zip(tokens, top, strict=True)]}
     if mode == "other tokens":
         told = {"tokens": [" a"] * len(tokens), "top_logprobs": rows}
-    if mode == "no chances":
+    if mode in ("no chances", "joined, no chances"):
         told = None
     return {"choices": [{"text": "".join(tokens), "logprobs": told}]}
 
@@ -70,6 +72,10 @@ def serving(mode: str) -> Iterator[str]:
                 self.answer(400, {"error": "logprobs must be of type bool"})
             elif mode == "fails" and next(served) > 20:
                 self.answer(500, {"error": "out of memory"})
+            elif mode == "busy" and next(served) % 3 == 0:
+                self.answer(429, {"error": "too many requests"})
+            elif mode in ("drips", "floods"):
+                self.pour(0.1 if mode == "drips" else 0.0)
             elif mode == "chats":
                 self.answer(200, {"choices": [{"message": "hello"}]})
             else:
@@ -81,6 +87,15 @@ def serving(mode: str) -> Iterator[str]:
             self.send_header("Content-Length", str(len(encoded)))
             self.end_headers()
             self.wfile.write(encoded)
+
+        def pour(self, pause: float) -> None:
+            """An answer without an end."""
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b" " * (1 if pause else 1 << 16))
+                    time.sleep(pause)
 
         def log_message(self, *_: Any) -> None:
             """Quiet."""

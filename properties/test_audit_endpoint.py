@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from properties.completion_server import serving
+from refengine.audit import server
+from refengine.audit.completion import Failed
 from refengine.audit.endpoint import audit_endpoint
+from refengine.audit.server import Server
 from refengine.errors import BadInput
 from refengine.report.finding import Finding
 
@@ -78,6 +81,36 @@ def test_a_breakdown_is_never_a_detection() -> None:
     greedy, sampling = audit("chats")
     assert [greedy.verdict, sampling.verdict] == ["not tested", "not tested"]
     assert "no completion" in greedy.reason
+
+
+@pytest.mark.parametrize(("mode", "says"), [("drips", "no whole answer within 0.5 s"), ("floods", "without an end")])
+def test_an_answer_without_an_end_is_cut(mode: str, says: str) -> None:
+    """Bug: a limit on one operation that an answer of one byte at a time never meets, or memory filled by an answer."""
+    with serving(mode) as base, pytest.raises(Failed, match=says):
+        Server(base, None, seconds=0.5 if mode == "drips" else 30.0).complete("a", 1, 1.0, 0)
+
+
+def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a rate limit met half way taken for a refusal of what is asked, which throws the audit away."""
+    monkeypatch.setattr(server, "PAUSE", 0.0)
+    greedy, sampling = audit("busy", pairs=20)
+    assert [greedy.verdict, sampling.verdict] == ["consistent", "consistent"]
+    monkeypatch.setattr(server, "PAUSE", 60.0)
+    assert "429" in audit("busy", pairs=1)[0].reason
+
+
+def test_tokens_of_one_side_are_not_held_to_words_of_the_other() -> None:
+    """Bug: a correct server accused because it reports no tokens and the other one does."""
+    assert audit("joined, no chances", "joined", pairs=400)[1].verdict == "consistent"
+
+
+def test_a_completion_that_is_too_long_is_found_where_no_two_are_alike() -> None:
+    """Bug: only as many tokens compared as were asked for, so that one too many shows in nothing that comes twice."""
+    with serving("one more") as on, serving("plain") as off:
+        sampling = audit_endpoint(on, off, prompts=("a",), tokens=12, pairs=200, seconds=300)[1]
+    assert sampling.verdict == "violated"
+    assert sampling.witness is not None
+    assert sampling.witness["what"] == "how long it is"
 
 
 def test_what_is_refused_or_not_there_is_one_clear_line() -> None:

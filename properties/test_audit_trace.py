@@ -119,6 +119,42 @@ def test_a_token_without_mass_ends_it(tmp_path: Path) -> None:
     assert finding.witness["rounds"] == 8
 
 
+@pytest.mark.parametrize("drafting", [True, False])
+def test_rounds_that_drafted_nothing_are_judged_too(drafting: bool, tmp_path: Path) -> None:
+    """Bug: a crash on a round whose drafts are all padding, or on a record without a single draft."""
+    tensors = record("", 150)
+    none = slice(None, None, 5 if drafting else 1)
+    drawn = torch.multinomial(tensors["p"][:, 0], 1, generator=torch.Generator().manual_seed(0))[:, 0]
+    tensors["draft"][none], tensors["emitted"][none] = -1, -1
+    tensors["emitted"][none, 0] = drawn[none]
+    if not drafting:
+        widths = {"p": 1, "q": 0, "draft": 0, "emitted": 1}
+        tensors = {name: tensors[name][:, :width].contiguous() for name, width in widths.items()}
+    assert audit(tensors, tmp_path).verdict == "consistent"
+
+
+def test_consistent_says_what_would_have_been_seen(tmp_path: Path) -> None:
+    """Bug: one round, which could show nothing, reported as consistent."""
+    assert "TV >= 0.2" in audit(record("", 150), tmp_path).method
+    few = audit(record("", 9), tmp_path)
+    assert few.verdict == "not tested"
+    assert "would not show a TV of 0.5" in few.reason
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [(torch.float16, "not tested"), (torch.bfloat16, "violated")])
+def test_a_light_token_that_half_precision_rounds_to_zero_is_no_violation(
+    kind: torch.dtype, verdict: str, tmp_path: Path
+) -> None:
+    """Bug: an engine that may emit a token of 1e-8 accused because its record holds no number so small."""
+    tensors = record("", 9)
+    token = int(tensors["emitted"][7, 0])
+    tensors["p"][7, 0, token] = 1e-9 if kind == torch.float16 else 0.0
+    tensors["p"][7, 0] /= tensors["p"][7, 0].sum()
+    finding = audit(tensors | {name: tensors[name].to(kind) for name in ("p", "q")}, tmp_path)
+    assert finding.verdict == verdict
+    assert verdict == "violated" or "record the rows as float32" in finding.reason
+
+
 def test_tokens_that_no_row_was_given_for_break_the_contract(tmp_path: Path) -> None:
     """Bug: tokens after a correction, judged by rows that follow another prefix."""
     tensors = record("", 9)

@@ -37,7 +37,7 @@ from refengine.audit.wire import decode, frame
 Handler: TypeAlias = Callable[[Any], Any]
 Kind: TypeAlias = Literal["result", "raised", "hang", "killed", "adapter"]
 
-MEMORY_GIB = 12  # address space, not resident memory: importing torch alone maps a few GiB
+MEMORY_GIB = 12  # that can be written; address space is reserved by the terabyte (CUDA, Go, Java) and is not counted
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
 
 
@@ -166,7 +166,7 @@ class Child:
 def serve(asked: IO[bytes], replies: IO[bytes], factory: str, path: str, memory_gib: float) -> None:
     """Serve requests until they close. The fork that it runs in does nothing else."""
     limit = int(memory_gib * 2**30)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     handler: list[Handler] = []

@@ -14,16 +14,16 @@ from refengine.audit.drive import NO_TOKENS, Drive, End
 from refengine.audit.exact_cases import exact_cases
 from refengine.audit.exact_depth import exact_depth
 from refengine.audit.explain import explain
-from refengine.audit.promise import CLAIM, SOURCE, Progress, thinned
+from refengine.audit.promise import CLAIM, SOURCE, TOO_LITTLE, Progress, thinned
 from refengine.audit.request import Request, identity, opened
 from refengine.audit.schedule import cases
 from refengine.evidence.learning import CONCENTRATIONS
+from refengine.evidence.power import ends_wealth
 from refengine.report.finding import Finding, Recipe
 
 CALLS = {"verify": 200_000, "verify_batch": 50_000, "round": 100_000}  # unless the caller names another number
 SHARE_FOR_WITNESS = 0.3  # of the time, kept back for shrinking and replaying
 SHARE_FOR_SAMPLING = 0.3  # of the time, at least
-TOO_LITTLE = 0.5  # a consistent audit would have seen a smaller total variation than this
 
 
 def audit_kernel(
@@ -153,15 +153,10 @@ def not_tested(request: Request, reason: str, notes: list[str]) -> Finding:
 
 
 def detectable(drive: Drive) -> float:
-    """The TV at the place that was visited most at which the e-process of a learner would end with probability 0.99.
-
-    The log likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n, and must
-    pay log(1/alpha), the prior of the component, and its choice between inputs, groups and concentrations.
-    """
+    """The TV at the place that was visited most that would have been seen with probability 0.99. A learner must pay
+    log(1/alpha), the prior of the component, and its choice between inputs, groups and concentrations."""
     most = max(drive.cases.values(), key=lambda p: float(p.evidence.counts[0].sum(1).max()))
     visits = float(most.evidence.counts[0].sum(1).max())
     groups = len(most.evidence.learners["the place"].mass)
     need = np.log(1 / drive.alpha) + np.log(16.0) + np.log(len(drive.cases) * groups * len(CONCENTRATIONS))
-    z = 2.33
-    root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
-    return float(min(1.0, root / np.sqrt(max(visits, 1.0))))
+    return ends_wealth(visits, need)

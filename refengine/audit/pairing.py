@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from refengine.audit.asked import SAMPLING, Asked, Request, Sides
+from refengine.audit.asked import SAMPLING, Request, Sides
 from refengine.audit.completion import Completion, Failed
 from refengine.audit.drive import seeds
 from refengine.audit.promise import Progress, thinned
-from refengine.evidence.pairs import Pairs
+from refengine.evidence.pairs import COMMONER, Pairs
 from refengine.report.finding import Finding, Number
+
+WHOLE = "the whole completion"
 
 
 @dataclass
@@ -39,7 +41,7 @@ def sampling(
 ) -> Finding:
     """Pairs of completions, one of each side, the prompts in turn, until evidence, pairs or clock end it."""
     asked, bar = request.asked, -np.log(request.asked.alpha)
-    sampled = Sampled(Pairs(most=2 * asked.tokens * len(asked.prompts)))
+    sampled = Sampled(Pairs(len(asked.prompts), kinds=2 * asked.tokens + 1))
     drawn = seeds(asked.seed, "beside", 0, asked.pairs)
 
     def pair(number: int) -> tuple[int, list[Completion]]:
@@ -57,24 +59,27 @@ def sampling(
             sampled.failed = str(error)
             break
         for prompt, (on, off) in block:
-            sampled.pairs.add(features(asked, prompt, on), features(asked, prompt, off))
+            by_tokens = on.tokens is not None and off.tokens is not None
+            sampled.pairs.add(prompt, *(features(asked.tokens, said, by_tokens) for said in (on, off)))
             sampled.curve.append((sampled.count + 1, sampled.pairs.log_evidence()))
         progress(f"{sampled.count} pairs of completions", sampled.count / asked.pairs)
     return _finding(request, sampled, bar)
 
 
-def features(asked: Asked, prompt: int, completion: Completion) -> dict[str, Hashable]:
-    """What is compared: the whole, every token, and every two in a row; words where no tokens are reported."""
-    told: dict[str, Hashable] = {f"{prompt}: the whole completion": completion.text}
-    pieces = completion.tokens if completion.tokens is not None else re.findall(r"\s*\S+", completion.text)
-    tokens = (*pieces, *[None] * asked.tokens)[: asked.tokens]
-    told |= {f"{prompt}: token {i}": token for i, token in enumerate(tokens)}
-    return told | {f"{prompt}: tokens {i} and {i + 1}": tokens[i : i + 2] for i in range(len(tokens) - 1)}
+def features(count: int, completion: Completion, by_tokens: bool) -> dict[str, Hashable]:
+    """What is compared: the whole, its length, every token, and every two in a row. Words stand for tokens where one
+    side reports none, since a token is not a word."""
+    told: dict[str, Hashable] = {WHOLE: completion.text}
+    by_words = tuple(re.findall(r"\s*\S+", completion.text))
+    pieces = completion.tokens if by_tokens and completion.tokens is not None else by_words
+    tokens = (*pieces, *[None] * count)[:count]
+    told |= {"how long it is": len(pieces)} | {f"token {i}": token for i, token in enumerate(tokens)}
+    return told | {f"tokens {i} and {i + 1}": tokens[i : i + 2] for i in range(len(tokens) - 1)}
 
 
 def always_alike(pairs: Pairs) -> bool:
     """Whether a side gave the same completions whatever the seed: that is no sample, and says nothing of its law."""
-    whole = [feature for name, feature in pairs.features.items() if name.endswith("the whole completion")]
+    whole = [feature for (_, name), feature in pairs.features.items() if name == WHOLE]
     return any(
         all(len(side) == 1 for side in sides) for sides in zip(*((f.first, f.second) for f in whole), strict=True)
     )
@@ -100,32 +105,35 @@ def _finding(request: Request, sampled: Sampled, bar: float) -> Finding:
         )
     if sampled.failed:
         return request.finding("sampling", SAMPLING, method, "not tested", reason=sampled.failed, **given)
-    least = detectable(sampled.pairs, request.asked.alpha)
-    note = f"A total variation of about {least:.2g} in what was looked at most would have been seen."
+    one, each = detectable(sampled.pairs, request.asked.alpha)
+    note = f"A total variation of about {one:.2g} at one prompt, or {each:.2g} at all alike, would have been seen."
     return request.finding("sampling", SAMPLING, method, "consistent", notes=[note], **given)
 
 
 def _witness(request: Request, sampled: Sampled) -> dict[str, Any]:
     """The feature that told, and the outcomes in which the sides differ most."""
-    name = sampled.pairs.strongest()
-    feature, (prompt, _, what) = sampled.pairs.features[name], name.partition(": ")
+    prompt, name = sampled.pairs.strongest()
+    if name == COMMONER:
+        feature = sampled.pairs.commoner
+        counts = {"the more common": {"on": feature.first[True], "off": feature.second[True]}}
+        return {"what": name, "pairs": feature.first.total(), "counts": counts}
+    feature = sampled.pairs.features[prompt, name]
     differ = sorted(feature.first | feature.second, key=lambda o: -abs(feature.first[o] - feature.second[o]))
     counts = {str(o): {"on": feature.first[o], "off": feature.second[o]} for o in differ[:4]}
-    return {
-        "prompt": request.asked.prompts[int(prompt)],
-        "what": what,
-        "pairs": feature.first.total(),
-        "counts": counts,
-    }
+    return {"prompt": request.asked.prompts[prompt], "what": name, "pairs": feature.first.total(), "counts": counts}
 
 
-def detectable(pairs: Pairs, alpha: float) -> float:
-    """The TV between two samplers at which the pairs of the feature that has most would end it with probability 0.99.
+def detectable(pairs: Pairs, alpha: float) -> tuple[float, float]:
+    """The TV between two samplers that would end it with probability 0.99: at the prompt that was asked most, and where
+    every prompt shows as much of it.
 
     About two even outcomes: a pair at distance d gains d^2 nats with variance 2 d^2, and must pay log(1/alpha) and what
     the mixture gives to the others.
     """
-    most = max((feature.first.total() for feature in pairs.features.values()), default=0)
-    need, z = np.log(1 / alpha) + np.log(3 * pairs.most) + 3.0, 2.33 * np.sqrt(2.0)
-    root = (z + np.sqrt(z**2 + 4.0 * need)) / 2.0  # solves d^2 n - z d sqrt(n) = need for d sqrt(n)
-    return float(min(1.0, root / np.sqrt(max(most, 1))))
+    every, most = pairs.commoner.first.total(), max((f.first.total() for f in pairs.features.values()), default=0)
+    found = []
+    for count, others in ((most, pairs.places * pairs.kinds), (every, pairs.kinds)):
+        need, z = np.log(1 / alpha) + np.log(9.0 * others) + 3.0, 2.33 * np.sqrt(2.0)
+        root = (z + np.sqrt(z**2 + 4.0 * need)) / 2.0  # solves d^2 n - z d sqrt(n) = need for d sqrt(n)
+        found.append(float(min(1.0, root / np.sqrt(max(count, 1)))))
+    return found[0], found[1]

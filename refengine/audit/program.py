@@ -25,12 +25,13 @@ from refengine.audit.signatures import ContractBroken, as_list
 
 MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
 SHOWN = 200  # characters of an answer that is not understood
+LAST_WORDS = 400  # characters of what a program wrote to standard error before it ended
 
 
 class Program:
     """The function that a running program computes: tokens, or what is wrong with its answer, for the caller to raise.
 
-    Raises RuntimeError when the program ends, with the last line of its standard error.
+    Raises RuntimeError when the program ends, with the last of its standard error.
     """
 
     def __init__(self, subject: str, signature: str) -> None:
@@ -60,7 +61,7 @@ class Program:
                 match msgspec.json.decode(printed):
                     case {"tokens": tokens, "ask": str(which)} if which in rows and isinstance(tokens, list):
                         line = {"row": rows[which](tokens).tolist()}
-                    case {"tokens": tokens, **others} if not others:
+                    case {"tokens": tokens, **others} if "ask" not in others:
                         return tokens
                     case _:
                         return ContractBroken(f'the program printed {printed[:SHOWN]!r}, not {{"tokens": [...]}}')
@@ -83,6 +84,6 @@ class Program:
     def _end(self) -> str:
         code = self.process.wait()
         self.complaints.seek(0)
-        lines = self.complaints.read().decode(errors="replace").strip().splitlines()
+        words = " ".join(self.complaints.read().decode(errors="replace").split())[-LAST_WORDS:]
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return f"the program ended with {how} before it answered" + (f": {lines[-1]}" if lines else "")
+        return f"the program ended with {how} before it answered" + (f": {words}" if words else "")

@@ -7,6 +7,7 @@ import numpy as np
 
 CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
 SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
+TOO_LITTLE = 0.5  # a consistent audit would have seen a smaller total variation than this
 POINTS = 200  # of the plot
 Progress: TypeAlias = Callable[[str, float], None]  # (what is going on, how much of it is done)
 

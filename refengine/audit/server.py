@@ -7,6 +7,7 @@ HTTP. Where a server reports its tokens they are taken as outcomes; where it doe
 import http.client
 import json
 import os
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from refengine.errors import BadInput
 
 SHOWN = 200  # characters of a server's complaint
 LIKELIEST = 5  # tokens of a position whose chances are asked for: what every server allows
+MOST = 1 << 24  # bytes of an answer: a completion of some tokens with their chances has some thousand
+BUSY = (408, 429, 503)  # a server that answers so is asked again, for as long as an answer may take
+PAUSE = 1.0  # seconds before that, where the server names none
 KEY = "OPENAI_API_KEY"  # sent as a bearer token where it is set
 
 
@@ -48,22 +52,52 @@ class Server:
         return {}
 
     def _post(self, body: bytes) -> Any:
+        """The answer to a request. A limit on the time of one operation is none on an answer that drips."""
         headers = {"Content-Type": "application/json"}
         if os.environ.get(KEY):
             headers["Authorization"] = f"Bearer {os.environ[KEY]}"
-        try:
-            request = urllib.request.Request(f"{self.base.rstrip('/')}/completions", body, headers)
-            with urllib.request.urlopen(request, timeout=self.seconds) as reply:
-                return json.load(reply)
-        except urllib.error.HTTPError as error:
-            said = error.read(SHOWN).decode(errors="replace").strip().replace("\n", " ")
-            if error.code < 500:
-                raise BadInput(f"{self.base} refused the request ({error.code}): {said}") from None
-            raise Failed(f"{self.base} failed ({error.code}): {said}") from None
-        except (OSError, http.client.HTTPException) as error:
-            raise Failed(f"{self.base} gave no answer: {getattr(error, 'reason', error)}") from None
-        except ValueError as error:  # a URL that is none, or an answer that is no JSON
-            raise BadInput(f"{self.base} is no OpenAI-compatible server: {error}") from None
+        until = time.monotonic() + self.seconds
+        while True:
+            try:
+                request = urllib.request.Request(f"{self.base.rstrip('/')}/completions", body, headers)
+                with urllib.request.urlopen(request, timeout=self.seconds) as reply:
+                    return json.loads(self._read(reply, until))
+            except urllib.error.HTTPError as error:
+                said = f"({error.code}): {_complaint(error)}"
+                pause = _pause(error)
+                if error.code in BUSY and time.monotonic() + pause < until:
+                    time.sleep(pause)
+                    continue
+                if error.code < 500 and error.code not in BUSY:
+                    raise BadInput(f"{self.base} refused the request {said}") from None
+                raise Failed(f"{self.base} failed {said}") from None
+            except (OSError, http.client.HTTPException) as error:
+                raise Failed(f"{self.base} gave no answer: {getattr(error, 'reason', error)}") from None
+            except ValueError as error:  # a URL that is none, or an answer that is no JSON
+                raise BadInput(f"{self.base} is no OpenAI-compatible server: {error}") from None
+
+    def _read(self, reply: http.client.HTTPResponse, until: float) -> bytes:
+        """The whole of an answer, which ends in time and is of a size."""
+        content = bytearray()
+        while piece := reply.read1(1 << 16):
+            content += piece
+            if len(content) > MOST:
+                raise Failed(f"{self.base} answers without an end: more than {MOST >> 20} MiB")
+            if time.monotonic() > until:
+                raise Failed(f"{self.base} gave no whole answer within {self.seconds:g} s")
+        if reply.length:  # of what was announced
+            raise http.client.IncompleteRead(bytes(content), reply.length)
+        return bytes(content)
+
+
+def _complaint(error: urllib.error.HTTPError) -> str:
+    return " ".join(error.read(SHOWN).decode(errors="replace").split())
+
+
+def _pause(error: urllib.error.HTTPError) -> float:
+    """Seconds after which a busy server wants to be asked again."""
+    named = error.headers.get("Retry-After", "")
+    return float(named) if named.isdigit() else PAUSE
 
 
 def connected(base: str, model: str | None, prompt: str) -> Server:

@@ -23,21 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, finfo
 
 from refengine.audit.excess import at_least
-from refengine.audit.promise import CLAIM, SOURCE, Progress, thinned
+from refengine.audit.promise import CLAIM, SOURCE, TOO_LITTLE, Progress, thinned
 from refengine.audit.signatures import ContractBroken, check_prefix, emitted
 from refengine.errors import BadInput
-from refengine.evidence.rounds import RoundEvidence
+from refengine.evidence.power import ends_wealth
+from refengine.evidence.rounds import SHARES, RoundEvidence
 from refengine.evidence.rows import Rows
 from refengine.report.finding import Finding, Number, Recipe
 
 Rounds: TypeAlias = Iterator[tuple[Rows, Rows, list[int], list[int]]]
 NAMES = ("p", "q", "draft", "emitted")
-MASS = 1e-3  # how far a row's sum may be from 1: half-precision rows; they are renormalised in float64
+MASS = 1e-3  # how far a row's sum may be from 1, and so much of it as its type rounds; they are renormalised in float64
+SMALLEST = 1e-9  # where a row's normal numbers end above it, what is lighter may have been rounded to zero
 NAMING = 500  # rounds after the verdict that say what it is and how large
 CONFIDENCE = 0.999  # of the bound on its size
+SEEN = "would have been seen with probability 0.99"
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,12 @@ def _finding(
     file: str, alpha: float, sha: str, record: Record, trial: Trial, named: tuple[str, float] | None
 ) -> Finding:
     arguments = {"file": file, "alpha": alpha, "digest": sha}
+    least = detectable(trial, alpha)
+    method = f"sequential evidence, alpha {alpha:g}, {trial.rounds} rounds, {trial.tokens} tokens"
+    reason = _says_nothing(record, trial, least)
     numbers: dict[str, Number] = {"rounds": trial.rounds, "tokens": trial.tokens}
     violated: dict[str, Any] = {}
-    if named is not None:
+    if named is not None and not reason:
         violated["magnitude"] = at_least(named[1], 1e-3, trial.end == "impossible")
         violated["witness"] = {"rounds": trial.rounds, "what": trial.what}
         violated["diagnosis"] = named[0]
@@ -147,13 +153,31 @@ def _finding(
         claim=CLAIM,
         source=SOURCE,
         role="subject",
-        verdict="violated" if trial.end else "consistent",
-        method=f"sequential evidence, alpha {alpha:g}, {trial.rounds} rounds, {trial.tokens} tokens",
+        verdict="not tested" if reason else "violated" if trial.end else "consistent",
+        reason=reason,
+        method=method if trial.end or reason else f"{method}, TV >= {least:.1g} in tokens of one kind {SEEN}",
         recipe=Recipe(function="refengine.audit.trace:audit_trace", arguments=arguments),
         numbers=numbers,
         tables={"evidence": thinned(trial.curve)},
         **violated,
     )
+
+
+def _says_nothing(record: Record, trial: Trial, least: float) -> str:
+    """Why the record decides nothing; empty where it does."""
+    if trial.end == "impossible" and finfo(record.p.dtype).tiny > SMALLEST:
+        kind = str(record.p.dtype).removeprefix("torch.")
+        return f"{trial.what}, to which {kind} may have rounded it: record the rows as float32"
+    if not trial.end and least > TOO_LITTLE:
+        return f"{trial.tokens} tokens would not show a TV of {TOO_LITTLE:g}: record more rounds"
+    return ""
+
+
+def detectable(trial: Trial, alpha: float) -> float:
+    """The TV that would have been seen where every token shows as much of it: a learner must pay log(1/alpha), its
+    share, and its choice between positions and concentrations."""
+    choices = trial.evidence.learned.log_wealth.size / SHARES["learned"]
+    return ends_wealth(trial.tokens, np.log(1 / alpha) + np.log(16.0) + np.log(choices))
 
 
 def read(file: Path) -> Record:
@@ -188,7 +212,7 @@ def read(file: Path) -> Record:
 def _normalised(rows: Tensor, name: str, number: int) -> Rows:
     exact = rows.double().numpy()
     total = exact.sum(-1, keepdims=True)
-    if not np.isfinite(exact).all() or (exact < 0).any() or (np.abs(total - 1) > MASS).any():
+    if not np.isfinite(exact).all() or (exact < 0).any() or (np.abs(total - 1) > MASS + finfo(rows.dtype).eps).any():
         sums = ", ".join(f"{x:.6g}" for x in total.ravel())
         raise BadInput(f"{name} of round {number + 1} is no distribution: its rows sum to {sums}")
     return np.asarray(exact / total)

@@ -4,6 +4,9 @@ The null: in each pair (x, y), one outcome from each sampler, the two could as w
 set, which of them came from the first sampler is then a fair coin, whatever the laws are. A bet names the chance a that
 it is x, from what each sampler emitted so far, and pays a / (1/2). So wealth is a martingale, and reaches 1/alpha with
 probability at most alpha at whatever moment one looks.
+
+Outcomes come at places (the prompts), and several things are looked at of each (features). A defect may show at one
+place alone, a little at each, or only in that one sampler keeps to what is common: a third of the wealth is on each.
 """
 
 from collections import Counter
@@ -13,8 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import logsumexp
 
+from refengine.evidence.rows import Rows
+
 WEIGHTS = (0.5, 2.0, 8.0)  # how many outcomes the pooled frequencies count for in the estimate of each sampler
 STAKE = 0.95  # of the wealth: an estimate from little must not ruin the bettor
+COMMONER = "which of the two is the more common"
 
 
 @dataclass
@@ -23,17 +29,25 @@ class Feature:
 
     first: Counter[Hashable] = field(default_factory=Counter)
     second: Counter[Hashable] = field(default_factory=Counter)
-    log_wealth: np.ndarray[tuple[int], np.dtype[np.float64]] = field(default_factory=lambda: np.zeros(len(WEIGHTS)))
+    log_wealth: Rows = field(default_factory=lambda: np.zeros(len(WEIGHTS)))
 
-    def add(self, x: Hashable, y: Hashable) -> None:
-        """One pair, x from the first sampler. The bet is placed before it is told which is which."""
+    def add(self, x: Hashable, y: Hashable) -> Rows:
+        """One pair, x from the first sampler; what each bet gains. It is placed before it is told which is which."""
+        gain = np.zeros(len(WEIGHTS))
         if x != y:
             for i, weight in enumerate(WEIGHTS):
                 as_it_is = self._estimate(self.first, x, weight) * self._estimate(self.second, y, weight)
                 exchanged = self._estimate(self.first, y, weight) * self._estimate(self.second, x, weight)
-                self.log_wealth[i] += np.log(1 - STAKE + STAKE * 2 * as_it_is / (as_it_is + exchanged))
+                gain[i] = np.log(1 - STAKE + STAKE * 2 * as_it_is / (as_it_is + exchanged))
         self.first[x] += 1
         self.second[y] += 1
+        self.log_wealth = self.log_wealth + gain
+        return gain
+
+    def log_frequency(self, outcome: Hashable) -> float:
+        """Of an outcome in what both emitted so far."""
+        total = self.first.total() + self.second.total()
+        return float(np.log((self.first[outcome] + self.second[outcome] + 0.5) / (total + 1.0)))
 
     def _estimate(self, counts: Counter[Hashable], outcome: Hashable, weight: float) -> float:
         """A sampler's chance of an outcome, drawn towards the frequency in both."""
@@ -43,23 +57,52 @@ class Feature:
 
 @dataclass
 class Pairs:
-    """The e-process over named features. Wealth is shared between them: each may show another defect."""
+    """The e-process. `places` and `kinds` are the most places and features of an outcome that may come: each has its
+    share of the wealth from the start. `everywhere` is the wealth of betting on a feature wherever it comes."""
 
-    features: dict[str, Feature] = field(default_factory=dict)
-    most: int = 64  # features; what comes later is not looked at
+    places: int
+    kinds: int
+    features: dict[tuple[int, str], Feature] = field(default_factory=dict)  # (place, name)
+    everywhere: dict[str, Rows] = field(default_factory=dict)
+    commoner: Feature = field(default_factory=Feature)
 
-    def add(self, first: Mapping[str, Hashable], second: Mapping[str, Hashable]) -> None:
-        """One pair of outcomes, each as the features that it has; a feature counts where both have it."""
-        for name in first.keys() & second.keys():
-            if name in self.features or len(self.features) < self.most:
-                self.features.setdefault(name, Feature()).add(first[name], second[name])
+    def add(self, place: int, first: Mapping[str, Hashable], second: Mapping[str, Hashable]) -> None:
+        """One pair of outcomes at a place, each as the features that it has; a feature counts where both have it."""
+        both = [name for name in first if name in second]
+        told = [self.features.setdefault((place, name), Feature()) for name in both]
+        common = [
+            sum(feature.log_frequency(outcome[name]) for name, feature in zip(both, told, strict=True))
+            for outcome in (first, second)
+        ]
+        self.commoner.add(common[0] > common[1], common[1] > common[0])
+        for name, feature in zip(both, told, strict=True):
+            gain = feature.add(first[name], second[name])
+            self.everywhere[name] = self.everywhere.get(name, np.zeros(len(WEIGHTS))) + gain
 
     def log_evidence(self) -> float:
-        """Every feature that may ever come has its share from the start: 1 / most."""
-        wealth = [w for feature in self.features.values() for w in feature.log_wealth]
-        idle = np.log(1.0 - len(self.features) / self.most) if len(self.features) < self.most else -np.inf
-        return float(logsumexp([*(np.array(wealth) - np.log(self.most * len(WEIGHTS))), idle]))
+        """What has not come yet keeps its share."""
+        alone = [feature.log_wealth for feature in self.features.values()]
+        families = [
+            _mean(alone, self.places * self.kinds),
+            _mean(list(self.everywhere.values()), self.kinds),
+            _mean([self.commoner.log_wealth], 1),
+        ]
+        return float(logsumexp(families) - np.log(len(families)))
 
-    def strongest(self) -> str:
-        """The feature that told."""
-        return max(self.features, key=lambda name: float(self.features[name].log_wealth.max()))
+    def strongest(self) -> tuple[int, str]:
+        """(place, name) of the feature that told; `COMMONER` in its place where that told more than any."""
+        place, name = max(self.features, key=lambda key: float(self.features[key].log_wealth.max()))
+        most = max((float(wealth.max()), kind) for kind, wealth in self.everywhere.items())
+        alone = float(self.features[place, name].log_wealth.max())
+        if float(self.commoner.log_wealth.max()) > max(most[0], alone):
+            return place, COMMONER
+        if most[0] <= alone:
+            return place, name
+        there = [key for key in self.features if key[1] == most[1]]
+        return max(there, key=lambda key: float(self.features[key].log_wealth.max()))
+
+
+def _mean(wealth: list[Rows], count: int) -> float:
+    """The log of the mean wealth of so many features, of which these have come."""
+    logs = np.concatenate([*wealth, np.zeros((count - len(wealth)) * len(WEIGHTS))])
+    return float(logsumexp(logs) - np.log(len(logs)))

@@ -18,6 +18,16 @@ def chi_square_power(p: ArrayLike, law: ArrayLike, n: int, alpha: float) -> floa
     return float(ncx2.sf(chi2.isf(alpha, freedom), freedom, noncentrality(p, law, n)))
 
 
+def ends_wealth(draws: float, need: float) -> float:
+    """The TV d at which an e-process that has learned it ends with probability 0.99, when it must gain `need` nats.
+
+    The log likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n.
+    """
+    z = 2.33
+    root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
+    return float(min(1.0, root / np.sqrt(max(draws, 1.0))))
+
+
 def detectable_tv(n: int, cells: int, alpha: float, power: float = 0.99) -> float:
     """The least TV that a chi-square test over `cells` equal cells rejects with this power, whatever its shape.
 

@@ -66,7 +66,7 @@ class RoundEvidence:
         if (p[np.arange(len(tokens)), tokens] <= 0).any():
             return False
         drafted = np.concatenate([q, p[-1:]])
-        if p.shape[1] <= WIDE:
+        if len(q) and p.shape[1] <= WIDE:  # the listed defects are of rounds that draft
             self.fixed += self._fixed(p, q, tokens)
         cell = related(p, drafted)
         for i, token in enumerate(tokens):
