@@ -9,7 +9,7 @@ import pytest
 from refengine.audit.child import Child
 
 WORKER = """
-import json, os, signal, subprocess, sys, time
+import json, mmap, os, signal, subprocess, sys, time
 from refengine.audit.child import subject_code
 
 def make():
@@ -25,6 +25,8 @@ def make():
                 time.sleep(60)
             if request == "memory":
                 return len(bytearray(1 << 44))
+            if request == "reserve":
+                return len(mmap.mmap(-1, 1 << 40, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)) >> 40
             if request == "die":
                 os.abort()
             if request == "print":
@@ -65,6 +67,13 @@ def test_every_end_has_its_own_outcome(tmp_path: Path, request_: str, kind: str,
         outcome = process.ask(request_, 0.5 if request_ == "hang" else 60)
         assert (outcome.kind, outcome.value) == (kind, None)
         assert message in outcome.message
+
+
+def test_address_space_that_is_only_reserved_is_no_memory(tmp_path: Path) -> None:
+    """Bug: a limit that CUDA, Go and Java run into before they have used anything."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    with Child("worker:make", str(tmp_path)) as process:
+        assert process.ask("reserve", 60).value == 1
 
 
 def test_the_child_goes_on_after_a_raise_and_stays_dead_after_a_hang(tmp_path: Path) -> None:

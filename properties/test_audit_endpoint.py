@@ -16,7 +16,7 @@ from refengine.report.finding import Finding
 PROMPTS = ("a", "b")
 
 
-def audit(on: str, off: str = "plain", pairs: int = 120, prompts: Sequence[str] = PROMPTS) -> list[Finding]:
+def audit(on: str, off: str = "plain", pairs: int = 200, prompts: Sequence[str] = PROMPTS) -> list[Finding]:
     with serving(on) as with_speculation, serving(off) as without:
         return audit_endpoint(with_speculation, without, prompts=prompts, pairs=pairs, seconds=300)
 
@@ -25,7 +25,7 @@ def test_right_speculation_is_consistent() -> None:
     """Bug: another use of randomness taken for another law."""
     greedy, sampling = audit("ratio rule")
     assert [greedy.verdict, sampling.verdict] == ["consistent", "consistent"]
-    assert sampling.numbers["pairs"] == 120
+    assert sampling.numbers["pairs"] == 200
 
 
 @pytest.mark.parametrize(("on", "off"), [("from p", "plain"), ("no chances", "from p")])

@@ -3,11 +3,14 @@
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from refengine.audit import drive
 from refengine.audit.kernel import audit_kernel
+from refengine.audit.program import MARK, Program
 from refengine.audit.replay import replay
 from refengine.errors import BadInput
 from refengine.report.finding import Finding
@@ -58,6 +61,39 @@ def test_what_is_no_answer_is_a_broken_contract() -> None:
     assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
     assert finding.witness is not None
     assert "loading the model" in finding.witness["what"]
+
+
+def answers(script: str, calls: int) -> list[Any]:
+    """What a shell script answers to calls of one row: tokens, or how it ended."""
+    row, told = torch.ones(1, 2) / 2, []
+    program = Program(f"{MARK}{shlex.join(['sh', '-c', script])}", "verify")
+    with program.complaints:
+        for _ in range(calls):
+            try:
+                told.append(program(row, row[:0], row[0, :0], torch.Generator()))
+            except RuntimeError as error:
+                told.append(str(error))
+        if program.process is not None:
+            program.process.communicate()
+    return told
+
+
+def test_further_fields_of_an_answer_are_no_breach() -> None:
+    """Bug: a program accused of another law because it also says how long it took."""
+    assert answers('read -r line; echo \'{"ms": 3, "tokens": [1]}\'', 1) == [[1]]
+
+
+def test_the_last_words_of_a_program_are_shown() -> None:
+    """Bug: the last line alone, which is the version of the interpreter where the error stands above it."""
+    (told,) = answers("read -r line; echo RangeError: too wide >&2; echo v20 >&2; exit 3", 1)
+    assert told == "the program ended with exit code 3 before it answered: RangeError: too wide v20"
+
+
+def test_a_program_that_ended_is_started_anew() -> None:
+    """Bug: a program that does not live through one input, not judged on any later one."""
+    first, ended, again = answers("read -r line; echo '{\"tokens\": [1]}'", 3)
+    assert (first, again) == ([1], [1])
+    assert "exit code 0" in ended
 
 
 def test_a_program_that_is_not_there_is_one_clear_line() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from refengine.audit.asked import SAMPLING, Request, Sides
 from refengine.audit.completion import Completion, Failed
 from refengine.audit.drive import seeds
-from refengine.audit.promise import Progress, thinned
+from refengine.audit.promise import TOO_LITTLE, Progress, thinned
 from refengine.evidence.pairs import COMMONER, Pairs
 from refengine.report.finding import Finding, Number
 
@@ -106,6 +106,9 @@ def _finding(request: Request, sampled: Sampled, bar: float) -> Finding:
     if sampled.failed:
         return request.finding("sampling", SAMPLING, method, "not tested", reason=sampled.failed, **given)
     one, each = detectable(sampled.pairs, request.asked.alpha)
+    if each > TOO_LITTLE:
+        reason = f"{sampled.count} pairs would not show a TV of {TOO_LITTLE:g} at every prompt: give it more"
+        return request.finding("sampling", SAMPLING, method, "not tested", reason=reason, **given)
     note = f"A total variation of about {one:.2g} at one prompt, or {each:.2g} at all alike, would have been seen."
     return request.finding("sampling", SAMPLING, method, "consistent", notes=[note], **given)
 

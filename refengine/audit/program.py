@@ -1,7 +1,8 @@
 """A program in any language as a subject: JSON lines on its standard input and output. Runs in the child.
 
-The program is started once and answers until its input closes. One line asks for one call, in the shapes of
-signatures.py; numbers are written so that they read back as the same float32:
+The program is started once and answers until its input closes; where it ends before, the next call finds it started
+anew, so that what it does not live through on one input says nothing of the others. One line asks for one call, in the
+shapes of signatures.py; numbers are written so that they read back as the same float32:
 
     verify, verify_batch   {"p": ..., "q": ..., "draft": ..., "seed": n}
     round                  {"prefix": [...], "gamma": n, "seed": n}
@@ -15,6 +16,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -36,13 +38,13 @@ class Program:
 
     def __init__(self, subject: str, signature: str) -> None:
         self.signature = signature
+        self.command = shlex.split(subject.removeprefix(MARK))
         self.complaints = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
-        self.process = subprocess.Popen(
-            shlex.split(subject.removeprefix(MARK)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.complaints,
-        )
+        self.process: subprocess.Popen[bytes] | None = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        self.complaints.truncate(0)
+        return subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints)
 
     def __call__(self, *arguments: Any) -> Any:
         seed = int(torch.randint(2**53, (), generator=arguments[-1]))
@@ -69,20 +71,25 @@ class Program:
                 return ContractBroken(f"the program printed {printed[:SHOWN]!r}, which is no JSON")
 
     def _ask(self, line: dict[str, Any]) -> bytes:
+        self.process = self.process or self._started()
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
             self.process.stdin.write(msgspec.json.encode(line) + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise RuntimeError(self._end()) from None
+            raise RuntimeError(self._end(self.process)) from None
         printed = self.process.stdout.readline()
         if not printed.endswith(b"\n"):
-            raise RuntimeError(self._end())
+            raise RuntimeError(self._end(self.process))
         return printed.rstrip()
 
-    def _end(self) -> str:
-        code = self.process.wait()
+    def _end(self, process: "subprocess.Popen[bytes]") -> str:
+        """How it ended."""
+        self.process = None
+        with suppress(BrokenPipeError):  # of half a line that it did not read
+            process.communicate()
+        code = process.returncode
         self.complaints.seek(0)
         words = " ".join(self.complaints.read().decode(errors="replace").split())[-LAST_WORDS:]
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
