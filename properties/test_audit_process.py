@@ -83,6 +83,12 @@ def test_further_fields_of_an_answer_are_no_breach() -> None:
     assert answers('read -r line; echo \'{"ms": 3, "tokens": [1]}\'', 1) == [[1]]
 
 
+def test_brackets_without_an_end_are_no_json() -> None:
+    """Bug: our parser's recursion taken for something that the program raised."""
+    (told,) = answers("read -r line; head -c 200000 /dev/zero | tr '\\0' '['; echo", 1)
+    assert "no JSON" in str(told)
+
+
 def test_the_last_words_of_a_program_are_shown() -> None:
     """Bug: the last line alone, which is the version of the interpreter where the error stands above it."""
     (told,) = answers("read -r line; echo RangeError: too wide >&2; echo v20 >&2; exit 3", 1)

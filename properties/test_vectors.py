@@ -74,6 +74,9 @@ def test_an_inclusive_comparison_is_seen(tmp_path: Path, patch: str) -> None:
         ("print('hello')", "gave 1 lines", 60),
         ("import sys\nfor line in sys.stdin: print('hello')", "not JSON", 60),
         ("import time; time.sleep(60)", "did not answer", 2),
+        ("import subprocess; subprocess.run(['sleep', '60'])", "did not answer", 2),
+        ("while True: print('x' * 65536)", "without an end", 60),
+        ("import os; os.write(1, bytes([255, 10]) * 12)", "not JSON", 60),
     ],
 )
 def test_an_unwell_program_is_no_mismatch(tmp_path: Path, text: str, message: str, seconds: float) -> None:

@@ -11,10 +11,14 @@ A vector is plain JSON: `rule`, `scale` (256), `p` (rows root first, integers), 
 """
 
 import json
+import os
 import random
+import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -44,6 +48,7 @@ SHAPES: dict[str, tuple[Rule, tuple[int, ...]]] = {
     "without_replacement": (without_replacement, TREE),
 }
 TABLES_PER_RULE = 6
+MOST = 1 << 24  # bytes that a program may print: its answers have some thousand
 
 
 def vectors() -> Iterator[dict[str, Any]]:
@@ -159,26 +164,58 @@ def run_command(command: Sequence[str], rules: Sequence[str], seconds: float = 6
 
 
 def ask(command: Sequence[str], lines: Sequence[str], seconds: float) -> list[Any]:
-    """One answer per line from a program that is stopped after `seconds`."""
-    try:
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    except OSError as error:
-        raise BadInput(f"cannot start {command[0]!r}: {error.strerror}") from None
-    timer = threading.Timer(seconds, child.kill)
-    timer.start()
-    try:
-        out, _ = child.communicate("\n".join(lines) + "\n")
-        hung = not timer.is_alive()
-    finally:
-        timer.cancel()
+    """One answer per line from a program that is stopped after `seconds`, with whatever it started."""
+    with tempfile.TemporaryFile() as questions:
+        questions.write("".join(f"{line}\n" for line in lines).encode())
+        questions.seek(0)
+        try:
+            child = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, start_new_session=True)
+        except OSError as error:
+            raise BadInput(f"cannot start {command[0]!r}: {error.strerror}") from None
+    out, hung = _read(child, seconds)
     if hung:
         raise BadInput(f"{command[0]!r} did not answer within {seconds:g} s")
+    if len(out) > MOST:
+        raise BadInput(f"{command[0]!r} prints without an end: more than {MOST >> 20} MiB")
     if child.returncode:
         raise BadInput(f"{command[0]!r} exited with {child.returncode}")
-    answers = out.splitlines()
+    answers = out.decode(errors="replace").splitlines()
     if len(answers) != len(lines):
         raise BadInput(f"{command[0]!r} gave {len(answers)} lines for {len(lines)} vectors")
+    return [_parsed(command[0], answer) for answer in answers]
+
+
+def _read(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bool]:
+    """What it prints, up to a little more than MOST, and whether the time was up before it ended."""
+    assert child.stdout is not None
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        _kill(child)
+
+    timer = threading.Timer(seconds, stop)
+    timer.start()
     try:
-        return [json.loads(answer) for answer in answers]
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{command[0]!r} answered something that is not JSON: {error.doc[:60]!r}") from None
+        with child.stdout:
+            out = child.stdout.read(MOST + 1)
+        if len(out) > MOST:
+            _kill(child)
+        child.wait()
+    finally:
+        timer.cancel()
+        _kill(child)
+    return out, late.is_set()
+
+
+def _kill(child: "subprocess.Popen[bytes]") -> None:
+    """It and whatever it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def _parsed(program: str, answer: str) -> Any:
+    try:
+        return json.loads(answer)
+    except (json.JSONDecodeError, RecursionError):
+        raise BadInput(f"{program!r} answered something that is not JSON: {answer[:60]!r}") from None

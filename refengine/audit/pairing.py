@@ -119,11 +119,11 @@ def _witness(request: Request, sampled: Sampled) -> dict[str, Any]:
     if name == COMMONER:
         feature = sampled.pairs.commoner
         counts = {"the more common": {"on": feature.first[True], "off": feature.second[True]}}
-        return {"what": name, "pairs": feature.first.total(), "counts": counts}
+        return {"what": name, "pairs": feature.count, "counts": counts}
     feature = sampled.pairs.features[prompt, name]
     differ = sorted(feature.first | feature.second, key=lambda o: -abs(feature.first[o] - feature.second[o]))
     counts = {str(o): {"on": feature.first[o], "off": feature.second[o]} for o in differ[:4]}
-    return {"prompt": request.asked.prompts[prompt], "what": name, "pairs": feature.first.total(), "counts": counts}
+    return {"prompt": request.asked.prompts[prompt], "what": name, "pairs": feature.count, "counts": counts}
 
 
 def detectable(pairs: Pairs, alpha: float) -> tuple[float, float]:
@@ -133,7 +133,7 @@ def detectable(pairs: Pairs, alpha: float) -> tuple[float, float]:
     About two even outcomes: a pair at distance d gains d^2 nats with variance 2 d^2, and must pay log(1/alpha) and what
     the mixture gives to the others.
     """
-    every, most = pairs.commoner.first.total(), max((f.first.total() for f in pairs.features.values()), default=0)
+    every, most = pairs.commoner.count, max((f.count for f in pairs.features.values()), default=0)
     found = []
     for count, others in ((most, pairs.places * pairs.kinds), (every, pairs.kinds)):
         need, z = np.log(1 / alpha) + np.log(9.0 * others) + 3.0, 2.33 * np.sqrt(2.0)

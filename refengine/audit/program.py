@@ -67,7 +67,7 @@ class Program:
                         return tokens
                     case _:
                         return ContractBroken(f'the program printed {printed[:SHOWN]!r}, not {{"tokens": [...]}}')
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 return ContractBroken(f"the program printed {printed[:SHOWN]!r}, which is no JSON")
 
     def _ask(self, line: dict[str, Any]) -> bytes:

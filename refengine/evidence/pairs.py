@@ -12,6 +12,7 @@ place alone, a little at each, or only in that one sampler keeps to what is comm
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from math import log
 
 import numpy as np
 from scipy.special import logsumexp
@@ -29,6 +30,7 @@ class Feature:
 
     first: Counter[Hashable] = field(default_factory=Counter)
     second: Counter[Hashable] = field(default_factory=Counter)
+    count: int = 0  # of pairs
     log_wealth: Rows = field(default_factory=lambda: np.zeros(len(WEIGHTS)))
 
     def add(self, x: Hashable, y: Hashable) -> Rows:
@@ -38,21 +40,21 @@ class Feature:
             for i, weight in enumerate(WEIGHTS):
                 as_it_is = self._estimate(self.first, x, weight) * self._estimate(self.second, y, weight)
                 exchanged = self._estimate(self.first, y, weight) * self._estimate(self.second, x, weight)
-                gain[i] = np.log(1 - STAKE + STAKE * 2 * as_it_is / (as_it_is + exchanged))
+                gain[i] = log(1 - STAKE + STAKE * 2 * as_it_is / (as_it_is + exchanged))
         self.first[x] += 1
         self.second[y] += 1
+        self.count += 1
         self.log_wealth = self.log_wealth + gain
         return gain
 
     def log_frequency(self, outcome: Hashable) -> float:
         """Of an outcome in what both emitted so far."""
-        total = self.first.total() + self.second.total()
-        return float(np.log((self.first[outcome] + self.second[outcome] + 0.5) / (total + 1.0)))
+        return log((self.first[outcome] + self.second[outcome] + 0.5) / (2.0 * self.count + 1.0))
 
     def _estimate(self, counts: Counter[Hashable], outcome: Hashable, weight: float) -> float:
         """A sampler's chance of an outcome, drawn towards the frequency in both."""
-        pooled = (self.first[outcome] + self.second[outcome] + 1.0) / (2.0 * self.first.total() + 2.0)
-        return float((counts[outcome] + weight * pooled) / (counts.total() + weight))
+        pooled = (self.first[outcome] + self.second[outcome] + 1.0) / (2.0 * self.count + 2.0)
+        return (counts[outcome] + weight * pooled) / (self.count + weight)
 
 
 @dataclass
