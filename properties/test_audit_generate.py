@@ -8,7 +8,9 @@ import pytest
 
 from refengine.audit.generators import audit_generate
 from refengine.evidence.pairs import Pairs
+from refengine.report.canonical import canonical
 from refengine.report.finding import Finding
+from refengine.report.report import make_report
 
 SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
 
@@ -41,6 +43,32 @@ def test_a_greedy_defect_is_told_from_a_tie_by_the_row() -> None:
     undecided = audit("second_best", row=False, pairs=1)[0]
     assert undecided.verdict == "not tested"
     assert "tie or a defect" in undecided.reason
+
+
+@pytest.mark.parametrize(("row", "verdict"), [("masked", "violated"), ("nan", "not tested")])
+def test_a_row_with_masked_tokens_has_a_margin_and_one_of_nan_has_none(row: str, verdict: str, tmp_path: Path) -> None:
+    """Bug: a margin of infinity, which no report can hold; one that is no number, passed off as a tie."""
+    (tmp_path / "masks.py").write_text(
+        "on = lambda prompt, n, temperature, seed: [1] * n\n"
+        "off = lambda prompt, n, temperature, seed: [2] * n\n"
+        "masked = lambda prompt, tokens: [0.0 if token == 2 else float('-inf') for token in range(3)]\n"
+        "nan = lambda prompt, tokens: [float('nan')] * 3\n"
+    )
+    greedy, sampling = audit_generate("masks:on", "masks:off", f"masks:{row}", str(tmp_path), pairs=1, seconds=300)
+    assert (greedy.verdict, sampling.verdict) == (verdict, "not tested")
+    assert canonical(make_report([greedy, sampling], seed=0, alpha=1e-6))
+
+
+def test_what_is_no_token_is_said(tmp_path: Path) -> None:
+    """Bug: NaN compared as a word; the id 2.0 of a float tensor taken for another token than 2."""
+    (tmp_path / "floats.py").write_text(
+        "off = lambda prompt, n, temperature, seed: [2] * n\n"
+        "whole = lambda prompt, n, temperature, seed: [2.0] * n\n"
+        "nan = lambda prompt, n, temperature, seed: [float('nan')] * n\n"
+    )
+    found = [audit_generate(f"floats:{on}", "floats:off", path=str(tmp_path), pairs=1)[0] for on in ("whole", "nan")]
+    assert [finding.verdict for finding in found] == ["consistent", "not tested"]
+    assert "entry 0 of the answer is NaN" in found[1].reason
 
 
 def test_a_crash_is_never_a_detection() -> None:

@@ -15,7 +15,7 @@ from refengine.audit.beside import beside
 from refengine.audit.child import Child, Handler, subject_code
 from refengine.audit.completion import Completion, Failed, Row
 from refengine.audit.promise import Progress
-from refengine.audit.signatures import ContractBroken, as_list, load
+from refengine.audit.signatures import ContractBroken, as_list, load, whole_number
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
 
@@ -61,7 +61,11 @@ class Generator:
     row_name: str | None
 
     def complete(self, prompt: str, tokens: int, temperature: float, seed: int) -> Completion:
-        said = tuple(map(str, self._ask(self.name, [prompt, tokens, temperature, seed])))
+        answer = self._ask(self.name, [prompt, tokens, temperature, seed])
+        try:
+            said = tuple(t if isinstance(t, str) else str(whole_number(i, t)) for i, t in enumerate(answer))
+        except ContractBroken as error:
+            raise Failed(f"{self.name}: {error}") from None
         return Completion(" ".join(said), said)
 
     def row(self, prompt: str, tokens: tuple[str, ...]) -> Row:

@@ -4,6 +4,7 @@ is set against measured rounding: a tie, or a defect."""
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import isfinite
 
 from refengine.audit.asked import GREEDY, Request, Sides
 from refengine.audit.completion import Completion, Failed, Side
@@ -11,6 +12,7 @@ from refengine.report.finding import Finding, Number, Quantity
 
 TOKENS = 48  # of a greedy completion
 LEAST_NOISE = 1e-3  # nats: what half precision differs by between two shapes of a batch
+IMPOSSIBLE = -1e4  # the log probability that stands for that of a masked token: a report holds no infinity
 NOISES = 10.0  # a margin of so many times the noise is no tie
 
 
@@ -74,8 +76,8 @@ def parting(prompt: str, on: Completion, off: Completion, side: Side) -> Parting
     i = next((i for i, (x, y) in pairs if x != y), min(len(on.tokens), len(off.tokens)))
     ours, theirs = ("".join(said.tokens[i : i + 1]) for said in (on, off) if said.tokens is not None)
     row = off.top[i] if off.top is not None and i < len(off.top) else side.row(prompt, off.tokens[:i])
-    margin = row[theirs] - row.get(ours, min(row.values())) if theirs in row else None
-    return Parting(prompt, i, theirs, ours, margin)
+    margin = row[theirs] - max(row.get(ours, min(row.values())), IMPOSSIBLE) if theirs in row else None
+    return Parting(prompt, i, theirs, ours, margin if margin is not None and isfinite(margin) else None)
 
 
 def rounding(side: Side, prompts: Sequence[str], completions: Sequence[Completion], seed: int) -> float:

@@ -55,7 +55,7 @@ def emitted(answer: Any, gamma: int, vocabulary: int) -> list[int]:
     tokens = as_list(answer)
     if len(tokens) == 1 and isinstance(tokens[0], list):  # a batch axis of one is forgiven
         tokens = tokens[0]
-    tokens = [_token(i, token) for i, token in enumerate(tokens)]
+    tokens = [whole_number(i, token) for i, token in enumerate(tokens)]
     length = next((i for i, token in enumerate(tokens) if token == NOTHING), len(tokens))
     if any(token != NOTHING for token in tokens[length:]):
         raise ContractBroken(f"a token follows padding: {tokens}")
@@ -67,7 +67,7 @@ def emitted(answer: Any, gamma: int, vocabulary: int) -> list[int]:
     return tokens[:length]
 
 
-def _token(i: int, entry: Any) -> int:
+def whole_number(i: int, entry: Any) -> int:
     if not isinstance(entry, (int, float)):
         raise ContractBroken(f"entry {i} of the answer is {entry!r:.60}, not a token")
     if isinstance(entry, float) and not entry.is_integer():
