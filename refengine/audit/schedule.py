@@ -66,8 +66,8 @@ def _crude() -> Iterator[Case]:
 
 
 def _small() -> Iterator[Case]:
-    """Few tokens, so that one conditional collects many draws."""
-    yield case("coin", same([0.5, 0.5], 8, 4), same([0.9, 0.1], 8, 3))
+    """Few tokens, so that one conditional collects many draws. Batches are of odd sizes too."""
+    yield case("coin", same([0.5, 0.5], 9, 4), same([0.9, 0.1], 9, 3))
     yield case("equal", rolled([0.1, 0.2, 0.3, 0.4], 4, 5, 1, 1), rolled([0.1, 0.2, 0.3, 0.4], 4, 4, 1, 1))
     yield case("uniform target", same([0.25] * 4, 4, 3), same([0.7, 0.1, 0.1, 0.1], 4, 2))
     yield case("peaked target", same([0.9, 0.05, 0.05], 4, 3), same([0.4, 0.3, 0.3], 4, 2), "race")
@@ -158,14 +158,17 @@ def _wide() -> Iterator[Case]:
 
 def _chunks(vocabulary: int = 50_257) -> Case:
     """Nearly all mass on the ids at which a kernel that takes the vocabulary in chunks is wrong first: where a chunk of
-    1024 ends and where it begins, the same for 32, the ragged rest after the last whole chunk. Each has a lane in which
-    it is the correction and one in which it is the bonus."""
+    1024 ends and where it begins, the same for 32, the ragged rests after the last whole chunk of each, and of 2, 4, 8
+    and 16, which is one id. Each has a lane in which it is the correction and one in which it is the bonus."""
     ids = np.arange(vocabulary)
+    rests = [ids >= vocabulary // size * size for size in (16, 32, 1024)]
     ends = [ids % 1024 == 1023, ids % 1024 == 0, ids % 32 == 31, ids % 32 == 0]
-    cell = np.asarray(np.select([ids >= vocabulary // 1024 * 1024, *ends], [0, 1, 2, 3, 4], 5))
-    likely = (0.9 * np.eye(6) + 0.1 / 6) / np.bincount(cell)
-    special, other = likely[:5], np.repeat(likely[5:], 5, axis=0)
-    refused, kept = (np.stack([special, special], 1), other[:, None]), (np.stack([other, special], 1), other[:, None])
+    special = len(rests) + len(ends)
+    cell = np.asarray(np.select([*rests, *ends], range(special), special))
+    likely = (0.9 * np.eye(special + 1) + 0.1 / (special + 1)) / np.bincount(cell)
+    other = np.repeat(likely[special:], special, axis=0)
+    refused = np.stack([likely[:special]] * 2, 1), other[:, None]
+    kept = np.stack([other, likely[:special]], 1), other[:, None]
     p, q = (np.concatenate(sides)[:, :, None] for sides in zip(refused, kept, strict=True))
     return by_cells("chunks", p, q, cell)
 

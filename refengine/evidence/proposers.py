@@ -23,6 +23,16 @@ def proposers(p: Rows, q: Rows, sizes: Rows) -> Iterator[tuple[str, Rows]]:
         dropped = (q * ~kept).sum(-1, keepdims=True)
         yield f"drafts with q < {least:g} are dropped", q * accept * kept + refused * r + dropped * p
     yield "one noise drafts and corrects", _shared_race(p, q)
+    yield "a candidate that repeats a refused one is skipped", _repeats_skipped(p, q, sizes)
+
+
+def _repeats_skipped(p: Rows, q: Rows, sizes: Rows) -> Rows:
+    """Two candidates from q by recursive rejection, the second passed over, with its update of the residual, where it
+    is the first again. A refused draft has no residual left, so what is skipped is a refusal: r = (p - q)+ stands
+    where (r - q)+ is due."""
+    repeated = (q / sizes * positive(q - p)).sum(-1, keepdims=True)
+    r = residual(p, q)
+    return np.asarray(p + repeated * (r - residual(r, q)))
 
 
 def _shared_race(p: Rows, q: Rows) -> Rows:
