@@ -10,7 +10,8 @@ FAMILY = 1e-6
 TESTS = 1000  # at least as many as there are; test_budget.py counts them
 ALPHA = FAMILY / TESTS
 STATEMENT = "null:"  # how a line of `state` begins
-# Every large sample has a long version, ten times as many: `-m "stat and long"`; the figures of one run are committed.
+# Every large sample has a long version, ten times as many: `-m "stat and long"`. What one run of it stated is kept in
+# benchmarks/results/stat_long.txt.
 SCALES = [pytest.param(1, id="once"), pytest.param(10, id="tenfold", marks=pytest.mark.long)]
 
 

@@ -12,6 +12,8 @@ from statistical_tests.test_wide import RULES
 
 pytestmark = pytest.mark.stat
 
+RESULT = Path(__file__).parents[1] / "benchmarks" / "results" / "stat_long.txt"
+
 
 def test_there_are_no_more_tests_than_the_budget_was_split_for() -> None:
     """Bug: a family-wise budget that every new test makes untrue."""
@@ -22,3 +24,14 @@ def test_there_are_no_more_tests_than_the_budget_was_split_for() -> None:
                 # a parametrised test counts with its largest parametrisation, short and long
                 count += len(SCALES) * max(len(LOSSLESS), len(RULES), len(PAIRS)) if node.decorator_list else 1
     assert count <= TESTS
+
+
+def test_the_long_version_was_run_on_every_subject() -> None:
+    """Bug: a drafter or a rule that is added, and never sampled at length."""
+    stated = RESULT.read_text()
+    for null in (
+        *(f"null: {drafter}/{rule}: tokens" for drafter, rule in PAIRS),
+        *(f"null: {rule} is lossless" for rule in LOSSLESS),
+        *(f"null: {rule} on full rows" for rule in RULES),
+    ):
+        assert null in stated
