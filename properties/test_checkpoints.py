@@ -18,6 +18,7 @@ from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.config import read_config
 from refengine.decoder.checkpoints.convert import convert
 from refengine.decoder.checkpoints.dspark import load_dspark, read_shape, table
+from refengine.decoder.checkpoints.unread import QUANTISED, SWITCHES
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.loop import begin
 from refengine.errors import BadInput
@@ -229,7 +230,7 @@ def test_the_schema_knows_every_field_and_tensor(case: str) -> None:
             return super().get(name, default)
 
     read_shape(type(config)(config.path, Noting(config.fields)))
-    assert read - {"rope_scaling"} <= schema["config"].keys()
+    assert read - {"rope_scaling", *SWITCHES, *QUANTISED} <= schema["config"].keys()
     for field in (*schema["config"].values(), *schema["tensors"].values()):
         assert field["status"] in schema["statuses"]
 

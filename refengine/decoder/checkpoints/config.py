@@ -1,6 +1,7 @@
 """Reading config.json: every value that is used is asked for by name and type, and a wrong one is named."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ class Config:
 
     def number(self, name: str) -> float:
         value = self._get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             self.refuse(f"{name} is {value!r}, expected a positive number")
         return float(value)
 
@@ -52,10 +53,23 @@ class Config:
             self.refuse(f"{name} is {value!r}, expected a list of integers")
         return tuple(value)
 
+    def object(self, name: str) -> "Config":
+        """The object of this name; empty where there is none."""
+        value = {} if self.fields.get(name) is None else self.fields[name]
+        if not isinstance(value, Mapping):
+            self.refuse(f"{name} is {value!r}, expected an object")
+        return Config(f"{self.path} ({name})", value)
+
+    def architecture(self) -> str:
+        """The first of `architectures`."""
+        named = self.fields.get("architectures") or ["(none)"]
+        if not isinstance(named, list) or not isinstance(named[0], str):
+            self.refuse(f"architectures is {named!r}, expected a list of names")
+        return str(named[0])
+
     def rope_theta(self) -> float:
         """The base of unscaled rotary embeddings, from `rope_theta` (transformers 4) or `rope_parameters` (5)."""
-        given = self.fields.get("rope_parameters") or {}
-        scaling = self.fields.get("rope_scaling") or {}
+        given, scaling = self.object("rope_parameters").fields, self.object("rope_scaling").fields
         kind = given.get("rope_type") or scaling.get("rope_type") or scaling.get("type") or "default"
         if kind != "default":
             self.refuse(f"rope_type is {kind!r}, and only unscaled rotary embeddings are implemented here")
@@ -72,6 +86,15 @@ class Config:
         if self.fields.get(name) is None:
             self.refuse(f"{name} is missing")
         return self.fields[name]
+
+
+def speculative_tokens(config: Config) -> int | None:
+    """Drafted tokens a round, as the first of speculators' proposal methods says it; None where there is none."""
+    said = config.object("speculators_config")
+    methods = said.fields.get("proposal_methods") or [{}]
+    if not isinstance(methods, list) or not isinstance(methods[0], dict):
+        said.refuse(f"proposal_methods is {methods!r}, expected a list of objects")
+    return Config(config.path, methods[0]).integer("speculative_tokens") if methods[0] else None
 
 
 def read_config(folder: Path, name: str = "config.json") -> Config:

@@ -14,6 +14,7 @@ from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.deepseek_layers import prefix, table
 from refengine.decoder.checkpoints.rope import read_rope
 from refengine.decoder.checkpoints.tensors import read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.deepseek_mtp import Module, ModuleChain, Recycled, Shape
 from refengine.decoder.drafters.experts import Routing
 from refengine.decoder.drafters.latent_attention import LatentHeads
@@ -92,8 +93,7 @@ def read_shape(config: Config) -> Shape:
     for name, only in (("scoring_func", "sigmoid"), ("topk_method", "noaux_tc"), ("moe_layer_freq", 1)):
         if config.fields.get(name, only) != only:
             config.refuse(f"{name} is {config.fields[name]!r}, and the modules of DeepSeek-V3 have {only!r}")
-    if config.fields.get("quantization_config"):
-        config.refuse("quantization_config is given, and quantised weights are not read here: dequantise them first")
+    refuse_unread(config, "rope_interleave")
     if not _modules(config):
         config.refuse("num_nextn_predict_layers is 0 or missing, and the file holds layers after the last")
     return Shape(
@@ -132,7 +132,7 @@ def _heads(config: Config) -> LatentHeads:
 
 def _stretch(config: Config) -> float:
     """DeepSeek's addition to YaRN: scores grow with the context, by the square of 0.1 mscale_all_dim ln(factor) + 1."""
-    given = Config(config.path, config.fields.get("rope_parameters") or config.fields.get("rope_scaling") or {})
+    given = config.object("rope_parameters" if config.fields.get("rope_parameters") else "rope_scaling")
     if (given.fields.get("rope_type") or given.fields.get("type") or "default") == "default":
         return 1.0
     if not given.fields.get("mscale_all_dim"):

@@ -14,33 +14,37 @@ from torch import Tensor
 
 from refengine.decoder.checkpoints import backbone
 from refengine.decoder.checkpoints.borrowed import embedding, head, written_embeddings
-from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.config import Config, read_config, speculative_tokens
 from refengine.decoder.checkpoints.eagle3 import refuse_bad_maps
 from refengine.decoder.checkpoints.rope import read_rope
 from refengine.decoder.checkpoints.sliding import sliding_layers, width
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.dflash import DFlash, Shape
 from refengine.decoder.drafters.windows import Window
 from refengine.decoder.protocols import Target
 
 SPECULATORS = {"dflash": False, "dspark": True}  # and whether the anchor's slot is used where a config does not say
+FACTORS = ("input_embedding_scale", "output_multiplier")
 TRANSFORMERS = {"fc.weight": "encoder.fc.weight", "hidden_norm.weight": "encoder.output_norm_enc.weight"}
 
 
 @dataclass(frozen=True)
 class Released:
-    """What a layout says besides sizes: does it draft by argmax, may it hold embeddings, which tensors are renamed."""
+    """What a layout says besides sizes: does it draft by argmax, may it hold embeddings, which tensors are renamed,
+    and which factors it has."""
 
     shape: Shape
     greedy: bool
     self_contained: bool
     renamed: dict[str, str]
+    embedded: float | None = None  # a factor on the target's raw embeddings; None: what its module writes
+    read_out: float | None = None  # a factor on the logits
 
 
 def is_dflash(config: Config) -> bool:
     """Whether a config is of one of these layouts."""
-    kind = (config.fields.get("architectures") or [None])[0]
-    return kind in LAYOUTS or config.fields.get("speculators_model_type") == "dflash"
+    return config.architecture() in LAYOUTS or config.fields.get("speculators_model_type") == "dflash"
 
 
 def load_dflash(folder: Path, target: Target, greedy: bool | None = None) -> DFlash:
@@ -71,16 +75,19 @@ def tensors_of(
         name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
     }
     if "embed_tokens.weight" not in tensors:
-        tensors["embed_tokens.weight"] = embedding(target) if released.self_contained else written_embeddings(target)
+        raw = released.self_contained or released.embedded is not None
+        tensors["embed_tokens.weight"] = embedding(target) if raw else written_embeddings(target)
     if "lm_head.weight" not in tensors:
         drafted = tensors["t2d"] if "t2d" in tensors else slice(None)
         tensors["lm_head.weight"] = head(target)[drafted]
+    for name, factor in (("embed_tokens.weight", released.embedded), ("lm_head.weight", released.read_out)):
+        tensors[name] = tensors[name] * factor if factor is not None else tensors[name]
     return tensors
 
 
 def read_layout(config: Config, target: Target) -> Released:
     """The config, held to the target."""
-    kind = (config.fields.get("architectures") or ["(none)"])[0]
+    kind = config.architecture()
     speculators = config.fields.get("speculators_model_type") in SPECULATORS
     released = (_speculators if speculators else LAYOUTS[kind])(config, target)
     shape = released.shape
@@ -110,18 +117,31 @@ def table(released: Released, there: set[str]) -> Table:
 
 
 def _zlab(config: Config, target: Target) -> Released:
-    """Tap l reads hs[l + 1], slot 0 is not used, drafts are greedy. Layer types play no part: windows are left to the
-    attention backend, and that of PyTorch ignores them."""
-    inner = Config(f"{config.path} (dflash_config)", config.fields.get("dflash_config") or {})
+    """Tap l reads hs[l + 1], slot 0 is not used, drafts are greedy.
+
+    Sliding layers as in its later code (1012959) and in SpecForge's training: each row of the block sees the W - 1
+    before it and none after it, or as many after it where `is_causal` is false. The code of 44947fb left windows to
+    the attention backend. Factors on embeddings and logits are the later code's too.
+    """
+    inner = config.object("dflash_config")
+    refuse_unread(config, "dflash_config", *FACTORS)
+    refuse_unread(inner, *FACTORS)
     size = _either(config, inner, "block_size").integer("block_size")
     mask = _either(inner, config, "mask_token_id").integer("mask_token_id", least=0)
     backbone.refuse_other_target(config, target, num_target_layers=config.integer("num_target_layers"))
     if inner.flag("causal", default=False) or config.flag("is_causal", default=False):
         config.refuse("it asks for causal attention inside the block, and this layout's code has none")
-    layers = config.integer("num_hidden_layers")
-    taps = _layer_outputs(inner, target)
-    shape = _shape(config, config.integer("vocab_size"), taps, size, mask, (None,) * layers)
-    return Released(shape, greedy=True, self_contained=False, renamed={})
+    reach, causal = width(config), config.flag("is_causal", default=True)
+    windows = _windows(config, None if reach is None else Window(reach - 1, by_row=True, causal=causal))
+    shape = _shape(config, config.integer("vocab_size"), _layer_outputs(inner, target), size, mask, windows)
+    embedded, read_out = (_factor(inner, config, name) for name in FACTORS)
+    return Released(shape, greedy=True, self_contained=False, renamed={}, embedded=embedded, read_out=read_out)
+
+
+def _factor(inner: Config, config: Config, name: str) -> float | None:
+    """One of FACTORS, inside dflash_config or outside; None where it is not given."""
+    where = _either(inner, config, name)
+    return where.number(name) if where.fields.get(name) is not None else None
 
 
 def _transformers(config: Config, target: Target) -> Released:
@@ -129,6 +149,10 @@ def _transformers(config: Config, target: Target) -> Released:
 
     Tap l reads hs[l + 1] since transformers 5.23; before, the layers were captured one off.
     """
+    refuse_unread(config)
+    if config.fields.get("layer_types") is None:  # the class's default
+        types = ["sliding_attention"] * config.integer("num_hidden_layers")
+        config = Config(config.path, {**config.fields, "layer_types": types})
     reach = width(config)
     windows = _windows(config, None if reach is None else Window(reach, by_row=True))
     mask, size = config.integer("mask_token_id", least=0), config.integer("block_size")
@@ -138,7 +162,9 @@ def _transformers(config: Config, target: Target) -> Released:
 
 def _speculators(config: Config, target: Target) -> Released:
     """Taps are indices of hidden states; sliding layers are causal inside the block unless the config denies it."""
-    inner = Config(f"{config.path} (transformer_layer_config)", config.fields.get("transformer_layer_config") or {})
+    inner = config.object("transformer_layer_config")
+    refuse_unread(config)
+    refuse_unread(inner)
     causal = not config.flag("sliding_window_non_causal", default=False)
     reach = width(inner)
     windows = _windows(inner, None if reach is None else Window(reach, by_row=False, causal=causal))
@@ -148,14 +174,14 @@ def _speculators(config: Config, target: Target) -> Released:
     mask, size = config.integer("mask_token_id", least=0), config.integer("block_size")
     shifted = config.flag("sample_from_anchor", default=SPECULATORS[config.fields["speculators_model_type"]])
     slots = size if shifted else size - 1
-    methods = (config.fields.get("speculators_config") or {}).get("proposal_methods") or [{}]
-    length = Config(config.path, methods[0]).integer("speculative_tokens") if methods[0] else slots
+    said = speculative_tokens(config)
+    length = slots if said is None else said
     if length > slots:
         config.refuse(f"speculative_tokens is {length}, and a block of {size} has {slots} slots to draft from")
     vocabulary = inner.integer("vocab_size")
     shape = _shape(
         inner, vocabulary, taps, size, mask, windows,
-        draft_vocab_size=config.integer("draft_vocab_size"), shifted=shifted, length=length,
+        draft_vocab_size=config.integer("draft_vocab_size"), shifted=shifted, length=length, angles="sliding_attention",
     )  # fmt: skip
     return Released(shape, greedy=False, self_contained=True, renamed={})
 
@@ -176,8 +202,12 @@ def _shape(
     draft_vocab_size: int | None = None,
     shifted: bool = False,
     length: int | None = None,
+    angles: str | None = None,
 ) -> Shape:
-    """The sizes that every layout says alike; without more, unshifted and over the whole vocabulary."""
+    """The sizes that every layout says alike; without more, unshifted and over the whole vocabulary.
+
+    angles  the type of layer whose angles serve all, where a config has them by type
+    """
     config.one_of("hidden_act", "silu")
     return Shape(
         vocab_size=vocabulary,
@@ -189,7 +219,7 @@ def _shape(
         head_dim=config.integer("head_dim"),
         attention_bias=config.flag("attention_bias", default=False),
         rms_norm_eps=config.number("rms_norm_eps"),
-        rope=read_rope(config, "sliding_attention"),
+        rope=read_rope(config, angles),
         taps=taps,
         block_size=block_size,
         mask_token_id=mask,

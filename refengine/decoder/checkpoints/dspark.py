@@ -15,6 +15,7 @@ from refengine.decoder.checkpoints.dflash import read_layout, tensors_of
 from refengine.decoder.checkpoints.families import Family, read_gemma4, read_qwen3
 from refengine.decoder.checkpoints.sliding import sliding_layers
 from refengine.decoder.checkpoints.tensors import Table, read_tensors
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.dspark import DSpark, Shape
 from refengine.decoder.protocols import Target
 
@@ -54,10 +55,11 @@ def speculators_shape(config: Config, target: Target) -> Shape:
 
 def read_shape(config: Config) -> Shape:
     """The config's sizes, contradictions refused."""
-    kind = (config.fields.get("architectures") or ["(none)"])[0]
+    kind = config.architecture()
     if kind not in DEEPSPEC:
         config.refuse(f"architectures is {kind}, expected {' or '.join(DEEPSPEC)}")
     family = DEEPSPEC[kind](config)
+    refuse_unread(config, *family.read)
     rank = config.integer("markov_rank", least=0)
     confidence = config.flag("enable_confidence_head")
     with_markov = config.flag("confidence_head_with_markov") if confidence else False

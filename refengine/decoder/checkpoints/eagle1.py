@@ -8,7 +8,9 @@ from pathlib import Path
 from refengine.decoder.checkpoints.borrowed import embedding, head
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.midlayer import safeailab_rope
+from refengine.decoder.checkpoints.sliding import refuse_sliding
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.eagle1 import Eagle1, Shape
 from refengine.decoder.drafters.plans import DynamicTree
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
@@ -29,6 +31,8 @@ def load_eagle1(folder: Path, target: Target, plan: Plan | None = None) -> Featu
 def read_shape(config: Config, target: Target) -> Shape:
     """The config's sizes, held to the target."""
     config.one_of("hidden_act", "silu")
+    refuse_unread(config)
+    refuse_sliding(config)
     heads, there = config.integer("num_attention_heads"), config.fields
     shape = Shape(
         vocab_size=config.integer("vocab_size"),

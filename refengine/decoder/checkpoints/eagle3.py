@@ -11,13 +11,15 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from refengine.decoder.checkpoints.backbone import refuse_other_target
 from refengine.decoder.checkpoints.borrowed import embedding
-from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.config import Config, read_config, speculative_tokens
 from refengine.decoder.checkpoints.families import GEMMA4_NORMS, Family, read_gemma4, read_qwen3
 from refengine.decoder.checkpoints.midlayer import default_taps, safeailab, specforge
 from refengine.decoder.checkpoints.rope import read_rope
-from refengine.decoder.checkpoints.sliding import sliding_layers, width
+from refengine.decoder.checkpoints.sliding import refuse_sliding, sliding_layers, width
 from refengine.decoder.checkpoints.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
 from refengine.decoder.drafters.plans import Chain
 from refengine.decoder.drafters.recurrence import FeatureRecurrence, Plan
@@ -27,6 +29,7 @@ from refengine.decoder.protocols import Target
 DEEPSPEC: dict[str, Callable[[Config], Family]] = {"Qwen3Eagle3Model": read_qwen3, "Gemma4Eagle3Model": read_gemma4}
 
 SPECFORGE = "LlamaForCausalLMEagle3"
+SWITCHES = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "eagle_aux_hidden_state_layer_ids")
 
 
 def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
@@ -47,9 +50,9 @@ def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> Featu
 
 def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
     """The config's sizes, held to the target, and the released way of drafting."""
-    kind = (config.fields.get("architectures") or ["(none)"])[0]
+    kind = config.architecture()
     if kind in DEEPSPEC:
-        shape, plan = _deepspec(config, DEEPSPEC[kind](config))
+        shape, plan = _deepspec(config, DEEPSPEC[kind](config), target)
     elif config.fields.get("speculators_model_type") in ("eagle3", "peagle"):
         shape, plan = _speculators(config, target)
     else:
@@ -78,8 +81,11 @@ def hold_to_target(config: Config, shape: Shape, target: Target) -> None:
             config.refuse(f"it taps hidden state {tap}, outside 0 .. {target.layers - 1} of the target")
 
 
-def _deepspec(config: Config, family: Family) -> tuple[Shape, Plan]:
+def _deepspec(config: Config, family: Family, target: Target) -> tuple[Shape, Plan]:
     """DeepSpec says layers, and layer l writes hidden state l + 1. Every one of its layers is a joined one."""
+    refuse_unread(config, *family.read)
+    refuse_sliding(config)
+    refuse_other_target(config, target, num_target_layers=config.integer("num_target_layers"))
     vocabulary, hidden = config.integer("vocab_size"), config.integer("hidden_size")
     layers = config.integer("num_hidden_layers")
     shape = Shape(
@@ -107,8 +113,10 @@ def _deepspec(config: Config, family: Family) -> tuple[Shape, Plan]:
 
 
 def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
-    inner = Config(f"{config.path} (transformer_layer_config)", config.fields.get("transformer_layer_config") or {})
+    inner = config.object("transformer_layer_config")
     inner.one_of("hidden_act", "silu")
+    refuse_unread(config, *SWITCHES)
+    refuse_unread(inner)
     hidden, family = inner.integer("hidden_size"), inner.one_of("model_type", "llama", "qwen3")
     named = config.fields.get("eagle_aux_hidden_state_layer_ids") is not None
     reach, by_row = width(inner), config.fields["speculators_model_type"] == "peagle"
@@ -138,8 +146,8 @@ def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
         window=None if reach is None else Window(reach - 1, by_row),
         sliding=sliding_layers(inner),
     )
-    methods = (config.fields.get("speculators_config") or {}).get("proposal_methods") or [{}]
-    return shape, Chain(Config(config.path, methods[0]).integer("speculative_tokens"))
+    length = speculative_tokens(config)
+    return shape, Chain(length if length is not None else config.refuse("speculative_tokens is missing"))
 
 
 def table(s: Shape, there: set[str]) -> Table:
@@ -153,7 +161,9 @@ def table(s: Shape, there: set[str]) -> Table:
     if s.first == "layers.0" or "embed_tokens.weight" in there:
         names["embed_tokens.weight"] = (s.vocab_size, hidden)
     if s.draft_vocab_size < s.vocab_size or {"d2t", "t2d"} & there:
-        names["d2t"], names["t2d"] = ((s.draft_vocab_size,), torch.int64), ((s.vocab_size,), torch.bool)
+        names["d2t"] = ((s.draft_vocab_size,), torch.int64)
+    if "t2d" in there:  # which some files leave out: d2t says it all
+        names["t2d"] = ((s.vocab_size,), torch.bool)
     if s.norm_before_fc:
         names["input_norm.weight"] = (features,)
     if s.fc_norm:

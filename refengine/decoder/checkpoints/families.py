@@ -17,6 +17,7 @@ class Family:
     gemma4: bool = False
     attention_k_eq_v: bool = False
     final_logit_softcapping: float | None = None
+    read: tuple[str, ...] = ()  # of the switches that are refused where they are not read
 
 
 def read_qwen3(config: Config) -> Family:
@@ -42,6 +43,7 @@ def read_gemma4(config: Config) -> Family:
         gemma4=True,
         attention_k_eq_v=shared,
         final_logit_softcapping=config.number("final_logit_softcapping") if capped else None,
+        read=("final_logit_softcapping", "hidden_activation"),
     )
 
 

@@ -14,6 +14,7 @@ import torch
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.rope import read_rope
 from refengine.decoder.checkpoints.tensors import Table, read_tensors
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Backbone, Gemma4Assistant, Shape
 from refengine.decoder.layers import Heads
 from refengine.decoder.protocols import Target
@@ -76,6 +77,7 @@ def read_shape(config: Config) -> Shape:
 
 def _refuse_what_no_assistant_has(text: Config, layers: int) -> None:
     text.one_of("hidden_activation", "gelu_pytorch_tanh")
+    refuse_unread(text, "hidden_activation", "final_logit_softcapping")  # the released class caps no logits
     shared = text.fields.get("num_kv_shared_layers") or layers  # 0 is what the released class turns into all
     if shared != layers:
         text.refuse(f"num_kv_shared_layers is {shared}, and all {layers} layers of an assistant share")

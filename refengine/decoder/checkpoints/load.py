@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel
-from transformers.utils import logging
+from transformers import PreTrainedModel
 
 from refengine.decoder.checkpoints.backbone import refuse_other_target
+from refengine.decoder.checkpoints.causal_lm import load_model, within
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.dart import load_dart
 from refengine.decoder.checkpoints.deepseek_mtp import has_modules, load_deepseek_mtp
@@ -33,7 +32,7 @@ from refengine.decoder.checkpoints.qwen_mtp import (
     is_speculators,
     load_qwen_mtp,
 )
-from refengine.decoder.checkpoints.tensors import tensor_kinds, tensor_shapes, weight_files
+from refengine.decoder.checkpoints.tensors import tensor_shapes
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.lookahead import Lookahead
@@ -60,12 +59,13 @@ def load_target(
     check_device(device)
     if is_meta_layout(folder):
         return behind_the_protocol(load_trunk(folder, dtype).to(device))
-    if has_modules(folder):
+    if deepseek := has_modules(folder):
         read_deepseek(folder)  # transformers fuses experts and skips modules: its refusals would name other tensors
-    if is_native(folder):
+    if native := is_native(folder):
         check_target_experts(folder)
-    model, left_over = _model(folder, dtype)
-    if is_native(folder) and (strays := set(left_over) - COPIES):
+    model, left_over = load_model(folder, dtype)
+    strays = set(left_over) - COPIES if native else within(model, left_over)
+    if strays and not deepseek:
         raise BadInput(f"{folder}: tensor {min(strays)} is in the file, and the config has no place for it")
     return behind_the_protocol(model.to(device))
 
@@ -96,10 +96,10 @@ def load_drafter(
     if is_meta_layout(folder):
         return load_parallel_heads(folder, target)
     config = read_config(folder)
-    if "medusa_num_heads" in config.fields:
+    if config.fields.get("medusa_num_heads") is not None:
         return load_medusa(folder, target)
-    kind = (config.fields.get("architectures") or ["(none)"])[0]
-    if "draft_length" in config.fields:
+    kind = config.architecture()
+    if config.fields.get("draft_length") is not None:
         return load_dart(folder, target, ngram)
     if is_dflash(config):
         return load_dflash(folder, target)
@@ -111,7 +111,7 @@ def load_drafter(
         return load_gemma4_assistant(folder, target, gamma)
     if config.fields.get("speculators_model_type") == "peagle":
         return load_p_eagle(folder, target)
-    if "ptd_token_id" in config.fields:
+    if config.fields.get("ptd_token_id") is not None:
         return load_amazon_p_eagle(folder, target, gamma)
     if kind in (*EAGLE3, SPECFORGE) or config.fields.get("speculators_model_type") == "eagle3":
         return load_eagle3(folder, target)
@@ -121,7 +121,7 @@ def load_drafter(
         return load_deepseek_mtp(folder, target, gamma)
     if kind.endswith("ForCausalLM"):
         # SafeAILab's configs call a drafter a Llama. EAGLE-1's differs from one in the names of its tensors alone.
-        if "draft_vocab_size" in config.fields:
+        if config.fields.get("draft_vocab_size") is not None:
             return load_eagle3(folder, target)
         if any(name.startswith("layers.0.") for name in tensor_shapes(folder)):
             return load_eagle1(folder, target)
@@ -134,12 +134,18 @@ def load_drafter(
 def behind_the_protocol(model: PreTrainedModel) -> TransformersTarget | RecurrentTarget:
     """Rows are rolled back by indexing where every layer is an attention layer, otherwise by remembering."""
     types = getattr(model.config.get_text_config(), "layer_types", None) or ()
-    return TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model)
+    try:
+        return TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
 
 
 def ar(folder: Path, target: Target, gamma: int) -> AR:
-    """A separate draft model: any causal LM with the target's vocabulary."""
-    loaded, left_over = _model(folder, target.dtype)
+    """A separate draft model: any causal LM with the target's vocabulary, which drafts token by token."""
+    config = read_config(folder)
+    if config.fields.get("pard_token") is not None:
+        config.refuse("pard_token is given: a draft model that fills several places at once is not read here")
+    loaded, left_over = load_model(folder, target.dtype)
     if left_over:
         raise BadInput(f"{folder}: tensor {left_over[0]} has no place in the model that the config describes")
     model = behind_the_protocol(loaded.to(target.device))
@@ -159,40 +165,3 @@ def _for_target(drafter: DSpark, target: Target, folder: Path) -> DSpark:
     )
     tensors = {name: x.to(target.device, target.dtype) for name, x in drafter.w.tensors.items()}
     return DSpark(shape, tensors, drafter.threshold)
-
-
-def _model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]:
-    """The model, and the tensors it had no place for: a target may carry heads that transformers does not run."""
-    read_config(folder)
-    weight_files(folder)
-    auto: Any = AutoModelForCausalLM
-    log: Any = logging
-    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
-    log.set_verbosity_error()
-    log.disable_progress_bar()
-    try:
-        model, info = auto.from_pretrained(
-            folder,
-            dtype=dtype or "auto",
-            attn_implementation="eager",
-            experts_implementation="eager",
-            use_safetensors=True,
-            local_files_only=True,
-            ignore_mismatched_sizes=True,  # they are named below
-            output_loading_info=True,
-        )
-    except Exception as error:  # transformers raises whatever its parts raise; the first line says what was wrong
-        raise BadInput(f"{folder}: transformers cannot load it: {str(error).strip().splitlines()[0]}") from error
-    finally:
-        log.set_verbosity(verbosity)
-        if bars:
-            log.enable_progress_bar()
-    if missing := sorted(info["missing_keys"]):
-        raise BadInput(f"{folder}: tensor {missing[0]} is missing")
-    for name, stored, wanted in sorted(info["mismatched_keys"]):
-        raise BadInput(f"{folder}: tensor {name} has shape {list(stored)}, the config asks for {list(wanted)}")
-    held = model.state_dict()
-    for name, kind in sorted(tensor_kinds(folder).items()):
-        if name in held and held[name].is_floating_point() and "F" not in kind:
-            raise BadInput(f"{folder}: tensor {name} has dtype {kind}, expected floating point")
-    return model.eval().requires_grad_(False), sorted(info["unexpected_keys"])

@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from refengine.decoder.checkpoints.borrowed import head
+from refengine.decoder.checkpoints.causal_lm import reason
 from refengine.decoder.checkpoints.config import Config, read_config
 from refengine.decoder.checkpoints.tensors import read_tensors, tensor_shapes
 from refengine.decoder.drafters.medusa import Medusa, Shape
@@ -100,6 +101,6 @@ def _base(folder: Path, config: Config) -> dict[str, tuple[int, ...]]:
         with torch.device("meta"):
             model = auto.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
     except Exception as error:  # transformers raises whatever its parts raise; the first line says what was wrong
-        raise BadInput(f"{config.path}: no model of transformers: {str(error).strip().splitlines()[0]}") from error
+        raise BadInput(f"{config.path}: no model of transformers: {reason(error)}") from error
     parameters: dict[str, Tensor] = dict(model.named_parameters())
     return {name: tuple(x.shape) for name, x in parameters.items()}

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from refengine.decoder.checkpoints.config import Config
 from refengine.decoder.checkpoints.rope import magnitude, original_context, read_rope
+from refengine.decoder.checkpoints.sliding import refuse_sliding
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.eagle3 import Shape
 from refengine.decoder.drafters.plans import DynamicTree
 from refengine.decoder.drafters.recurrence import Plan
@@ -23,18 +25,33 @@ def specforge(config: Config, target: Target) -> tuple[Shape, Plan]:
     """
     named = config.fields.get("head_dim") is not None
     width = config.integer("head_dim") if named else even_width(config)
-    eagle = Config(f"{config.path} (eagle_config)", config.fields.get("eagle_config") or {})
+    eagle = config.object("eagle_config")
+    refuse_unread(eagle, "eagle_aux_hidden_state_layer_ids")
     taps = None
     if eagle.fields.get("eagle_aux_hidden_state_layer_ids") is not None:
         taps = tuple(sorted({layer + 1 for layer in eagle.integers("eagle_aux_hidden_state_layer_ids")}))
-    shape = midlayer(config, target, width, specforge_rope(config, width), taps)
+    shape = midlayer(
+        config, target, width, specforge_rope(config, width), taps, ("eagle_config", "fc_norm", "norm_output")
+    )
     fc_norm, head_norm = config.flag("fc_norm", default=False), config.flag("norm_output", default=True)
     return replace(shape, fc_norm=fc_norm, head_norm=head_norm), DynamicTree()
 
 
-def midlayer(config: Config, target: Target, head_dim: int, rope: Rope, taps: tuple[int, ...] | None = None) -> Shape:
-    """The sizes of one `midlayer` over three taps, those of every release unless given."""
+def midlayer(
+    config: Config,
+    target: Target,
+    head_dim: int,
+    rope: Rope,
+    taps: tuple[int, ...] | None = None,
+    read: tuple[str, ...] = (),
+) -> Shape:
+    """The sizes of one `midlayer` over three taps, those of every release unless given.
+
+    read  what this layout reads besides: see `unread.py`
+    """
     config.one_of("hidden_act", "silu")
+    refuse_unread(config, *read)
+    refuse_sliding(config)
     if config.integer("num_hidden_layers") != 1:
         config.refuse("num_hidden_layers is not 1, and this layout has one layer")
     if taps is None and len(taps := default_taps(target.layers)) != 3:
@@ -77,7 +94,7 @@ def safeailab_rope(config: Config) -> Rope:
 
     Where it scales (linear, dynamic) it turns with 10000 too, whatever `rope_theta` says.
     """
-    scaling = Config(f"{config.path} (rope_scaling)", config.fields.get("rope_scaling") or {})
+    scaling = config.object("rope_scaling")
     kind = scaling.fields.get("type")
     if kind == "linear":
         return Rope(10000.0, Linear(scaling.number("factor")))
@@ -90,7 +107,7 @@ def specforge_rope(config: Config, width: int) -> Rope:
     """As transformers' but for two things: `dynamic` turns from the start on as over 20 positions more than the context
     (its angles are made beforehand), and YaRN's magnitude is a quotient even where mscale_all_dim is 0."""
     rope = read_rope(_with_theta(config))
-    asked = Config(config.path, config.fields.get("rope_scaling") or config.fields.get("rope_parameters") or {})
+    asked = config.object("rope_scaling" if config.fields.get("rope_scaling") else "rope_parameters")
     if rope.limit is not None:
         stretched = 1 + 20 * asked.number("factor") / rope.limit
         return Rope(rope.theta * stretched ** (width / (width - 2)), limit=rope.limit + 20)

@@ -43,15 +43,15 @@ def load_amazon(folder: Path, target: Target, length: int) -> FeatureRecurrence:
     head_dim = config.integer("head_dim") if config.fields.get("head_dim") is not None else even_width(config)
     one = Config(config.path, {**config.fields, "num_hidden_layers": 1})
     shape = replace(
-        midlayer(one, target, head_dim, read_rope(config)),
+        midlayer(
+            one, target, head_dim, read_rope(config), read=("norm_before_residual", "parallel_drafting", "ptd_token_id")
+        ),
         num_hidden_layers=layers,
         attention_bias=config.flag("attention_bias", default=False),
         norm_before_residual=config.flag("norm_before_residual", default=False),
     )
     hold_to_target(config, shape, target)
     names = dict(table(shape, {*there, "embed_tokens.weight"}))  # trained with the drafter
-    if "t2d" not in there:  # d2t says it all
-        names.pop("t2d", None)
     feature = there.get("mask_hidden", ())
     right = prod(feature) == len(shape.taps) * shape.target_hidden_size  # of whatever rank
     names["mask_hidden"] = feature if right else (1, len(shape.taps) * shape.target_hidden_size)

@@ -18,6 +18,10 @@ from refengine.decoder.protocols import Target
 from refengine.errors import BadInput
 
 PARAMS = "params.json"
+KNOWN = {
+    *("dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "multiple_of", "ffn_dim_multiplier", "norm_eps"),
+    *("rope_theta", "n_future_tokens", "max_seq_len", "max_batch_size"),
+}
 
 
 def is_meta_layout(folder: Path) -> bool:
@@ -59,6 +63,8 @@ def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
 def read_shape(params: Config, extra_heads: int, embedded: int) -> Shape:
     """The sizes. n_layers counts every block; a vocabulary of -1 (Llama 2) is the embedding's."""
     dim, heads = params.integer("dim"), params.integer("n_heads")
+    if unknown := sorted(name for name, value in params.fields.items() if name not in KNOWN and value):
+        params.refuse(f"{unknown[0]} is {params.fields[unknown[0]]!r}, and this layout has no such thing")
     vocabulary = embedded if params.fields.get("vocab_size") == -1 else params.integer("vocab_size")
     shape = Shape(
         dim=dim,

@@ -16,7 +16,9 @@ from torch import Tensor
 
 from refengine.decoder.checkpoints.borrowed import embedding, head
 from refengine.decoder.checkpoints.config import Config, read_config
+from refengine.decoder.checkpoints.config import speculative_tokens as said
 from refengine.decoder.checkpoints.tensors import read_tensors, tensor_kinds, tensor_shapes
+from refengine.decoder.checkpoints.unread import refuse_unread
 from refengine.decoder.drafters.plans import Chain
 from refengine.decoder.drafters.qwen_mtp import Experts, QwenMTP, Shape
 from refengine.decoder.drafters.recurrence import FeatureRecurrence
@@ -76,8 +78,8 @@ def speculative_tokens(config: Config) -> int | None:
     """Drafted tokens a round as the speculators layout says them; a native config does not."""
     if not is_speculators(config):
         return None
-    methods = (config.fields.get("speculators_config") or {}).get("proposal_methods") or [{}]
-    return Config(config.path, methods[0]).integer("speculative_tokens")
+    length = said(config)
+    return length if length is not None else config.refuse("speculative_tokens is missing")
 
 
 def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
@@ -88,10 +90,11 @@ def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
     config, names = read_config(folder), tensor_shapes(folder)
     inner, table = layer_config(config), dict[str, tuple[int, ...]]()
     if is_speculators(config):
+        refuse_unread(config)
         shape = read_shape(inner, f"{SPECULATORS}mlp.gate.weight" in names)
         table = {speculators_name(name): size for name, size in own_table(shape, fused=True).items()}
         table |= dict.fromkeys(COPIES & names.keys(), (shape.vocab_size, shape.hidden_size))
-        found = read_tensors(folder, table, config)
+        found = read_tensors(folder, table, config, unused=COPIES)
         return shape, apart({name if name in COPIES else native_name(name): x for name, x in found.items()}, folder)
     shape = read_shape(inner, f"{NATIVE}layers.0.mlp.gate.weight" in names)
     for fused in layouts(shape, inner, names):
@@ -192,6 +195,7 @@ def read_shape(c: Config, routed: bool) -> Shape:
     """The sizes. routed: whether the file has a router, which the config may leave open."""
     c.one_of("model_type", *FAMILIES)
     c.one_of("hidden_act", "silu")
+    refuse_unread(c, "partial_rotary_factor")
     for name in ("num_nextn_predict_layers", "mtp_num_hidden_layers"):
         if c.fields.get(name) not in (None, 1):
             c.refuse(f"{name} is {c.fields[name]!r}, and modules of one layer are all that is known")
@@ -219,7 +223,7 @@ def read_shape(c: Config, routed: bool) -> Shape:
 
 def rotary(c: Config) -> int:
     """`rope_parameters` win over the top level, as in transformers, which writes both and they may differ."""
-    where = c.fields.get("rope_parameters") or c.fields.get("rope_scaling") or {}
+    where = c.object("rope_parameters").fields or c.object("rope_scaling").fields
     for fields in (where, c.fields, {"partial_rotary_factor": ROTARY}):
         if fields.get("partial_rotary_factor") is not None:
             part = Config(c.path, fields).number("partial_rotary_factor")

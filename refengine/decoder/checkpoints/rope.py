@@ -15,7 +15,7 @@ def read_rope(config: Config, layer_type: str | None = None) -> Rope:
 
     layer_type  which entry to read where `rope_parameters` holds one for each type of layer
     """
-    new, old = config.fields.get("rope_parameters") or {}, config.fields.get("rope_scaling") or {}
+    new, old = config.object("rope_parameters").fields, config.object("rope_scaling").fields
     if layer_type is not None and isinstance(new.get(layer_type), Mapping):
         new = new[layer_type]
     if any(isinstance(value, Mapping) for value in new.values()):

@@ -6,6 +6,7 @@ Text is plain: a row sees itself and the W - 1 rows before it. A round's rows st
     P-EAGLE (speculators 0.9.0)    each slot counts from itself; those before it, and the anchor, are never hidden
     DFlash, DSpark (speculators)   W rows before the anchor, and the block
     DFlash (transformers)          |q - k| <= W, in the block too
+    DFlash (z-lab, SpecForge)      each row counts from itself, W - 1 rows before it, and the block is causal
 
 The first two are read off the masks of training, `models/eagle3/attention.py` (drafted rows are appended as diagonals,
 so the first step's window stays) and `models/peagle/attention.py`. Their configs' W counts the row itself. An engine
