@@ -76,6 +76,8 @@ def serving(mode: str) -> Iterator[str]:
                 self.answer(429, {"error": "too many requests"})
             elif mode in ("drips", "floods"):
                 self.pour(0.1 if mode == "drips" else 0.0)
+            elif mode == "thinks":
+                self.answer(200, {"choices": [{"text": None}]})
             elif mode == "chats":
                 self.answer(200, {"choices": [{"message": "hello"}]})
             else:

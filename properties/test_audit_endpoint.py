@@ -78,9 +78,10 @@ def test_a_breakdown_is_never_a_detection() -> None:
     greedy, sampling = audit("fails")
     assert {greedy.verdict, sampling.verdict} <= {"consistent", "not tested"}
     assert "out of memory" in sampling.reason
-    greedy, sampling = audit("chats")
-    assert [greedy.verdict, sampling.verdict] == ["not tested", "not tested"]
-    assert "no completion" in greedy.reason
+    for other in ("chats", "thinks"):
+        greedy, sampling = audit(other)
+        assert [greedy.verdict, sampling.verdict] == ["not tested", "not tested"]
+        assert "no completion" in greedy.reason
 
 
 @pytest.mark.parametrize(("mode", "says"), [("drips", "no whole answer within 0.5 s"), ("floods", "without an end")])
@@ -119,5 +120,7 @@ def test_what_is_refused_or_not_there_is_one_clear_line() -> None:
         audit("refuses")
     with pytest.raises(BadInput, match="localhost"):
         audit_endpoint("localhost", "localhost")
+    with pytest.raises(BadInput, match="positive temperature"):
+        audit_endpoint("localhost", "localhost", temperature=float("nan"))
     (greedy, _) = audit_endpoint("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1", prompts=("a",), pairs=1)
     assert "gave no answer" in greedy.reason

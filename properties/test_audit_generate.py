@@ -59,16 +59,21 @@ def test_a_row_with_masked_tokens_has_a_margin_and_one_of_nan_has_none(row: str,
     assert canonical(make_report([greedy, sampling], seed=0, alpha=1e-6))
 
 
+NO_TOKENS = {"whole": "", "nan": "entry 0 of the answer is NaN", "many": "the answer has 1000000000 entries"}
+
+
 def test_what_is_no_token_is_said(tmp_path: Path) -> None:
-    """Bug: NaN compared as a word; the id 2.0 of a float tensor taken for another token than 2."""
+    """Bug: NaN compared as a word; the id 2.0 of a float tensor taken for another token than 2; an answer without end
+    counted to its end."""
     (tmp_path / "floats.py").write_text(
         "off = lambda prompt, n, temperature, seed: [2] * n\n"
         "whole = lambda prompt, n, temperature, seed: [2.0] * n\n"
         "nan = lambda prompt, n, temperature, seed: [float('nan')] * n\n"
+        "many = lambda prompt, n, temperature, seed: range(10**9)\n"
     )
-    found = [audit_generate(f"floats:{on}", "floats:off", path=str(tmp_path), pairs=1)[0] for on in ("whole", "nan")]
-    assert [finding.verdict for finding in found] == ["consistent", "not tested"]
-    assert "entry 0 of the answer is NaN" in found[1].reason
+    found = [audit_generate(f"floats:{on}", "floats:off", path=str(tmp_path), pairs=1)[0] for on in NO_TOKENS]
+    assert [finding.verdict for finding in found] == ["consistent", "not tested", "not tested"]
+    assert all(says in finding.reason for says, finding in zip(NO_TOKENS.values(), found, strict=True))
 
 
 def test_a_crash_is_never_a_detection() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, TypeAlias
 
 from refengine.audit.completion import Side
@@ -34,7 +35,7 @@ class Asked:
     seconds: float = 50.0
 
     def __post_init__(self) -> None:
-        if min(self.tokens, self.pairs, len(self.prompts)) < 1 or self.temperature <= 0:
+        if min(self.tokens, self.pairs, len(self.prompts)) < 1 or not 0 < self.temperature < inf:
             raise BadInput("what is asked for is at least one token of one prompt, sampled at a positive temperature")
 
 

@@ -43,7 +43,9 @@ class Server:
         answer = self._post(json.dumps(body | ({"model": self.model} if self.model else {})).encode())
         try:
             choice = answer["choices"][0]
-            return _completion(str(choice["text"]), choice.get("logprobs") or {})
+            if not isinstance(choice["text"], str):
+                raise TypeError
+            return _completion(choice["text"], choice.get("logprobs") or {})
         except (KeyError, IndexError, TypeError, AttributeError, ValueError):
             raise Failed(f"{self.base} answered {json.dumps(answer)[:SHOWN]}, which is no completion") from None
 

@@ -52,15 +52,17 @@ def save(findings: Sequence[Finding], out: Path) -> None:
 
 
 def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
-    """The exit code and the last line of an audit: the worst finding decides, and nothing tested is not consistent."""
+    """The exit code and the last line of an audit: the worst finding decides, nothing tested is not consistent, and
+    what was not tested is said."""
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
     counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
     if violated := by_verdict["violated"]:
         worst = ", ".join(sorted({f.diagnosis for f in violated if f.diagnosis})) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"
+    reason = by_verdict["not tested"][0].reason if by_verdict["not tested"] else "nothing was run"
     if by_verdict["consistent"]:
-        return CONSISTENT, f"VERDICT consistent ({counts})"
-    reason = by_verdict["not tested"][0].reason if findings else "nothing was run"
+        beside = f"; not tested: {reason}" if by_verdict["not tested"] else ""
+        return CONSISTENT, f"VERDICT consistent ({counts}){beside}"
     return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
 
 
