@@ -1,24 +1,28 @@
 """`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
 
 import importlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from refengine.decoder import Result, Stop, generate, load_drafter, load_target
+from refengine.decoder.checkpoints.causal_lm import reason
+from refengine.decoder.checkpoints.config import read_config
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.schedule import Load
 from refengine.decoder.loop import Rule
 from refengine.decoder.protocols import Drafter, Tokens
 from refengine.decoder.verify import fitting
 from refengine.engine import policy as steps
-from refengine.engine.coins import Philox
+from refengine.engine.block import Block, Round
+from refengine.engine.coins import Coins, Philox
 from refengine.errors import BadInput
 
+DRAWN = ("leviathan", "block", "iid_candidates", "without_replacement")  # these need the rows that drafts come from
 RULES = ("leviathan", "block", "agreement", "point_mass", "iid_candidates", "without_replacement", "typical", "nucleus")
 
 
@@ -71,6 +75,8 @@ def check(request: Request) -> None:
         raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
     if request.temperature < 0:
         raise BadInput(f"--temperature {request.temperature} is negative")
+    if not 0 <= request.seed < 1 << 64:
+        raise BadInput(f"--seed {request.seed} is outside 0 .. 2^64 - 1")
 
 
 def policy(request: Request) -> steps.Policy:
@@ -99,8 +105,15 @@ def scheduled(drafter: Drafter, curve: str) -> DSpark:
 
 
 def rule_named(name: str) -> Rule:
+    """The rule, which says in one line that a drafter's candidates are not what it is for."""
     rule: Rule = getattr(importlib.import_module(f"refengine.engine.rules.{name}"), name)
-    return rule
+
+    def held(p: Tensor, block: Block, coins: Coins) -> Round:
+        if block.q is None and name in DRAWN:
+            raise BadInput(f"--rule {name} weighs what was drawn, and this drafter draws nothing: use point_mass")
+        return rule(p, block, coins)
+
+    return held
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -110,15 +123,17 @@ def load_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     tokenizers: Any = AutoTokenizer
-    return tokenizers.from_pretrained(folder, local_files_only=True)
+    try:
+        return tokenizers.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # transformers raises whatever its parts raise
+        raise BadInput(f"{folder}: transformers cannot load its tokenizer: {reason(error)}") from error
 
 
 def prompt_tokens(prompt: str, tokenizer: Any, vocabulary: int) -> Tokens:
     """Text through the tokenizer, or token ids where there is none."""
-    if tokenizer is not None:
-        return tuple(tokenizer(prompt)["input_ids"])
     try:
-        tokens = tuple(int(part) for part in prompt.replace(",", " ").split())
+        ids = prompt.replace(",", " ").split() if tokenizer is None else tokenizer(prompt)["input_ids"]
+        tokens = tuple(int(part) for part in ids)
     except ValueError:
         raise BadInput(f"this target has no tokenizer, so the prompt must be token ids, not {prompt!r}") from None
     if not tokens:
@@ -129,13 +144,17 @@ def prompt_tokens(prompt: str, tokenizer: Any, vocabulary: int) -> Tokens:
 
 
 def stop_tokens(folder: Path) -> Sequence[int]:
-    """eos_token_id of generation_config.json, else of config.json."""
+    """eos_token_id of generation_config.json, else of config.json or the text part of it. Raises BadInput."""
     for name in ("generation_config.json", "config.json"):
-        file = folder / name
-        if file.exists():
-            eos = json.loads(file.read_text()).get("eos_token_id")
-            if eos is not None:
-                return eos if isinstance(eos, list) else [eos]
+        if not (folder / name).is_file():
+            continue
+        config = read_config(folder, name)
+        for fields in (config.fields, config.object("text_config").fields):
+            if (eos := fields.get("eos_token_id")) is not None:
+                tokens = eos if isinstance(eos, list) else [eos]
+                if any(type(token) is not int for token in tokens):
+                    config.refuse(f"eos_token_id is {eos!r}, expected a token or a list of them")
+                return tokens
     return ()
 
 

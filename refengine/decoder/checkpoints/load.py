@@ -91,6 +91,8 @@ def load_drafter(
     Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
     """
     folder = Path(path)
+    if gamma < 1:
+        raise BadInput(f"{gamma} drafted tokens a round: there must be one")
     if str(path) in WITHOUT_WEIGHTS and not folder.exists():
         return WITHOUT_WEIGHTS[str(path)](target, gamma)
     if is_meta_layout(folder):
