@@ -50,6 +50,7 @@ MISTAKES = {
     "out": (["audit", "kernel", "odd:verify", "--out", "{}/none/found.json"], "none"),
     "calls": (["audit", "kernel", "odd:verify", "--calls", "0"], "calls are one or more"),
     "seed": (["audit", "kernel", "odd:verify", "--seed", "seven"], "seven"),
+    "long seed": (["audit", "kernel", "odd:verify", "--seed", str(2**63)], "64 bits"),
     "no record": (["audit", "trace", "{}/text"], "text"),
     "no address": (["audit", "endpoint", "--on", "localhost", "--off", "localhost"], "localhost"),
     "no prompts": (["audit", "endpoint", "--on", "a", "--off", "b", "--prompts", "{}/none.txt"], "none.txt"),

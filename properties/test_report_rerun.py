@@ -175,6 +175,18 @@ def test_crash_of_one_recipe_leaves_the_others(install: Install, stored: Report)
     assert str(crashed) == "could not run audit.kernel.hf/zero-at-zero\n    FloatingPointError: no such model"
 
 
+def test_what_cannot_be_tested_any_more_is_no_difference(install: Install, stored: Report) -> None:
+    """Kills: a server that is gone by now, said to differ from what it was found to be."""
+    gone = {"verdict": "not tested", "reason": "no answer", "witness": None, "magnitude": None, "diagnosis": ""}
+
+    def again(**arguments: Any) -> list[Finding]:
+        return [replaced(finding, **gone) for finding in example.findings()]
+
+    install(again)
+    (outcome,) = rerun(stored, "audit.kernel.hf/zero-at-zero")
+    assert (outcome.result, outcome.details) == ("could not run", ("no answer",))
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -204,6 +204,9 @@ def seed_of(text: str) -> int:
 
         return secrets.randbits(32)
     try:
-        return int(text)
+        seed = int(text)
     except ValueError:
         raise BadInput(f"--seed {text!r} is neither a number nor `random`") from None
+    if not -(2**63) <= seed < 2**63:
+        raise BadInput(f"--seed {text} has more than 64 bits")
+    return seed

@@ -72,7 +72,11 @@ def _outcomes(group: Sequence[Finding]) -> list[Outcome]:
         if finding.id not in again:
             outcomes.append(Outcome(finding.id, "differs", ("its recipe no longer makes this finding",)))
             continue
-        differing = tuple(compare(finding, again[finding.id]))
+        made = again[finding.id]
+        if made.verdict == "not tested" and finding.verdict != "not tested":  # a server that is gone refutes nothing
+            outcomes.append(Outcome(finding.id, "could not run", (made.reason,)))
+            continue
+        differing = tuple(compare(finding, made))
         outcomes.append(Outcome(finding.id, "differs" if differing else "confirmed", differing))
     return outcomes
 
