@@ -1,5 +1,6 @@
 """The child process: each way a subject can end has its own outcome."""
 
+from collections.abc import Callable
 from pathlib import Path
 from time import sleep
 
@@ -134,12 +135,16 @@ def test_what_a_subject_started_ends_with_it(tmp_path: Path) -> None:
     (tmp_path / "worker.py").write_text(WORKER)
     with Child("worker:make", str(tmp_path)) as process:
         started = process.ask("orphan", 60).value
-        assert "sleep" in _command(started)
-    for _ in range(100):  # its new parent takes a moment to bury it
-        if "sleep" not in _command(started):
-            break
+        assert _becomes(True, lambda: "sleep" in _command(started))  # a new process has no command line at first
+    assert _becomes(False, lambda: "sleep" in _command(started))  # its new parent takes a moment to bury it
+
+
+def _becomes(wanted: bool, asked: Callable[[], bool]) -> bool:
+    for _ in range(100):
+        if asked() == wanted:
+            return True
         sleep(0.1)
-    assert "sleep" not in _command(started)
+    return False
 
 
 def _command(pid: int) -> str:
