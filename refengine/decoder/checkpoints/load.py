@@ -25,6 +25,7 @@ from refengine.decoder.checkpoints.medusa import load_medusa
 from refengine.decoder.checkpoints.p_eagle import load_amazon as load_amazon_p_eagle
 from refengine.decoder.checkpoints.p_eagle import load_p_eagle
 from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
+from refengine.decoder.checkpoints.probe import refuse_unfaithful
 from refengine.decoder.checkpoints.qwen_mtp import (
     COPIES,
     check_target_experts,
@@ -137,9 +138,11 @@ def behind_the_protocol(model: PreTrainedModel) -> TransformersTarget | Recurren
     """Rows are rolled back by indexing where every layer is an attention layer, otherwise by remembering."""
     types = getattr(model.config.get_text_config(), "layer_types", None) or ()
     try:
-        return TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model)
+        target = TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model)
     except ValueError as error:
         raise BadInput(str(error)) from None
+    refuse_unfaithful(target)
+    return target
 
 
 def ar(folder: Path, target: Target, gamma: int) -> AR:
