@@ -44,6 +44,7 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
         r"tensor fc\.weight is missing \(the file has module\.fc\.weight\)",
     ),
     "no number": (lambda t, c: c.update(rms_norm_eps=float("inf")), "rms_norm_eps is inf, expected a positive number"),
+    "not a number": (lambda t, c: c.update(rms_norm_eps=float("nan")), "not JSON: it holds a NaN"),
     "angles as text": (lambda t, c: c.update(rope_parameters="default"), "rope_parameters is 'default', expected an"),
     "scaling as a list": (lambda t, c: c.update(rope_scaling=[4.0]), r"rope_scaling is \[4\.0\], expected an object"),
     "a kind as text": (lambda t, c: c.update(architectures="LlamaForCausalLM"), "'LlamaForCausalLM', expected a list"),

@@ -110,9 +110,16 @@ def read_config(folder: Path, name: str = "config.json") -> Config:
     if not path.is_file():
         raise BadInput(f"{folder} has no {name}, so it is no checkpoint folder")
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields = json.loads(path.read_text(encoding="utf-8"), parse_constant=_constant)
     except ValueError as error:
         raise BadInput(f"{path}: not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise BadInput(f"{path}: not a JSON object")
     return Config(str(path), fields)
+
+
+def _constant(word: str) -> float:
+    """Infinity stands in configs of transformers, as a limit; a NaN would be in every row."""
+    if word == "NaN":
+        raise ValueError("it holds a NaN")
+    return float(word)
