@@ -1,12 +1,15 @@
 """The inputs of an audit and where its calls go."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from refengine.audit.diagnosis import diagnose, seen
+from refengine.audit.diagnosis import depends, diagnose, seen
 from refengine.audit.exact_cases import exact_cases
 from refengine.audit.excess import at_least
-from refengine.audit.past import BACK, FURTHER_BACK, Past, features
+from refengine.audit.past import BACK, FURTHER_BACK, ROUND_BEFORE, Past, features
 from refengine.audit.schedule import LIVE, cases
 from refengine.audit.simulated import CAP, Audits, nats
 from refengine.evidence.alternatives import alternatives
@@ -171,6 +174,23 @@ def test_what_no_listed_defect_explains_is_not_named_after_one(audits: Audits) -
         drive, end, _ = audits.run(wrong, 0, 4_000)
         assert end is not None
         assert diagnose(drive).startswith(said)
+
+
+def test_rows_that_are_wrong_after_any_past_are_no_dependence() -> None:
+    """Bug: "a round depends on the one before" where a place is wrong whatever came before it, and a learner that tells
+    pasts apart grew a little faster than that of the place."""
+    item = next(item for item in cases() if item.name == "coin")
+    feature, generator = ROUND_BEFORE[0], np.random.default_rng(0)
+    wrong, kept = generator.random(3000) < 0.6, generator.random(3000) < 0.6
+    held = np.cumsum(~kept) % 2  # stays as it was in six rounds of ten
+    for first, said in ((wrong, False), (held, True)):
+        tokens = np.full((3000, 1, item.gamma + 1), -1, dtype=np.int32)
+        tokens[:, 0, 0] = first
+        evidence = CaseEvidence(item.p, item.q, features(item))
+        evidence.add(Past(item, lambda calls: calls % 1).draws(tokens, 0))
+        assert evidence.learners[feature].log_wealth()[0][0] > np.log(1e6)
+        met: Any = [SimpleNamespace(evidence=evidence)]
+        assert depends(feature, met) == said
 
 
 def test_a_token_of_a_wide_vocabulary_is_called_by_its_id(audits: Audits) -> None:

@@ -6,6 +6,7 @@ the same learners, with that law for their null. Under it their wealth reaches 1
 """
 
 from collections import defaultdict
+from copy import copy
 
 import numpy as np
 
@@ -48,7 +49,30 @@ def diagnose(drive: Drive) -> str:
     if listed:
         return " or ".join(listed)
     feature = names[likely[0]].removeprefix(EVERYWHERE).removeprefix(ALONE) if likely else ""
-    return SHARED.get(feature, seen(met))
+    return SHARED[feature] if feature in SHARED and depends(feature, met) else seen(met)
+
+
+def depends(feature: str, met: list[Progress]) -> bool:
+    """Whether what comes after one past differs from what comes after another. A learner that tells them apart also
+    grows where all are wrong alike; so its null is here what was emitted at the place, whatever the past."""
+    learners = [item.evidence.learners[feature] for item in met]
+    return bool(max(_over_inputs([_to_its_place(learner) for learner in learners])) > -np.log(DOUBT))
+
+
+def _to_its_place(learner: Learner) -> tuple[float, float]:
+    """The wealth of a learner whose null is what it counted itself, over all states of the past."""
+    own, width = copy(learner), learner.mass.shape[1]
+    counts = learner.counts[0].reshape(-1, learner.states, width).sum(1)
+    own.mass = np.repeat(counts / np.maximum(counts.sum(1, keepdims=True), 1.0), learner.states, axis=0)
+    own.log_null = np.log(np.where(own.mass > 0, own.mass, 1.0))
+    everywhere, alone = own.log_wealth()
+    return float(everywhere[0]), float(alone[0])
+
+
+def _over_inputs(wealth: list[tuple[float, float]]) -> tuple[float, float]:
+    """Of a bet on all inputs, and of one on any of them."""
+    everywhere, alone = np.array(wealth).T
+    return float(everywhere.sum()), float(log_sum(alone, 0) - np.log(len(alone)))
 
 
 def explains(name: str, met: list[Progress]) -> bool:
@@ -59,11 +83,8 @@ def explains(name: str, met: list[Progress]) -> bool:
         return sum(float((counts * np.log(_struck(law, p, share))).sum()) for counts, law, p in told)
 
     share = float(max(SHARES, key=fit))
-    wealth = np.array(
-        [_against(_struck(law, p, share), item, counts) for item, (counts, law, p) in zip(met, told, strict=True)]
-    )
-    everywhere, alone = wealth[:, 0].sum(), log_sum(wealth[:, 1], 0) - np.log(len(wealth))
-    parts = np.array([everywhere, alone, _by_part(share, met, told)])
+    wealth = [_against(_struck(law, p, share), item, counts) for item, (counts, law, p) in zip(met, told, strict=True)]
+    parts = np.array([*_over_inputs(wealth), _by_part(share, met, told)])
     return bool(log_sum(parts, 0) - np.log(len(parts)) < -np.log(DOUBT))
 
 
