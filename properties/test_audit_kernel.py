@@ -1,14 +1,21 @@
 """`audit kernel` on subjects that are not ours: each defect is found and replays, no correct one is accused."""
 
 from pathlib import Path
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 
-from refengine.audit import drive
+from refengine.audit import drive, kernel, witness
+from refengine.audit.drive import End
 from refengine.audit.kernel import audit_kernel
 from refengine.audit.replay import replay
-from refengine.report.finding import Finding
+from refengine.audit.request import Request
+from refengine.audit.schedule import cases
+from refengine.report.finding import Finding, Recipe
+from refengine.report.rerun import compare, recipe_function
 
 SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
 FEW = 3000  # calls on a subject that is expected to be consistent: enough for a test
@@ -29,6 +36,7 @@ def audit(subject: str, signature: str = "verify", calls: int | None = None) -> 
         ("inclusive", "verify", "a boundary"),
         ("one_coin", "verify", "one coin decides the whole block"),
         ("slips_late", "verify", ""),
+        ("slips_first", "verify", ""),
         ("numpy_off_by_one", "verify", "corrected one id too high"),
         ("shared_noise", "verify_batch", "the rows of a batch depend on one another"),
         ("swaps_rows", "verify_batch", ""),
@@ -72,6 +80,36 @@ def test_a_law_that_does_not_come_back_is_looked_for_by_sampling() -> None:
     """Bug: rows kept from one call to the next, seen in the enumerated law and not in a fresh process: consistent."""
     finding = audit("defective:stale_proposals", "round")
     assert finding.verdict == "violated"
+
+
+REQUEST = Request("m:f", "verify", None, 0, 1e-6, 50.0, None)
+MET: Any = SimpleNamespace(calls=40, cases={item.name: SimpleNamespace(case=item) for item in cases()[:1]})
+END = End("impossible", "token 7 has p = 0", cases()[0].name, call=3)
+
+
+def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a run that was wrong once and right when asked again is given as the witness."""
+    answers = iter(["violated", "consistent", "violated", "violated"])
+
+    def replayed(start: int, calls: int, **arguments: Any) -> list[Finding]:
+        found = witness.unrepeated(REQUEST, MET, END, calls, "", [])
+        return [msgspec.structs.replace(found, verdict=next(answers), replay="exact", numbers={"start": start})]
+
+    monkeypatch.setattr(witness, "diagnose", lambda drive: "")
+    monkeypatch.setattr(witness, "replay", replayed)
+    finding = witness.smallest(REQUEST, MET, END, monotonic() + 60, [])
+    assert finding.numbers == {"start": 0}, "the second attempt starts at the first call"
+
+
+def test_an_audit_that_is_its_own_witness_is_asked_for_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a finding that took several inputs, whose re-run finds a smaller witness and is said to differ."""
+    stored = witness.unrepeated(REQUEST, MET, END, 40, "", [])
+    again = recipe_function(stored.recipe)
+    for verdict, differing in (("violated", 0), ("consistent", 1)):
+        smaller = Recipe(function="refengine.audit.replay:replay", arguments={"kind": "call"})
+        found = msgspec.structs.replace(stored, verdict=verdict, recipe=smaller, replay="exact")
+        monkeypatch.setattr(kernel, "audit_kernel", lambda found=found, **_: [found])
+        assert len(compare(stored, *again(**stored.recipe.arguments))) == differing
 
 
 def test_a_boundary_does_not_read_like_a_gross_error() -> None:

@@ -28,6 +28,7 @@ class Exact:
     laws: list[ExactLaw] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     end: End | None = None
+    stateful: bool = False  # what came before a call decides its answer too
 
     def violated(self) -> str | None:
         """The input of the clearest violation."""
@@ -35,9 +36,9 @@ class Exact:
         return max(violated, key=lambda law: law.worst.tv).case.name if violated else None
 
 
-def _left_out(why: str, end: End | None = None) -> Exact:
+def _left_out(why: str, end: End | None = None, stateful: bool = False) -> Exact:
     """No law counts: what was enumerated is not to be believed."""
-    return Exact([], [f"The exact depth was left out: {why}"], end)
+    return Exact([], [f"The exact depth was left out: {why}"], end, stateful)
 
 
 def _ended(outcome: Outcome) -> Exact:
@@ -61,7 +62,7 @@ def exact_depth(request: Request, drive: Drive, progress: Progress) -> Exact:
         if not same.ok:
             return _ended(same)
         if not same.value:
-            return _left_out(STATEFUL)
+            return _left_out(STATEFUL, stateful=True)
         seconds = min(EXACT_SECONDS, max(until - monotonic(), 0.1))
         reply = drive.child.ask({"op": "exact", "name": item.name, "seconds": seconds}, 2 * EXACT_SECONDS)
         if not reply.ok:
@@ -75,7 +76,7 @@ def exact_depth(request: Request, drive: Drive, progress: Progress) -> Exact:
         if not sample.ok:
             return _ended(sample)
         if not law.agrees(sample.value["tokens"]):
-            return _left_out(f"on {item.name!r} sampled calls do not follow the enumerated law")
+            return _left_out(f"on {item.name!r} sampled calls do not follow the enumerated law", stateful=True)
         found.laws.append(law)
         found.notes.append(f"{item.name}: exact law over {law.runs} runs, TV {law.worst.tv:.1e}")
     return found

@@ -5,8 +5,11 @@ the contract of the answer; sequential evidence on sampled calls. Whatever they 
 a fresh process and on inputs as small as will do, and that is the finding: what is reported has replayed once already.
 """
 
+from contextlib import ExitStack
 from time import monotonic
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from refengine.audit import witness
@@ -45,7 +48,8 @@ def audit_kernel(
     calls    how many are sampled, by default CALLS; with time to spare, the verdict depends on no clock
     """
     request = Request(subject, signature, path, seed, alpha, seconds, calls)
-    with opened(request) as child:
+    with ExitStack() as children:
+        child = children.enter_context(opened(request))
         until = monotonic() + seconds
         drive = Drive(child, signature, seed, alpha, until - SHARE_FOR_WITNESS * seconds)
         first = exact_cases(signature == "verify_batch")[0]
@@ -64,7 +68,10 @@ def audit_kernel(
             if finding.verdict == "violated":
                 return [finding]
             notes.append(f"{case}: not so in a fresh process, so a state is kept between calls; sampled instead")
-        drive.until = max(drive.until, monotonic() + SHARE_FOR_SAMPLING * seconds)
+            exact.stateful = True
+        if exact.stateful:  # its first calls are judged too, and nothing depends on how many were spent on laws
+            child.close()
+            drive.child = children.enter_context(opened(request))
         found = _sampled(request, drive, progress)
         if found is None or found.kind == "clock":
             if exact.end is not None:  # what raises once is not tested, unless it is found to be wrong
@@ -76,6 +83,14 @@ def audit_kernel(
         return [witness.smallest(request, drive, found, until, notes)]
 
 
+def audit_again(**arguments: Any) -> list[Finding]:
+    """A violation that no smaller run showed: the audit is made again and asked for its verdict alone, since it may be
+    found in another way this time."""
+    (finding,) = audit_kernel(**arguments)
+    recipe = Recipe(function="refengine.audit.kernel:audit_again", arguments=arguments)
+    return [msgspec.structs.replace(finding, recipe=recipe, replay="statistical")]
+
+
 def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:
     """Sequential evidence. An input that makes the subject raise is left out; when all do, that is the end."""
     total = request.calls or CALLS[request.signature]
@@ -83,6 +98,7 @@ def _sampled(request: Request, drive: Drive, progress: Progress) -> End | None:
     drive.first, drive.calls = ("", NO_TOKENS), 0
     for item in cases():
         drive.add(item)
+    drive.until = max(drive.until, monotonic() + SHARE_FOR_SAMPLING * request.seconds)
     for name, count in drive.schedule(total):
         end = drive.run(name, count)
         progress(f"sampling: {drive.calls} calls", min(1.0, drive.calls / total))
