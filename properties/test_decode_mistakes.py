@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from refengine.decode import Request, decode, stop_tokens
 from refengine.errors import BadInput
@@ -50,6 +51,15 @@ def test_damaged_files_beside_a_target_are_named(tmp_path: Path, file: str, text
     folder = shutil.copytree(TINY / "target", tmp_path / "target")
     (folder / file).write_text(text)
     refused(folder, LOOKUP, message)
+
+
+def test_a_text_beyond_learned_positions_is_refused(tmp_path: Path) -> None:
+    """Kills an index error from inside a model."""
+    config = GPT2Config(vocab_size=96, n_positions=16, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    message = "prompt and new tokens are 33, drafts not counted, and the target has 16 positions"
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": []}')
+    refused(tmp_path, LOOKUP, message, max_new_tokens=30)
 
 
 def test_stop_tokens_inside_the_text_config_stop(tmp_path: Path) -> None:

@@ -62,9 +62,20 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
     rule = rule_named(request.rule) if request.rule else fitting
     stop = Stop(frozenset(stop_tokens(request.target)))
     coins = Philox(request.seed, torch.tensor([0], device=target.device))
-    result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
+    try:
+        result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
+    except IndexError as error:
+        raise too_long(target, len(prompt) + request.max_new_tokens, error) from error
     text = tokenizer.decode(result.tokens) if tokenizer else " ".join(map(str, result.tokens))
     return text, statistics(result)
+
+
+def too_long(target: Any, tokens: int, error: IndexError) -> Exception:
+    """The refusal of a text beyond the positions that a target (GPT-2, OPT) has learned; else the error as it is."""
+    positions = getattr(target.model.config, "max_position_embeddings", None)
+    if positions is None or tokens <= positions:
+        return error
+    return BadInput(f"prompt and new tokens are {tokens}, drafts not counted, and the target has {positions} positions")
 
 
 def check(request: Request) -> None:
