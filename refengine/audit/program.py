@@ -43,7 +43,8 @@ class Program:
         self.process: subprocess.Popen[bytes] | None = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        self.complaints.truncate(0)
+        self.complaints.seek(0)  # where the program before this one stopped, or else what is read begins with zeros
+        self.complaints.truncate()
         return subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints)
 
     def __call__(self, *arguments: Any) -> Any:
