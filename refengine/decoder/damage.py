@@ -1,7 +1,8 @@
 """Whether a checkpoint is read strictly: each of its tensors is damaged in turn, and each must matter.
 
 Nothing here knows a layout. A copy of the checkpoint lacks a tensor, has one too many, or one of another shape or
-dtype: the reader must refuse it and name the tensor. A tensor of zeros, and two of one shape that change places, must
+dtype: the reader must refuse it and name the tensor; without one that another implies (`t2d`, beside `d2t`) it may read
+the same drafter. A tensor of zeros, and two of one shape that change places, must
 move the logits or the blocks that come out, or be refused: some layouts store copies, which are held to the original.
 """
 
@@ -31,6 +32,7 @@ from refengine.errors import BadInput
 ROUNDS = 2
 # Float32 logits of order 1 carry roundings of about 1e-6; a tensor that matters moves them by 1e-3 and more here.
 MOVED = 1e-5
+MISSING = "missing"
 THRESHOLD = 0.5  # where there is a confidence head, so that it is computed
 
 Tensors: TypeAlias = dict[str, Tensor]
@@ -43,6 +45,7 @@ class Strictness:
 
     tensors: int = 0
     refused: int = 0
+    implied: int = 0
     moved: int = 0
     unnoticed: list[str] = field(default_factory=list)
 
@@ -58,11 +61,10 @@ def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictnes
         tensors = load_file(file)
         read: Read = partial(_read, target=target)
         found.tensors = len(tensors)
+        right = trace(*read(copy), prompt)
         for name, what, damaged in refusable(tensors):
             save_file(damaged, file)
-            _refused(found, read, copy, name, what)
-        save_file(tensors, file)
-        right = trace(*read(copy), prompt)
+            _refused(found, lambda: trace(*read(copy), prompt), right, name, what)
         held: set[str] = set()  # tensors that may not change alone
         for names, what, changed in noticeable(tensors):
             if names <= held and len({tensors[name].numpy().tobytes() for name in names}) == 1:
@@ -88,7 +90,7 @@ def _read(folder: Path, target: Target | None) -> tuple[Target, Drafter]:
 def refusable(tensors: Tensors) -> Iterator[tuple[str, str, Tensors]]:
     """Every damage that a strict reader refuses: the tensor it must name, what was done, the damaged file."""
     for name, tensor in tensors.items():
-        yield name, "missing", {other: x for other, x in tensors.items() if other != name}
+        yield name, MISSING, {other: x for other, x in tensors.items() if other != name}
         yield name, "one row longer", tensors | {name: torch.cat([tensor, tensor[-1:]])}
         other = tensor.long() if tensor.is_floating_point() else tensor.float()
         yield name, f"of dtype {other.dtype}", tensors | {name: other}
@@ -111,16 +113,19 @@ def noticeable(tensors: Tensors) -> Iterator[tuple[set[str], str, Tensors]]:
             yield {a, b}, f"{a} and {b} swapped", tensors | {a: free[b], b: free[a]}
 
 
-def _refused(found: Strictness, read: Read, copy: Path, name: str, what: str) -> None:
+def _refused(found: Strictness, traced: Callable[[], list[Tensor]], right: list[Tensor], name: str, what: str) -> None:
     try:
-        read(copy)
+        changed = moved(right, traced())
     except BadInput as error:
         if name in str(error) and "\n" not in str(error):
             found.refused += 1
         else:
             found.unnoticed.append(f"{name} {what}: refused with another reason: {error}")
     else:
-        found.unnoticed.append(f"{name} {what}: accepted")
+        if what == MISSING and not changed:
+            found.implied += 1
+        else:
+            found.unnoticed.append(f"{name} {what}: accepted")
 
 
 # --- what a drafter computes, seen from below ------------------------------------------------------------------------

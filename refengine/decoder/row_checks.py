@@ -92,7 +92,12 @@ def loads(drafter: str) -> list[Finding]:
             drafter,
             "loads",
             "a copy without each tensor, with one of another shape, of another dtype, one too many, of zeros, swapped",
-            {"tensors": found.tensors, "refused by name": found.refused, "changes that showed": found.moved},
+            {
+                "tensors": found.tensors,
+                "refused by name": found.refused,
+                "implied by another": found.implied,
+                "changes that showed": found.moved,
+            },
             found.unnoticed,
         )
     ]

@@ -1,7 +1,7 @@
 """The table of drafters by checks: what every row passes, and which cells are not tested, with the reason."""
 
 CHECKS = {
-    "loads": "each tensor of the checkpoint is needed, named when damaged, and matters",
+    "loads": "each tensor of the checkpoint is needed or implied by another, named when damaged, and matters",
     "agrees": "logits and drafts are those of independent code",
     "incremental": "after any accepts and rejects the state is that of a recompute",
     "q-contract": "draws have the law that is reported",
