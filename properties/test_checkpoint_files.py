@@ -1,34 +1,24 @@
 """Files as other tools write them: the same numbers are read, and what is damaged, packed or no number is refused."""
 
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.eagle3 import load_eagle3
 from refengine.errors import BadInput
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float32)
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 GATE = "midlayer.mlp.gate_proj.weight"
 
 
 def copied(name: str, tmp_path: Path, change: Edit) -> Path:
-    """A tiny checkpoint with its tensors and config changed."""
-    folder = shutil.copytree(FIXTURES / name, tmp_path / "copy")
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
+    return damaged(FIXTURES / name, tmp_path / "copy", change)
 
 
 DAMAGE: dict[str, tuple[Edit, str]] = {

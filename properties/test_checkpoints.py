@@ -5,7 +5,6 @@ import json
 import pickle
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from properties.damaged import Edit, edit
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.config import read_config
 from refengine.decoder.checkpoints.convert import convert
@@ -32,7 +32,6 @@ RECORDED = [
     "dflash_deepspec_qwen3_A",
     "dspark_gemma4_A",
 ]
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 
 
 @pytest.fixture
@@ -41,13 +40,6 @@ def copy(tmp_path: Path) -> Path:
     folder = tmp_path / "drafter"
     shutil.copytree(GOLDEN / "dspark_qwen3_A" / "drafter", folder)
     return folder
-
-
-def edit(folder: Path, change: Edit) -> None:
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
 
 
 DAMAGE: dict[str, tuple[Edit, str]] = {

@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target, verify
 from refengine.decoder.cells import ONLY
 from refengine.decoder.checkpoints.dart import load_dart
@@ -126,7 +125,6 @@ def test_a_whole_tree_is_accepted_to_its_depth() -> None:
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 DAMAGE: dict[str, tuple[Edit, str]] = {
     "missing": (lambda t, c: t.pop("midlayer.mask_rep"), "tensor midlayer.mask_rep is missing"),
     "extra": (lambda t, c: t.update(stray=torch.zeros(2)), "tensor stray is in the file"),
@@ -166,11 +164,8 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
     """Kills a reader that ignores, pads, casts or guesses around what a checkpoint gets wrong."""
-    (change, message), folder = DAMAGE[damage], shutil.copytree(TINY, tmp_path / "drafter")
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
+    change, message = DAMAGE[damage]
+    folder = damaged(TINY, tmp_path / "drafter", change)
     with pytest.raises(BadInput, match=message) as raised:
         load_drafter(folder, TARGET)
     assert "\n" not in str(raised.value)

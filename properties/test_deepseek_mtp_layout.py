@@ -4,16 +4,14 @@ import itertools
 import json
 import re
 import runpy
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.config import Config
 from refengine.decoder.checkpoints.deepseek_layers import table
@@ -56,7 +54,6 @@ def test_no_tensor_can_be_zeroed_or_swapped_unnoticed() -> None:
             assert float((swapped - right).abs().max()) > 1e-3, (a, b)
 
 
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 P = "model.layers.1."  # the module
 DAMAGE: dict[str, tuple[Edit, str]] = {
     "missing": (lambda t, c: t.pop(f"{P}eh_proj.weight"), "tensor model.layers.1.eh_proj.weight is missing"),
@@ -121,20 +118,11 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
 }
 
 
-def damaged(folder: Path, change: Edit) -> Path:
-    shutil.copytree(TINY / "mtp", folder)
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
     """Kills a reader that ignores, pads, casts or guesses around what a checkpoint gets wrong."""
     change, message = DAMAGE[damage]
-    folder = damaged(tmp_path / "drafter", change)
+    folder = damaged(TINY / "mtp", tmp_path / "drafter", change)
     with pytest.raises(BadInput, match=message) as raised:
         load_drafter(folder, TARGET)
     assert "\n" not in str(raised.value)
@@ -146,14 +134,16 @@ def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
 )
 def test_a_target_has_a_place_for_its_modules_and_nothing_else(tmp_path: Path, name: str) -> None:
     """Kills a stray tensor that hides behind the modules, which transformers does not load with the target either."""
-    folder = damaged(tmp_path / "target", lambda t, c: t.update({name: torch.ones(32)}))
+    folder = damaged(TINY / "mtp", tmp_path / "target", lambda t, c: t.update({name: torch.ones(32)}))
     with pytest.raises(BadInput, match=f"tensor {name} is in the file, and the config has no place for it"):
         load_target(folder)
 
 
 def test_without_modules_it_is_a_separate_draft_model(tmp_path: Path) -> None:
     """Kills a reader that believes the count alone: transformers writes 1 for every DeepSeek-V3."""
-    folder = damaged(tmp_path / "model", lambda t, c: [t.pop(name) for name in list(t) if name.startswith(P)])
+    folder = damaged(
+        TINY / "mtp", tmp_path / "model", lambda t, c: [t.pop(name) for name in list(t) if name.startswith(P)]
+    )
     assert isinstance(load_drafter(folder, TARGET), AR)
 
 

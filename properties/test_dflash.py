@@ -2,17 +2,16 @@
 
 import json
 import re
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.borrowed import embedding, head, written_embeddings
 from refengine.decoder.checkpoints.dflash import load_dflash
@@ -24,18 +23,10 @@ from refengine.errors import BadInput
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float32)
 LAYOUTS = ("zlab", "transformers", "speculators")
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 
 
 def edited(name: str, tmp_path: Path, change: Edit) -> Path:
-    """A copy of a tiny checkpoint with its tensors and config changed."""
-    folder = tmp_path / name
-    shutil.copytree(FIXTURES / "dflash" / name, folder)
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
+    return damaged(FIXTURES / "dflash" / name, tmp_path / name, change)
 
 
 def rows(folder: Path) -> Tensor:

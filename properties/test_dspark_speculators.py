@@ -3,15 +3,14 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.loop import begin, nodes
@@ -69,7 +68,6 @@ def test_rows_and_confidences_of_the_recording(case: str, target: TransformersTa
         assert float((torch.tensor(seen) - confidences).abs().max()) <= 1e-5
 
 
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 DAMAGE: dict[str, tuple[Edit, str]] = {
     "no head": (
         lambda t, c: t.pop("markov_head.markov_w2.weight"),
@@ -100,11 +98,7 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
 def test_damage_is_named_in_one_line(tmp_path: Path, damage: str, target: TransformersTarget) -> None:
     """Kills a reader that ignores, pads or guesses around what a checkpoint gets wrong."""
     change, message = DAMAGE[damage]
-    folder = shutil.copytree(GOLDEN / "sp_dspark_A" / "drafter", tmp_path / "drafter")
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = damaged(GOLDEN / "sp_dspark_A" / "drafter", tmp_path / "drafter", change)
     with pytest.raises(BadInput, match=message) as raised:
         load_drafter(folder, target)
     assert "\n" not in str(raised.value)

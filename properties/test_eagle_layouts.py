@@ -3,7 +3,6 @@
 import itertools
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from properties.eagle_example import FIXTURES, LOAD, TARGET
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle1 import Eagle1
@@ -70,7 +70,6 @@ def test_no_tensor_can_be_zeroed_or_swapped_unnoticed(name: str) -> None:
             assert float((swapped - right).abs().max()) > 1e-4, (a, b)
 
 
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 DAMAGE: dict[str, tuple[str, Edit, str]] = {
     "missing": ("eagle3", lambda t, c: t.pop("fc.weight"), "tensor fc.weight is missing"),
     "missing in eagle1": ("eagle1", lambda t, c: t.pop("fc.bias"), "tensor fc.bias is missing"),
@@ -129,12 +128,7 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
 def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
     """Kills a reader that ignores, pads, casts or guesses around what a checkpoint gets wrong."""
     name, change, message = DAMAGE[damage]
-    folder = tmp_path / "drafter"
-    shutil.copytree(TINY / name, folder)
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = damaged(TINY / name, tmp_path / "drafter", change)
     with pytest.raises(BadInput, match=message) as raised:
         load_drafter(folder, TARGET)
     assert "\n" not in str(raised.value)

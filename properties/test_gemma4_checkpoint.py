@@ -3,16 +3,16 @@
 import dataclasses
 import itertools
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from properties.gemma4_example import (
     CONFIG,
     FIXTURES,
@@ -57,18 +57,11 @@ def test_an_untied_file_has_a_head_of_its_own(tmp_path: Path) -> None:
     assert torch.equal(outputs(Gemma4Assistant(untied.shape, tensors, untied.backbone, 2)), outputs(untied))
 
 
-def copied(tmp_path: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], object]) -> Path:
-    """A copy of the fixture with its tensors and its config changed."""
-    folder = tmp_path / "assistant"
-    shutil.copytree(GEMMA / "assistant", folder)
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
+def copied(tmp_path: Path, change: Edit) -> Path:
+    return damaged(GEMMA / "assistant", tmp_path / "assistant", change)
 
 
-def in_text(**fields: Any) -> Callable[[dict[str, Tensor], dict[str, Any]], object]:
+def in_text(**fields: Any) -> Edit:
     return lambda t, c: c["text_config"].update(fields)
 
 

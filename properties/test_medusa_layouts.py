@@ -4,7 +4,6 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.medusa import heads
 from refengine.decoder.drafters.medusa import Medusa, Shape
@@ -25,7 +25,6 @@ from refengine.errors import BadInput
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 GOLDEN = FIXTURES / "golden"
 TARGETS = {"medusa1_A": "target_medusa1_A", "medusa2_A": "medusa2_A/drafter"}
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 
 
 @cache
@@ -70,13 +69,7 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
 def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
     """Kills a reader that ignores, pads or guesses around what a checkpoint gets wrong."""
     case, change, message = DAMAGE[damage]
-    folder = tmp_path / "drafter"
-    shutil.copytree(GOLDEN / case / "drafter", folder)
-    (weights,) = folder.glob("*.safetensors")
-    tensors, config = load_file(weights), json.loads((folder / "config.json").read_text())
-    change(tensors, config)
-    save_file(tensors, weights)
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = damaged(GOLDEN / case / "drafter", tmp_path / "drafter", change)
     with pytest.raises(BadInput, match=message) as raised:
         load_drafter(folder, target_of(case))
     assert "\n" not in str(raised.value)

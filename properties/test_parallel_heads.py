@@ -3,8 +3,6 @@
 import itertools
 import json
 import re
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.cells import CELLS, session
 from refengine.decoder.checkpoints.config import Config
@@ -112,7 +111,6 @@ def test_the_reported_rows_are_those_that_the_drafts_come_from() -> None:
 # --- the released layout -------------------------------------------------------------------------------------------
 
 
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 DAMAGE: dict[str, tuple[Edit, str]] = {
     "missing": (lambda t, c: t.pop("norm.weight"), "tensor norm.weight is missing"),
     "missing in a head": (
@@ -137,12 +135,7 @@ def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
     """Kills a reader that ignores, pads or guesses around what a checkpoint gets wrong, as target or as drafter."""
     change, message = DAMAGE[damage]
     target = load_target(FOLDER)
-    folder = tmp_path / "drafter"
-    shutil.copytree(FOLDER, folder)
-    tensors, params = load_file(folder / "consolidated.safetensors"), json.loads((folder / "params.json").read_text())
-    change(tensors, params)
-    save_file(tensors, folder / "consolidated.safetensors")
-    (folder / "params.json").write_text(json.dumps(params))
+    folder = damaged(FOLDER, tmp_path / "drafter", change, config="params.json")
     for load in (lambda: load_drafter(folder, target), lambda: load_target(folder)):
         with pytest.raises(BadInput, match=message) as raised:
             load()

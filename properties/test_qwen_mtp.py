@@ -4,16 +4,16 @@ oracle that accepts everything."""
 import itertools
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
+from properties.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target, verify
 from refengine.decoder.checkpoints.config import Config
 from refengine.decoder.checkpoints.qwen_mtp import load_qwen_mtp, read_shape
@@ -150,7 +150,6 @@ def test_a_module_that_is_the_target_is_always_right() -> None:
 
 # --- damage -----------------------------------------------------------------------------------------------------------
 
-Edit = Callable[[dict[str, Tensor], dict[str, Any]], object]
 FC, GATE = "mtp.fc.weight", "mtp.layers.0.mlp.experts.1.gate_proj.weight"
 EXPERT = "model.layers.1.mlp.experts.3.down_proj.weight"
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
@@ -230,20 +229,16 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
 OF_THE_TARGET = {name for name in DAMAGE if name.startswith("a target's")} | {"an expert too many"}
 
 
-def damaged(folder: Path, layout: str, change: Edit) -> Path:
-    shutil.copytree(TINY / layout, folder)
-    tensors, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
-    change(tensors, config.get("transformer_layer_config", config))
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
+def changed(folder: Path, layout: str, change: Edit) -> Path:
+    """Another config means the part of it that holds the sizes."""
+    return damaged(TINY / layout, folder, lambda t, c: change(t, c.get("transformer_layer_config", c)))
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
     """Kills a reader that ignores, pads, casts or guesses around what a checkpoint gets wrong."""
     layout, change, message = DAMAGE[damage]
-    folder = damaged(tmp_path / "drafter", layout, change)
+    folder = changed(tmp_path / "drafter", layout, change)
     with pytest.raises(BadInput, match=message) as raised:
         load_drafter(folder, load_target(folder, torch.float64) if damage in OF_THE_TARGET else TARGET)
     assert "\n" not in str(raised.value)
@@ -266,16 +261,16 @@ def test_copies_of_the_target_are_held_to_it(tmp_path: Path) -> None:
     head = load_file(TINY / "target" / "model.safetensors")["lm_head.weight"]
     for i, copy in enumerate((torch.full_like(head, torch.nan), head)):
         placed = {"verifier_lm_head.weight": copy}
-        folder = damaged(tmp_path / str(i), "speculators", lambda t, c, placed=placed: t.update(placed))
+        folder = changed(tmp_path / str(i), "speculators", lambda t, c, placed=placed: t.update(placed))
         assert torch.equal(network(folder).w["lm_head.weight"], head.double())
 
 
 def test_rope_parameters_win_over_the_top_level(tmp_path: Path) -> None:
     """Kills the order in which transformers reads the rotated part: its own configs say both, and they may differ."""
-    folder = damaged(tmp_path / "d", "speculators", lambda t, c: c.update(partial_rotary_factor=1.0))
+    folder = changed(tmp_path / "d", "speculators", lambda t, c: c.update(partial_rotary_factor=1.0))
     assert network(folder).shape.rotary == 4
     whole = {"rope_parameters": ROPE, "partial_rotary_factor": 1.0}
-    assert network(damaged(tmp_path / "e", "speculators", lambda t, c: c.update(whole))).shape.rotary == 8
+    assert network(changed(tmp_path / "e", "speculators", lambda t, c: c.update(whole))).shape.rotary == 8
 
 
 def test_the_target_is_the_recurrent_one() -> None:
