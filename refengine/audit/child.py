@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 
 from refengine.audit.nursery import Forked
-from refengine.audit.wire import decode, frame
+from refengine.audit.wire import HEADER, decode, frame, received
 
 Handler: TypeAlias = Callable[[Any], Any]
 Kind: TypeAlias = Literal["result", "raised", "hang", "killed", "adapter"]
@@ -87,7 +87,7 @@ class Child:
 
     def __init__(self, factory: str, path: str | None = None) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
-        self._process = Forked(factory, path or os.getcwd(), MEMORY_GIB, self._log)
+        self._process = Forked(factory, path or os.getcwd(), self._log)
         self._pending = bytearray()
         self._ready: Outcome | None = None
 
@@ -134,10 +134,10 @@ class Child:
     def _receive(self, seconds: float) -> Outcome:
         deadline, pipe = time.monotonic() + seconds, self._process.replies.fileno()
         while True:
-            if len(self._pending) >= 8:
-                size = 8 + int.from_bytes(self._pending[:8], "little")
+            if len(self._pending) >= HEADER:
+                size = HEADER + int.from_bytes(self._pending[:HEADER], "little")
                 if len(self._pending) >= size:
-                    kind, value, message = decode(bytes(self._pending[8:size]))
+                    kind, value, message = decode(bytes(self._pending[HEADER:size]))
                     del self._pending[:size]
                     return Outcome(kind, value, message)
             left = deadline - time.monotonic()
@@ -163,17 +163,20 @@ class Child:
 # --- the child's side ------------------------------------------------------------------------------------------------
 
 
-def serve(asked: IO[bytes], replies: IO[bytes], factory: str, path: str, memory_gib: float) -> None:
+def serve(asked: IO[bytes], replies: IO[bytes], factory: str, path: str) -> None:
     """Serve requests until they close. The fork that it runs in does nothing else."""
-    limit = int(memory_gib * 2**30)
+    limit = MEMORY_GIB << 30
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     handler: list[Handler] = []
     replies.write(frame(_guarded(lambda: handler.append(_build(factory, path)))))
     replies.flush()
-    while header := asked.read(8):
-        request = decode(asked.read(int.from_bytes(header, "little")))
+    while True:
+        try:
+            request = received(asked.read)
+        except ConnectionError:
+            return
         replies.write(frame(_guarded(partial(handler[0], request))))
         replies.flush()
 

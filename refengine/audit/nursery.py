@@ -16,12 +16,13 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from refengine.audit.wire import decode, frame
+from refengine.audit.wire import frame, received
 
 # No folder is put before the standard library: a subject's folder may hold a random.py.
 BOOTSTRAP = """
@@ -42,7 +43,6 @@ FIXED_ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "PYTHONWARNINGS": "ignore",
 }
-HEADER = 8  # bytes of a frame that say its length
 
 
 class Nursery:
@@ -68,7 +68,7 @@ class Nursery:
         with self._lock:
             socket.send_fds(self._line, [b"+"], files)
             self._line.sendall(frame(request))
-            return decode(_read(self._line, int.from_bytes(_read(self._line, HEADER), "little")))
+            return received(partial(_recv, self._line))
 
     def close(self) -> None:
         self._line.close()
@@ -83,11 +83,11 @@ class Forked:
     requests, replies   the pipe's ends
     """
 
-    def __init__(self, factory: str, path: str, memory_gib: float, log: IO[bytes]) -> None:
+    def __init__(self, factory: str, path: str, log: IO[bytes]) -> None:
         reads, ours = os.pipe()
         mine, writes = os.pipe()
         self.requests, self.replies = os.fdopen(ours, "wb"), os.fdopen(mine, "rb")
-        request = {"serve": [factory, path, memory_gib], "environment": _environment(), "folder": os.getcwd()}
+        request = {"serve": [factory, path], "environment": _environment(), "folder": os.getcwd()}
         self._nursery, self.pid = _start(request, [reads, writes, log.fileno()])
         self._code: int | None = None
         os.close(reads)
@@ -117,7 +117,8 @@ def _start(request: dict[str, Any], files: list[int]) -> tuple[Nursery, int]:
     """A new process of the nursery of this process; where the nursery has died, of another one."""
     for _ in range(2):
         if not _open or _open[-1].owner != os.getpid():
-            _open[:] = [Nursery()]
+            _close()
+            _open.append(Nursery())
         with suppress(ConnectionError):
             return _open[-1], int(_open[-1].ask(request, files))
         _close()
@@ -134,11 +135,8 @@ def _environment() -> dict[str, str]:
     return {**os.environ, **FIXED_ENVIRONMENT}
 
 
-def _read(line: socket.socket, size: int) -> bytes:
-    data = line.recv(size, socket.MSG_WAITALL)
-    if len(data) < size:
-        raise ConnectionError("the other side has ended")
-    return data
+def _recv(line: socket.socket, size: int) -> bytes:
+    return line.recv(size, socket.MSG_WAITALL)
 
 
 # --- the nursery's side ----------------------------------------------------------------------------------------------
@@ -152,7 +150,7 @@ def main(line: int, serve: Callable[..., None]) -> None:
             mark, files, _, _ = socket.recv_fds(connection, 1, 3, socket.MSG_CMSG_CLOEXEC)
             if not mark:
                 return
-            request = decode(_read(connection, int.from_bytes(_read(connection, HEADER), "little")))
+            request = received(partial(_recv, connection))
             if "wait" in request:
                 reply = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
             else:

@@ -14,6 +14,7 @@ from refengine.audit.completion import Completion, Failed
 from refengine.audit.drive import seeds
 from refengine.audit.promise import TOO_LITTLE, Progress, thinned
 from refengine.evidence.pairs import COMMONER, Pairs
+from refengine.evidence.power import ends_wealth
 from refengine.report.finding import Finding, Number
 
 WHOLE = "the whole completion"
@@ -130,13 +131,12 @@ def detectable(pairs: Pairs, alpha: float) -> tuple[float, float]:
     """The TV between two samplers that would end it with probability 0.99: at the prompt that was asked most, and where
     every prompt shows as much of it.
 
-    About two even outcomes: a pair at distance d gains d^2 nats with variance 2 d^2, and must pay log(1/alpha) and what
-    the mixture gives to the others.
+    About two even outcomes: a pair at distance d gains d^2 nats with variance 2 d^2, half of what one draw beside a
+    known law does, and must pay log(1/alpha) and what the mixture gives to the others.
     """
-    every, most = pairs.commoner.count, max((f.count for f in pairs.features.values()), default=0)
-    found = []
-    for count, others in ((most, pairs.places * pairs.kinds), (every, pairs.kinds)):
-        need, z = np.log(1 / alpha) + np.log(9.0 * others) + 3.0, 2.33 * np.sqrt(2.0)
-        root = (z + np.sqrt(z**2 + 4.0 * need)) / 2.0  # solves d^2 n - z d sqrt(n) = need for d sqrt(n)
-        found.append(float(min(1.0, root / np.sqrt(max(count, 1)))))
-    return found[0], found[1]
+    most = max((f.count for f in pairs.features.values()), default=0)
+    one, each = (
+        ends_wealth(count / 2, np.log(1 / alpha) + np.log(9.0 * others) + 3.0)
+        for count, others in ((most, pairs.places * pairs.kinds), (pairs.commoner.count, pairs.kinds))
+    )
+    return one, each

@@ -2,8 +2,8 @@
 
 Nothing here knows a layout. A copy of the checkpoint lacks a tensor, has one too many, or one of another shape or
 dtype: the reader must refuse it and name the tensor; without one that another implies (`t2d`, beside `d2t`) it may read
-the same drafter. A tensor of zeros, and two of one shape that change places, must
-move the logits or the blocks that come out, or be refused: some layouts store copies, which are held to the original.
+the same drafter. A tensor of zeros, and two of one shape that change places, must move the logits or the blocks that
+come out, or be refused: some layouts store copies, which are held to the original.
 """
 
 import itertools
@@ -121,11 +121,11 @@ def _refused(found: Strictness, traced: Callable[[], list[Tensor]], right: list[
             found.refused += 1
         else:
             found.unnoticed.append(f"{name} {what}: refused with another reason: {error}")
+        return
+    if what == MISSING and not changed:
+        found.implied += 1
     else:
-        if what == MISSING and not changed:
-            found.implied += 1
-        else:
-            found.unnoticed.append(f"{name} {what}: accepted")
+        found.unnoticed.append(f"{name} {what}: accepted")
 
 
 # --- what a drafter computes, seen from below ------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from refengine.errors import BadInput
 
 def load_model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]:
     """The model, and the tensors it had no place for: a target may carry heads that transformers does not run."""
-    read_config(folder)
+    config = read_config(folder)
     weight_files(folder)
     auto: Any = AutoModelForCausalLM
     log: Any = logging
@@ -43,7 +43,7 @@ def load_model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]
     for name, stored, wanted in sorted(info["mismatched_keys"]):
         raise BadInput(f"{folder}: tensor {name} has shape {list(stored)}, the config asks for {list(wanted)}")
     held = model.state_dict()
-    quantised = bool(read_config(folder).fields.get("quantization_config"))  # transformers may dequantise it
+    quantised = bool(config.fields.get("quantization_config"))  # transformers may dequantise it
     for name, kind in sorted(tensor_kinds(folder).items()):
         if name in held and held[name].is_floating_point() and kind not in FLOATING and not quantised:
             raise BadInput(f"{folder}: tensor {name} has dtype {kind}, expected floating point of 16 bits or more")
