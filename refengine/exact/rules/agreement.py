@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from refengine.exact.block import ROOT, Block, Round, row_after
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row
 
@@ -24,3 +25,12 @@ def agreement(p: Sequence[Row], block: Block, chance: Chance) -> Round:
             return Round(tuple(tokens), tuple(path))
         path.append(hit)
         at = hit
+
+
+CARD = Card(
+    rule=agreement,
+    source="DFlash's released verification; acceptance sum p q",
+    shape="tree",
+    drawn=None,
+    law="target",
+)

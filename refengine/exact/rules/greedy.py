@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from refengine.exact.block import ROOT, Block, Round, row_after
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row, argmax
 
@@ -20,3 +21,12 @@ def greedy(p: Sequence[Row], block: Block, chance: Chance) -> Round:
             return Round(tuple(tokens), tuple(path))
         path.append(hit)
         at = hit
+
+
+CARD = Card(
+    rule=greedy,
+    source="temperature to 0",
+    shape="tree",
+    drawn=None,
+    law="argmax",
+)

@@ -29,12 +29,7 @@ from refengine.engine.policy import (
     top_k,
     top_p,
 )
-from refengine.engine.rules.block import block
-from refengine.engine.rules.leviathan import leviathan
-from refengine.engine.rules.nucleus import nucleus
-from refengine.engine.rules.point_mass import point_mass
-from refengine.engine.rules.typical import typical
-from refengine.engine.rules.without_replacement import without_replacement
+from refengine.engine.rules import RULES
 from refengine.selfcheck.drafters.exact_law import Enumeration, LoopLaw
 from refengine.selfcheck.drafters.fixtures import TINY
 from refengine.selfcheck.drafters.memo import Remembered, remembered
@@ -56,14 +51,6 @@ POLICIES: dict[str, Policy] = {
     "top-p": pipeline(temperature(0.7), top_p(0.6)),
     "history": pipeline(repetition_penalty(1.3), presence_penalty(0.4), top_k(2)),
     "mixed": pipeline(repetition_penalty(1.2), temperature(0.8), top_k(2), top_p(0.95)),
-}
-RULES: dict[str, Rule] = {
-    "leviathan": leviathan,
-    "block": block,
-    "point_mass": point_mass,
-    "without_replacement": without_replacement,
-    "typical": typical,  # this one and the next are lossy by design
-    "nucleus": nucleus,
 }
 
 
