@@ -11,10 +11,10 @@ import pytest
 
 from refengine.exact import drafters
 from refengine.exact import rules as exact_rules
-from refengine.exact.block import Block, Drafter, Round, Rule, chain
+from refengine.exact.block import Block, Drafter, Round, Rule, chain, target_rows
 from refengine.exact.card import Card, Loss, numbers
 from refengine.exact.chance import Chance, runs
-from refengine.exact.law import Law, completed, law, losslessness, round_law, target_law, target_rows, tv
+from refengine.exact.law import Law, completed, law, losslessness, round_law, target_law, tv
 from refengine.exact.row import Row, argmax, overlap, point, row
 from refengine.exact.rules import RULES
 from refengine.exact.rules.agreement import agreement

@@ -11,6 +11,7 @@ from fractions import Fraction
 from refengine.exact.block import ROOT, Block, Round, row_after
 from refengine.exact.card import Card, Loss
 from refengine.exact.chance import Chance
+from refengine.exact.path import ancestry
 from refengine.exact.policy import top_p as keep_top_p
 from refengine.exact.row import Row, argmax, normalised
 
@@ -35,11 +36,6 @@ def nucleus(p: Sequence[Row], block: Block, chance: Chance, top_p: Fraction = TO
     last = row_after(filtered, best[-1] if best else ROOT)
     token = argmax(last) if fast else chance.choose(last, ("emit", len(best)))
     return Round((*(block.tokens[j] for j in best), token), best)
-
-
-def ancestry(block: Block, node: int) -> tuple[int, ...]:
-    """The nodes from the first candidate down to `node`."""
-    return () if node == ROOT else (*ancestry(block, block.parents[node]), node)
 
 
 CARD = Card(

@@ -19,9 +19,9 @@ from refengine.engine.block import Block as LaneBlock
 from refengine.engine.coins import Branching
 from refengine.engine.rules import RULES as ENGINE
 from refengine.exact import drafters
-from refengine.exact.block import Block, Drafter
+from refengine.exact.block import Block, Drafter, target_rows
 from refengine.exact.chance import Chance, runs
-from refengine.exact.law import law, target_rows
+from refengine.exact.law import law
 from refengine.exact.row import Row
 from refengine.exact.rules import RULES, truncation
 from refengine.report.finding import Finding, Recipe

@@ -30,6 +30,7 @@ from refengine.engine.policy import (
     top_p,
 )
 from refengine.engine.rules import RULES
+from refengine.exact import law as exact
 from refengine.selfcheck.drafters.exact_law import Enumeration, LoopLaw
 from refengine.selfcheck.drafters.fixtures import TINY
 from refengine.selfcheck.drafters.memo import Remembered, remembered
@@ -137,14 +138,7 @@ def cell_law(cell: Cell, plant: Plant | None = None) -> LoopLaw:
 
 def target_law(cell: Cell) -> Law:
     """The target's own joint law of the next tokens: whole sequences, no cache, none of the loop's code."""
-    law: Law = {(): 1.0}
-    for _ in range(cell.length):
-        following: Law = {}
-        for tokens, mass in law.items():
-            for after, px in _continuations(cell, tokens):
-                following[after] = following.get(after, 0.0) + mass * px
-        law = following
-    return law
+    return exact.target_law(rows_of(cell), (), cell.length, cell.stop)
 
 
 def completed(cell: Cell, found: LoopLaw) -> Law:
@@ -152,19 +146,12 @@ def completed(cell: Cell, found: LoopLaw) -> Law:
     law: Law = {}
     for outcome, mass in found.law.items():
         law[outcome.out] = law.get(outcome.out, 0.0) + mass
-    for length in range(cell.length):
-        for tokens in [tokens for tokens in law if len(tokens) == length]:
-            mass = law.pop(tokens)
-            for after, px in _continuations(cell, tokens):
-                law[after] = law.get(after, 0.0) + mass * px
-    return law
+    return exact.completed(law, rows_of(cell), (), cell.length, cell.stop)
 
 
-def _continuations(cell: Cell, tokens: Tokens) -> list[tuple[Tokens, float]]:
-    if tokens and tokens[-1] in cell.stop:
-        return [(tokens, 1.0)]
-    row = plain_row(target_of(cell.drafter), cell.policy, cell.prompt, tokens)
-    return [((*tokens, x), px) for x, px in enumerate(row) if px > 0]
+def rows_of(cell: Cell) -> Any:
+    """The target's row, in floats, after each output of a cell."""
+    return partial(plain_row, target_of(cell.drafter), cell.policy, cell.prompt)
 
 
 @cache
@@ -185,11 +172,6 @@ def plain_row(target: str, policy: str, prompt: Tokens, out: Tokens) -> tuple[fl
     if int(kept.sum()) > 3:
         raise ValueError(f"{policy} after {prompt + out}: {int(kept.sum())} tokens are left, and cells are made for 3")
     return tuple(row.tolist())
-
-
-def tv(a: Law, b: Law) -> float:
-    """Total variation."""
-    return sum(abs(a.get(x, 0.0) - b.get(x, 0.0)) for x in a.keys() | b.keys()) / 2
 
 
 def mass_report(found: LoopLaw) -> dict[str, float]:
