@@ -27,6 +27,7 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from refengine.engine.sums import first_above
 from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Chance, place
 from refengine.exact.chance import Site as OneSite
 
@@ -52,17 +53,8 @@ def accept_below(u: Tensor, num: Tensor, den: Tensor) -> Tensor:
 
 
 def choose_below(u: Tensor, weights: Tensor) -> Tensor:
-    """The definition of choose at uniforms u, float64 [B]. A lane without mass gets -1.
-
-    A parallel prefix sum need not be monotone, so a token of weight 0 is ruled out by its weight and not by the sum;
-    and should u * total round up to the last sum, the last token that has weight is meant.
-    """
-    cdf = weights.double().cumsum(-1)
-    tokens = torch.arange(weights.shape[-1], device=weights.device)
-    has_weight = weights > 0
-    above = has_weight & (cdf > (u * cdf[:, -1])[:, None])
-    last = torch.where(has_weight, tokens, -1).amax(-1)
-    return torch.where(above.any(-1), above.byte().argmax(-1), last)  # argmax: the first of the Trues
+    """The definition of choose at uniforms u, float64 [B]; `sums` has the order of addition. Without mass: -1."""
+    return first_above(u, weights)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -9,14 +9,9 @@ import torch
 from torch import Tensor
 
 from refengine.engine.block import NOTHING, ROOT, Block, Round
+from refengine.engine.sums import total
 
 SUM_TOLERANCE = 1e-4  # float32 softmax over 152k tokens sums to 1 within about 1e-6; half precision does not get near
-
-
-def total(weights: Tensor) -> Tensor:
-    """The mass of each row, [..., V] -> [...]. The last cumulative sum, so that it is the sum that `choose` sees, and
-    on a CPU the same whatever the batch (a plain sum changes its order with the shape)."""
-    return weights.cumsum(-1)[..., -1]
 
 
 def at_token(weights: Tensor, x: Tensor) -> Tensor:
