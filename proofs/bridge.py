@@ -144,7 +144,7 @@ def printed(law: Law) -> dict[str, str]:
 def write() -> None:
     """Generate the instances and ask Coq for every law."""
     from proofs.instances import instances
-    from refengine.audit.bridge import digest
+    from refengine.selfcheck.claims.coq_bridge import digest
 
     found = list(instances())
     laws = ask([instance["query"] for instance in found])

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs.statements import Drop, every, sentence_end, unapplied
-from refengine.hypotheses import PROOFS, RECORD, SOURCES, blank_comments, digest, fresh
+from refengine.selfcheck.claims.hypotheses import PROOFS, RECORD, SOURCES, blank_comments, digest, fresh
 
 BUILD = PROOFS / "build" / "rocq"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)

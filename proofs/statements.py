@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from refengine.hypotheses import SOURCES, blank_comments
+from refengine.selfcheck.claims.hypotheses import SOURCES, blank_comments
 
 INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "Vacuity")
 

@@ -6,7 +6,10 @@ import pytest
 
 from proofs import bridge
 from proofs.instances import instances
-from refengine.audit.bridge import (
+from refengine.bugs.process.pool import Servers
+from refengine.exact.block import chain
+from refengine.selfcheck.claims.chains import CHAINS, files
+from refengine.selfcheck.claims.coq_bridge import (
     audit_bridge,
     decisions,
     digest,
@@ -18,10 +21,7 @@ from refengine.audit.bridge import (
     parse_law,
     refuses_trees,
 )
-from refengine.bugs.runner import Servers
-from refengine.chains import CHAINS, files
-from refengine.exact.block import chain
-from refengine.links import committed, run, sample, status
+from refengine.selfcheck.claims.mutants_of_rules import committed, run, sample, status
 
 RECORD = json.loads(bridge.FILE.read_text())
 BY_CHAIN = {name: [i for i in RECORD["instances"] if i["chain"] == name] for name in CHAINS}

@@ -1,9 +1,14 @@
-"""The tensors that pass between drafter, rule and loop: the batched twins of `refengine.exact.block`."""
+"""The tensors that pass between drafter, rule and loop: the batched twins of `refengine.exact.block`.
+
+`check_chain` refuses what a rule of chains cannot judge; `check.check_rows` what no rule can.
+"""
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from refengine.engine.row import row_at
 from refengine.exact.chance import Site
 
 ROOT = -1  # the parent of a first candidate
@@ -38,3 +43,24 @@ class Round:
     tokens: Tensor
     path: Tensor
     length: Tensor
+
+
+def row_after(p: Tensor, node: Tensor) -> Tensor:
+    """Rows are given root first: p[:, 0] follows the committed tokens, p[:, j + 1] follows node j."""
+    return row_at(p, node + 1)
+
+
+def drawn(block: Block) -> Tensor:
+    """q; a rule that weighs p against q cannot judge deterministic candidates."""
+    if block.q is None:
+        raise ValueError("nothing was drawn, so there is no q to weigh p against: use point_mass")
+    return block.q
+
+
+def check_chain(block: Block) -> None:
+    """Refuse a tree where a rule is defined on chains only."""
+    chain = torch.arange(-1, block.tokens.shape[1] - 1, device=block.tokens.device)
+    if bool(((block.parents != chain) & (block.tokens != NOTHING)).any()):
+        raise ValueError("this rule judges chains only, and a block of this batch is a tree")
+    if bool(((block.tokens[:, :-1] == NOTHING) & (block.tokens[:, 1:] != NOTHING)).any()):
+        raise ValueError("a chain of this batch has a gap: a token after a place without one")

@@ -11,7 +11,7 @@ the probability of True is off by less than 2^-24. Choose takes a 53-bit u, beca
 vocabulary could never be drawn.
 
 A rule asks once for all lanes, also where some of them have nothing to decide. An idle lane may hold anything, NaN
-included: its answer is unspecified, nothing raises, and no other lane notices. Rows are checked in `row.check_rows`.
+included: its answer is unspecified, nothing raises, and no other lane notices. Rows are checked in `check.check_rows`.
 
 * `Philox`     counter-based uniforms: what ships
 * `Recorded`   uniforms handed over by site: boundaries, grids, conformance vectors

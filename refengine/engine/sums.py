@@ -4,9 +4,9 @@ A row is the leaves of a binary tree, its tokens in order. Neighbours are added 
 up to the root, which is the row's total; a node without a right neighbour is passed up as it is. All of it in float64.
 A pick goes down the same tree: left, or right and then past all of the mass that stands on the left.
 
-So the result does not depend on the device, on the batch, or on how a kernel cuts a row into tiles: a tile of 2^k tokens
-is a subtree, and zeros appended to a row change nothing. The error of a total is below log2(V) roundings, where that of
-a running sum is V. On dyadic rows nothing is rounded, and the pick is `exact.chance.choose_below`.
+So the result does not depend on the device, on the batch, or on how a kernel cuts a row into tiles: 2^k neighbours are
+a subtree, and zeros appended to a row change nothing. The error of a total is below log2(V) roundings, where that of a
+running sum is V. On dyadic rows nothing is rounded, and the pick is `exact.chance.choose_below`.
 """
 
 import torch
@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 
 
 def pairs(weights: Tensor) -> tuple[list[Tensor], Tensor]:
-    """The tree of [..., V], float64: its neighbours from the leaves up, [..., V / 2, 2] to [..., 1, 2], and its root."""
+    """The tree of [..., V], float64: neighbours from the leaves up, [..., V / 2, 2] to [..., 1, 2], and the root."""
     level, out = weights.double(), []
     while level.shape[-1] > 1:
         out.append((pad(level, (0, 1)) if level.shape[-1] % 2 else level).unflatten(-1, (-1, 2)))

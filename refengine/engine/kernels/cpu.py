@@ -55,8 +55,10 @@ def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | No
     return Round(*map(torch.from_numpy, (out, path, length))) if length.all() else None
 
 
-def sound(rows: Tensor, there: Tensor, tolerance: float) -> bool:
-    """Whether each row [B, m, V] that is there [B, m] is finite, not negative, and sums to 1 within the tolerance."""
+def sums_to_one(rows: Tensor, there: Tensor, tolerance: float) -> bool:
+    """Whether each row [B, m, V] that is there [B, m] is finite, not negative, and sums to 1; False where none says."""
+    if rows.dtype not in STORED:
+        return False
     held, where, fine = stored(rows), there.contiguous().numpy(), np.empty(len(rows), np.bool_)
     shared(len(rows), rows[0].numel(), lambda first, end: lane.sound(first, end, held, where, tolerance, fine))
     return bool(fine.all())
