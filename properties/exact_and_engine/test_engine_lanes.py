@@ -14,12 +14,13 @@ from refengine.engine.block import NOTHING, Block
 from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded
 from refengine.engine.path import path_of
-from refengine.engine.row import correction, rescaled, total
+from refengine.engine.row import correction, rescaled
 from refengine.engine.rules.block import block as block_rule
 from refengine.engine.rules.iid_candidates import iid_candidates
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
+from refengine.engine.sums import total
 from refengine.exact.block import Block as Exact
 from refengine.exact.block import Round
 

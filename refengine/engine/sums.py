@@ -18,7 +18,8 @@ def pairs(weights: Tensor) -> tuple[list[Tensor], Tensor]:
     """The tree of [..., V], float64: neighbours from the leaves up, [..., V / 2, 2] to [..., 1, 2], and the root."""
     level, out = weights.double(), []
     while level.shape[-1] > 1:
-        out.append((pad(level, (0, 1)) if level.shape[-1] % 2 else level).unflatten(-1, (-1, 2)))
+        even = pad(level, (0, 1)) if level.shape[-1] % 2 else level
+        out.append(even.reshape(*even.shape[:-1], -1, 2))
         level = out[-1][..., 0] + out[-1][..., 1]
     return out, level[..., 0]
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from refengine.engine.block import Block, Round
+from refengine.engine.block import NOTHING, Block, Round
 from refengine.engine.coins import MASK, Philox
 from refengine.engine.kernels import lane
 from refengine.engine.kernels.lane import Uniforms
@@ -39,13 +39,13 @@ def given(accept: Tensor, emit: Tensor) -> Uniforms:
 def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | None:
     """The round of the rule `name`; None where the block is not for it, about which the plain text has the words."""
     (lanes, places, vocabulary), drafts = p.shape, [p.shape[0], p.shape[1] - 1]
-    weighing = name in lane.WEIGHING
-    rows = [p, block.q] if weighing else [p, p.new_empty(lanes, 0, vocabulary)]
-    fitting = [*drafts, vocabulary] if weighing else [lanes, 0, vocabulary]
-    if any(list(ids.shape) != drafts for ids in (block.tokens, block.parents)) or list(rows[1].shape) != fitting:
+    q = block.q if name in lane.WEIGHING and block.q is not None else p.new_empty(lanes, 0, vocabulary)
+    fitting = [*drafts, vocabulary] if name in lane.WEIGHING else [lanes, 0, vocabulary]
+    if any(list(ids.shape) != drafts for ids in (block.tokens, block.parents)) or list(q.shape) != fitting:
         return None
-    arguments = [stored(r) for r in rows] + [ids.contiguous().numpy() for ids in (block.tokens, block.parents)]
-    out, path, length = np.empty((lanes, places), np.int64), np.empty(drafts, np.int64), np.empty(lanes, np.int64)
+    arguments = stored(p), stored(q), block.tokens.contiguous().numpy(), block.parents.contiguous().numpy()
+    out, path = np.full((lanes, places), NOTHING), np.full(drafts, NOTHING)
+    length = np.empty(lanes, np.int64)
 
     def judge(first: int, end: int) -> None:
         work = lane.scratch(vocabulary, name in lane.KEEPING)

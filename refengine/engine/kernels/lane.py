@@ -436,28 +436,83 @@ def without_replacement(lane, p, q, tokens, parents, coins, work, path):
 # ------------------------------------------------------------------------------------------------------------ all lanes
 
 
-def over_lanes(rule):
-    """The rule from lane `first` to before lane `end`: tokens out [B, n + 1], path [B, n], length [B]; 0 is a fault."""
+@njit
+def note(lane, kept, tokens, out, path, length):
+    """Write down what one lane keeps and emits: tokens [B, n + 1], path [B, n], length [B], which is 0 at a fault."""
+    accepted, last = kept
+    length[lane] = accepted + 1
+    for i in range(accepted):
+        out[lane, i] = tokens[lane, path[lane, i]]
+    if accepted != FAULT:
+        out[lane, accepted] = last
 
-    @njit(nogil=True, cache=True)
-    def run(first, end, p, q, tokens, parents, coins, work, out, path, length):
-        for lane in range(first, end):
-            path[lane] = NOTHING
-            out[lane] = NOTHING
-            accepted, last = rule(lane, p[lane], q[lane], tokens[lane], parents[lane], coins, work, path[lane])
-            length[lane] = accepted + 1
-            if accepted == FAULT:
-                return
-            for i in range(accepted):
-                out[lane, i] = tokens[lane, path[lane, i]]
-            out[lane, accepted] = last
 
-    return run
+# One loop a rule, over the lanes from `first` to before `end`: numba does not cache a function that is handed another.
+
+
+@njit(nogil=True, cache=True)
+def leviathan_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+    for b in range(first, end):
+        kept = leviathan(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
+        note(b, kept, tokens, out, path, length)
+
+
+@njit(nogil=True, cache=True)
+def block_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+    for b in range(first, end):
+        kept = block(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
+        note(b, kept, tokens, out, path, length)
+
+
+@njit(nogil=True, cache=True)
+def greedy_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+    for b in range(first, end):
+        kept = greedy(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
+        note(b, kept, tokens, out, path, length)
+
+
+@njit(nogil=True, cache=True)
+def agreement_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+    for b in range(first, end):
+        kept = agreement(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
+        note(b, kept, tokens, out, path, length)
+
+
+@njit(nogil=True, cache=True)
+def point_mass_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+    for b in range(first, end):
+        kept = point_mass(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
+        note(b, kept, tokens, out, path, length)
+
+
+@njit(nogil=True, cache=True)
+def iid_candidates_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+    for b in range(first, end):
+        kept = iid_candidates(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
+        note(b, kept, tokens, out, path, length)
+
+
+@njit(nogil=True, cache=True)
+def without_replacement_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+    for b in range(first, end):
+        note(
+            b,
+            without_replacement(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b]),
+            tokens,
+            out,
+            path,
+            length,
+        )
 
 
 RULES = {
-    rule.__name__: over_lanes(rule)
-    for rule in (leviathan, block, greedy, agreement, point_mass, iid_candidates, without_replacement)
+    "leviathan": leviathan_lanes,
+    "block": block_lanes,
+    "greedy": greedy_lanes,
+    "agreement": agreement_lanes,
+    "point_mass": point_mass_lanes,
+    "iid_candidates": iid_candidates_lanes,
+    "without_replacement": without_replacement_lanes,
 }
 WEIGHING = ("leviathan", "block", "iid_candidates", "without_replacement")  # those that read q
 KEEPING = ("point_mass", "iid_candidates", "without_replacement")  # those that work on a row of their own

@@ -6,7 +6,8 @@ from torch import Tensor
 from refengine.engine.block import NOTHING, Block, Round, check_chain, drawn
 from refengine.engine.coins import Coins
 from refengine.engine.path import emitted
-from refengine.engine.row import at_token, residual, total
+from refengine.engine.row import at_token, residual
+from refengine.engine.sums import total
 
 
 def prefix_weights(p: Tensor, block: Block) -> tuple[Tensor, Tensor]:
