@@ -118,6 +118,7 @@ def test_row_helpers_on_plain_numbers() -> None:
     p, q = torch.tensor([[0.5, 0.5], [0.5, 0.5]]), torch.tensor([[0.75, 0.25], [0.5, 0.5]])
     assert correction(p, q).tolist() == [[0.0, 0.25], [0.5, 0.5]]
     assert total(torch.tensor([[1.0, 2.0, 4.0]])).tolist() == [7.0]
+    assert total(torch.ones(0, 3)).tolist() == []  # no lane of a batch was refused
     kept = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
     assert path_of(kept).tolist() == [[0, 2, NOTHING], [NOTHING] * 3, [0, 1, 2]]
 

@@ -19,7 +19,7 @@ def pairs(weights: Tensor) -> tuple[list[Tensor], Tensor]:
     level, out = weights.double(), []
     while level.shape[-1] > 1:
         even = pad(level, (0, 1)) if level.shape[-1] % 2 else level
-        out.append(even.reshape(*even.shape[:-1], -1, 2))
+        out.append(even.reshape(*even.shape[:-1], even.shape[-1] // 2, 2))
         level = out[-1][..., 0] + out[-1][..., 1]
     return out, level[..., 0]
 
