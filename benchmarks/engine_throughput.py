@@ -78,7 +78,11 @@ def sides(p: Tensor, block: Block, options: argparse.Namespace) -> tuple[list[Si
                        Philox(0, requests[:DISTINCT])).length  # fmt: skip
     mean_rows = float(torch.where(length == places, 1.0, 2.0).mean())
     needed = max(1, round(lanes * mean_rows)) * vocabulary
-    flat = p.view(-1)[:needed]
+    flat = p.view(-1)
+
+    def at(turn: int) -> int:
+        """Elsewhere in every turn, as the rule is: what has just been read may still lie in a cache."""
+        return turn * needed % (p.numel() - needed + 1)
 
     def checked(turn: int) -> object:
         check_rows(p, block)
@@ -86,7 +90,7 @@ def sides(p: Tensor, block: Block, options: argparse.Namespace) -> tuple[list[Si
 
     rows = lanes * places
     taking = [
-        Side("reading", lambda turn: flat.sum(), rows),
+        Side("reading", lambda turn: flat[at(turn) : at(turn) + needed].sum(), rows),
         Side("compiled", lambda turn: fast(p, block, Philox(turn, requests)), rows),
         Side("checked", checked, rows),
         Side("plain", lambda turn: leviathan(p, block, Philox(turn, requests)), rows),

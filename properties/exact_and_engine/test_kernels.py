@@ -159,6 +159,18 @@ def test_rows_off_the_grid_at_the_edges_of_tiles(how: Compiled, dtypes: tuple[to
 
 
 @every_backend
+@pytest.mark.parametrize("vocabulary", [32_000, 151_936, 262_144])
+def test_vocabularies_of_real_models(how: Compiled, vocabulary: int) -> None:
+    """Kills an index of 32 bits, a tree over tiles that is one level short, and a tile beyond the end of a row."""
+    if how.lanes(8) != 8:
+        pytest.skip("not tested: the interpreter takes minutes for such rows")
+    p, block = forest(how, 8, 2, vocabulary, seed=vocabulary)
+    both(how, p, block)
+    assert block.q is not None
+    both(how, p.bfloat16(), replace(block, q=block.q.bfloat16()))
+
+
+@every_backend
 def test_deep_and_wide_blocks(how: Compiled) -> None:
     """Kills a place, path or sibling lost beyond the first few: chains of 16 and trees of 140 nodes."""
     chain = TWINS[how.rule].shape == "chain"
