@@ -62,12 +62,12 @@ def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | No
     tile.judge[(lanes,)](
         *(p, q, tokens, parents, *uniforms.key, uniforms.requests, uniforms.starts, uniforms.accept, uniforms.emit),
         *(out, path, length, refused, shares, n, vocabulary),
-        GIVEN=uniforms.given, PLACES=triton.next_power_of_2(max(n, 1)), num_warps=1,
+        GIVEN=uniforms.given, PLACES=triton.next_power_of_2(max(n, 1)), num_warps=1, enable_fp_fusion=False,
     )  # fmt: skip
     tile.masses[(lanes, tiles)](p, q, length, refused, sums, n, vocabulary, TILE=TILE, LEVELS=LEVELS, num_warps=WARPS)
     tile.emit[(lanes,)](
         *(p, q, length, refused, shares, sums, out, n, vocabulary),
-        TILE=TILE, LEVELS=LEVELS, TILES=tiles, ABOVE=tiles.bit_length() - 1, num_warps=WARPS,
+        TILE=TILE, LEVELS=LEVELS, TILES=tiles, ABOVE=tiles.bit_length() - 1, num_warps=WARPS, enable_fp_fusion=False,
     )  # fmt: skip
     return Round(out, path, length) if bool(length.all()) else None
 
