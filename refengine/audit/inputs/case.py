@@ -43,12 +43,12 @@ class Case:
     def vocabulary(self) -> int:
         return int(self.p.shape[3])
 
-    def reach(self) -> Rows:
-        """How often each place is got to in a round of every lane, where a draft is kept as often as p and q allow and
-        contexts are equally likely: [lanes * (gamma + 1) * contexts]."""
-        keep = np.minimum(self.p[:, :-1], self.q).sum(-1).mean(-1)
+    def reach(self, law: Rows | None = None) -> Rows:
+        """How often each place is got to in a round of every lane, where a draft is kept as often as p (or the law in
+        its place) and q allow and contexts are equally likely: [lanes, gamma + 1, contexts]."""
+        keep = np.minimum((self.p if law is None else law)[:, :-1], self.q).sum(-1).mean(-1)
         visits = np.concatenate([np.ones((self.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
-        return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts).ravel()
+        return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts)
 
     @property
     def width(self) -> int:

@@ -174,5 +174,4 @@ def detectable(drive: Drive) -> float:
     most = max(drive.cases.values(), key=lambda p: float(p.evidence.counts[0].sum(1).max()))
     visits = float(most.evidence.counts[0].sum(1).max())
     groups = len(most.evidence.learners["the place"].mass)
-    need = np.log(1 / drive.alpha) + np.log(16.0) + np.log(len(drive.cases) * groups * len(CONCENTRATIONS))
-    return ends_wealth(visits, need)
+    return ends_wealth(visits, drive.alpha, 16.0 * len(drive.cases) * groups * len(CONCENTRATIONS))

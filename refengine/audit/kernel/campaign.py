@@ -90,7 +90,7 @@ class Drive:
             self.chance = np.random.default_rng(self.seed & (2**64 - 1))
         batch = self.signature == "verify_batch"
         lane_of = None if batch else partial(turn, lanes=case.lanes)
-        reach = case.reach() if batch else case.reach() / case.lanes
+        reach = case.reach().ravel() / (1 if batch else case.lanes)
         self.cases[case.name] = Progress(case, found, Past(case, lane_of), reach)
         self.evidence.cases[case.name] = found
 

@@ -139,7 +139,7 @@ def detectable(pairs: Pairs, alpha: float) -> tuple[float, float]:
     """
     most = max((f.count for f in pairs.features.values()), default=0)
     one, each = (
-        ends_wealth(count / 2, np.log(1 / alpha) + np.log(9.0 * others) + 3.0)
+        ends_wealth(count / 2, alpha, 9.0 * others * np.exp(3.0))
         for count, others in ((most, pairs.places * pairs.kinds), (pairs.commoner.count, pairs.kinds))
     )
     return one, each
