@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from proofs.statements import Drop, every, sentence_end, unapplied
-from refengine.hypotheses import PROOFS, RECORD, SOURCES, blank_comments, digest, fresh
+from refengine.coq_text import SOURCES, blank_comments
+from refengine.hypotheses import PROOFS, RECORD, digest, fresh
 
 BUILD = PROOFS / "build" / "rocq"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)

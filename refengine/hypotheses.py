@@ -9,16 +9,12 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-PROOFS = Path(__file__).resolve().parent.parent / "proofs"
-SOURCES, RECORD = PROOFS / "rocq", PROOFS / "hypotheses.json"
+from refengine.coq_text import SOURCES, blank_comments
 
-
-def blank_comments(text: str) -> str:
-    """Comments as spaces, so that positions and lines stay."""
-    return re.sub(r"\(\*.*?\*\)", lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.S)
+PROOFS = SOURCES.parent
+RECORD = PROOFS / "hypotheses.json"
 
 
 @cache

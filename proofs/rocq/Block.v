@@ -165,7 +165,7 @@ rewrite /bind /coin /ret /= /D /pick; congr (_ * _ + _); apply: total_ext => y.
 by rewrite oneT.
 Qed.
 
-Lemma lawful_verify h xs : lawful (block_verify h xs).
+Lemma lawful_block_verify h xs : lawful (block_verify h xs).
 Proof.
 apply: lawful_bind => [|[s|]]; [by apply: lawful_keep; rewrite ler01 lexx | exact: lawful_ret |].
 by apply: lawful_bind => [|y]; [apply: lawful_pick | apply: lawful_ret].
@@ -175,7 +175,7 @@ Lemma lawful_draft_q g h : lawful (draft q halt g h).
 Proof. by apply: lawful_draft => h' _; apply: qP. Qed.
 
 Lemma lawful_block g h : lawful (block g h).
-Proof. by apply: lawful_bind => [|xs]; [apply: lawful_draft_q | apply: lawful_verify]. Qed.
+Proof. by apply: lawful_bind => [|xs]; [apply: lawful_draft_q | apply: lawful_block_verify]. Qed.
 
 Theorem block_lossless g h : lossless p h (block g h).
 Proof.

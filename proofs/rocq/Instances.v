@@ -110,19 +110,19 @@ Example used_stopping_block g h : lossless p h (block p q (after_keeping (size h
 Proof. exact: stopping_block_lossless. Qed.
 
 (** Several candidates. *)
-Notation pair := (Node [:: (tok0, Node [:: (tok1, Node [::])]); (tok1, Node [::]); (tok0, Node [::])]).
+Notation small_tree := (Node [:: (tok0, Node [:: (tok1, Node [::])]); (tok1, Node [::]); (tok0, Node [::])]).
 Notation two_wide := (fun h : seq two => 2%N).
 Example used_list : try_in_order p0 0 [:: tok1; tok1] (fun o => (o.1 == tok0)%:R) = pick p0 (fun x => (x == tok0)%:R).
 Proof. exact: list_lossless. Qed.
 Example used_point_ratio : accept p0 (fun x => (x == tok1)%:R) tok1 = p0 tok1.
 Proof. by case: (point_mass_is_ratio_rule tok1 (pP [::])). Qed.
-Example used_point_mass h : lossless p h (point_mass p h pair).
+Example used_point_mass h : lossless p h (point_mass p h small_tree).
 Proof. exact: point_mass_lossless. Qed.
-Example used_agreement_tree h : lossless p h (agreement_walk p h pair).
+Example used_agreement_tree h : lossless p h (agreement_walk p h small_tree).
 Proof. exact: agreement_tree_lossless. Qed.
 Example used_agreement_sampled g h : lossless p h (tree_round (agreement_node p) (fun h => draws (q h) 2) g h).
 Proof. by apply: agreement_sampled_tree_lossless => // h'; apply: lawful_draws. Qed.
-Example used_fixed_tree h : lossless p h (walk (agreement_node p) h pair).
+Example used_fixed_tree h : lossless p h (walk (agreement_node p) h small_tree).
 Proof.
 by apply: fixed_tree_lossless => //; try exact: lawful_agreement_node; try exact: agreement_node_child.
 Qed.
