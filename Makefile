@@ -30,7 +30,7 @@ lint: $(READY)              ## style and types
 	$(BIN)/mypy
 
 mutation: $(READY)          ## mutate every comparison, clamp, index and prefix rule; list the survivors
-	$(BIN)/python -m refengine.bugs.mutate
+	$(BIN)/python -m refengine.bugs.mutation.run
 
 coverage: $(READY)
 	$(BIN)/coverage run -m pytest

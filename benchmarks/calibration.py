@@ -4,8 +4,8 @@
 
 With --out every thousand audits are kept beside it as soon as they have ended, in a journal that a later run continues
 and that goes when the result is written; each thousand has a generator of its own. What runs is
-refengine/audit/calibration.py. Printed: the rate of false alarms at three alphas, with its 99.9 % lower confidence
-bound, which must not exceed alpha.
+refengine/selfcheck/instrument/calibration.py. Printed: the rate of false alarms at three alphas, with its 99.9 % lower
+confidence bound, which must not exceed alpha.
 """
 
 import argparse
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.audit.calibration import BLOCKS, CASES, audits
 from refengine.evidence.distance import binomial
+from refengine.selfcheck.instrument.calibration import BLOCKS, CASES, audits
 
 ALPHAS = (1e-2, 1e-3, 1e-6)
 SIDE_BY_SIDE = 1000

@@ -11,11 +11,12 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from refengine.audit.explain import OF_ROWS
-from refengine.audit.kernel import audit_kernel
-from refengine.evidence.sequential import ONE_COIN
+from refengine.audit.kernel.audit import audit_kernel
+from refengine.audit.kernel.explain_law import OF_ROWS
+from refengine.evidence.e_process import ONE_COIN
+from refengine.source_tree import FIXTURES
 
-SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
+SUBJECTS = str(FIXTURES / "subjects")
 CLASSES = {
     "one_coin": ("verify", ONE_COIN),
     "one_coin_numpy": ("verify", ONE_COIN),

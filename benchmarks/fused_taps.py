@@ -29,9 +29,9 @@ import torch
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from refengine.decoder.checkpoints.eagle3 import table
+from refengine.decoder.checkpoints.layouts.eagle3 import table
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
-from refengine.decoder.rope import Rope
+from refengine.decoder.networks.rope import Rope
 
 RESULT = Path(__file__).parent / "results" / "fused_taps.json"
 WORDS, HIDDEN, LAYERS, INNER, DEPTHS = 6, 24, 4, 24, 3

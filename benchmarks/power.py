@@ -27,21 +27,22 @@ from typing import Any
 
 import numpy as np
 
-from refengine.audit.case import Case, case
-from refengine.audit.diagnosis import diagnose
-from refengine.audit.kernel import audit_kernel
-from refengine.audit.schedule import cases
-from refengine.audit.simulated import CAP, Audits, nats, reach
-from refengine.evidence.alternatives import alternatives
+from refengine.audit.inputs.case import Case, case
+from refengine.audit.inputs.hostile import cases
+from refengine.audit.kernel.audit import audit_kernel
+from refengine.audit.kernel.diagnosis import diagnose
+from refengine.evidence.defect_laws import alternatives
+from refengine.evidence.e_process import DEFECTS
 from refengine.evidence.rows import Rows
-from refengine.evidence.sequential import DEFECTS
+from refengine.selfcheck.instrument.simulated import CAP, Audits, nats, reach
+from refengine.source_tree import FIXTURES
 
 EXACTLY = {  # defects that no sample shows, as functions that the exact depth takes apart
     "the residual is rounded to bfloat16": "residual_bfloat16",
     "the residual is rounded to float16": "residual_float16",
     "the normalised residual is rounded to bfloat16": "normalised_residual_bfloat16",
 }
-SUBJECTS = str(Path(__file__).parents[1] / "fixtures" / "subjects")
+SUBJECTS = str(FIXTURES / "subjects")
 FEW = 10_000  # calls up to which a defect is tried with every seed
 LEAST = 1e-5  # nats a call, below which a defect is not for sampling
 

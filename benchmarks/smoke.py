@@ -15,7 +15,9 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-SUBJECTS = Path(__file__).parents[1] / "fixtures" / "subjects"
+from refengine.source_tree import FIXTURES
+
+SUBJECTS = FIXTURES / "subjects"
 CORRECT = {
     "leviathan": "verify",
     "batch": "verify_batch",

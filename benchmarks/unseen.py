@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from refengine.audit.simulated import CAP, Audits, nats, reach
+from refengine.selfcheck.instrument.simulated import CAP, Audits, nats, reach
 
 BAR = 10.0
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from refengine.coq_text import SOURCES, blank_comments, listed
+from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed
 
 INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "Vacuity")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from refengine.chains import CHAINS, links
-from refengine.claims import ROOT, coq_theorems, exists, load, markdown, sources
 from refengine.errors import BadInput
+from refengine.selfcheck.claims.chains import CHAINS, links
+from refengine.selfcheck.claims.claims import ROOT, coq_theorems, exists, load, markdown, sources
 
 GOOD = {
     "id": '"a.one"',
@@ -22,7 +22,7 @@ def test_claims_load() -> None:
     """Kills a claim whose theorem or test was renamed or removed, a verdict without evidence, an id used twice."""
     claims = load()
     assert {claim.verdict for claim in claims} == {"consistent", "violated", "not tested"}
-    assert set(sources()) >= {f"seed_00{n}" for n in range(5)}
+    assert {source.prefix for source in sources().values()} >= {f"seed_00{n}" for n in range(5)}
 
 
 def test_links_are_tests() -> None:
@@ -33,7 +33,7 @@ def test_links_are_tests() -> None:
 
 
 def test_page_is_fresh() -> None:
-    """Kills a CLAIMS.md that was edited by hand or not rewritten: `python -m refengine.claims --write`."""
+    """Kills a CLAIMS.md that was edited by hand or not rewritten (`--write`)."""
     assert (ROOT / "proofs" / "CLAIMS.md").read_text("utf-8") == markdown(sources())
 
 
@@ -48,7 +48,11 @@ def write(root: Path, *claims: dict[str, str]) -> Path:
     """A source tree with one file of claims, one theorem and this test."""
     (root / "proofs" / "claims").mkdir(parents=True)
     (root / "proofs" / "rocq").mkdir()
-    (root / "proofs" / "rocq" / "Single.v").write_text("Theorem step : True.\nProof. by []. Qed.\n")
+    (root / "proofs" / "rocq" / "_CoqProject").write_text("-Q . Proofs\nSingle.v\n")
+    (root / "proofs" / "rocq" / "Single.v").write_text(
+        "(* Theorem no : False. *) Theorem step : True.\nProof. by []. Qed.\n"
+    )
+    (root / "proofs" / "rocq" / "Unlisted.v").write_text("Theorem no : False.\nProof. by []. Qed.\n")
     (root / "proofs" / "test_claims.py").write_text("def test_claims_load() -> None: ...\n")
     blocks = ["[[claim]]\n" + "\n".join(f"{key} = {value}" for key, value in claim.items()) for claim in claims]
     (root / "proofs" / "claims" / "a.toml").write_text('title = "A"\n' + "\n".join(blocks) + "\n")
@@ -56,7 +60,7 @@ def write(root: Path, *claims: dict[str, str]) -> Path:
 
 
 def test_good_claims_load(tmp_path: Path) -> None:
-    """Kills a checker that refuses everything."""
+    """Kills a checker that refuses everything, and one that takes a theorem from a comment or from no listed file."""
     root = write(tmp_path, GOOD | {"coq": '["Single.step"]'})
     assert [claim.coq for claim in load(root)] == [("Single.step",)]
     assert coq_theorems(root) == {"Single.step"}
@@ -76,12 +80,12 @@ def test_good_claims_load(tmp_path: Path) -> None:
         ({"verdict": '"maybe"'}, "Invalid enum value 'maybe'"),
         ({"rules": '["leviathen"]'}, "there is no chain leviathen"),
         ({"evidence": '"word of mouth"'}, "unknown field `evidence`"),
-        ({"id": '"b.one"'}, "does not begin with its file's name"),
+        ({"id": '"b.one"'}, "does not begin with a, the prefix of its file"),
     ],
 )
 def test_bad_claims_are_named(tmp_path: Path, change: dict[str, str], message: str) -> None:
     """Kills a check that is missing or that does not say which claim it is about."""
-    with pytest.raises(BadInput, match=r"a\.") as error:
+    with pytest.raises(BadInput, match=r"\b[ab]\.") as error:
         load(write(tmp_path, GOOD | change))
     assert message in str(error.value)
 

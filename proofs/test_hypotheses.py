@@ -9,7 +9,7 @@ import pytest
 
 from proofs.hypotheses import failing
 from proofs.statements import drops, every, premises_of, unapplied
-from refengine.hypotheses import blank_comments, fresh, record, status
+from refengine.selfcheck.claims.hypotheses import blank_comments, fresh, record, status
 
 
 def test_every_theorem_with_hypotheses_is_applied() -> None:
@@ -27,7 +27,7 @@ def test_a_changed_theorem_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: a line that says missed of a text that nobody has run."""
     assert status(["Leviathan.leviathan_lossless", "Round.x"])["Leviathan"] == "missed: each of its 3 hypotheses"
     changed = {"Leviathan": {**record()["Leviathan"], "digest": "0"}}
-    monkeypatch.setattr("refengine.hypotheses.record", lambda: changed)
+    monkeypatch.setattr("refengine.selfcheck.claims.hypotheses.record", lambda: changed)
     assert status(["Leviathan.leviathan_lossless"])["Leviathan"].startswith("stale")
     assert fresh() == {}
 

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from refengine import own_tests
-from refengine.bugs.runner import Job, Servers
-from refengine.chains import DECODED
-from refengine.claims import load
-from refengine.own_tests import checks, committed, reaches, red, sample, status, texts
+from refengine.bugs.process.pool import Job, Servers
+from refengine.selfcheck.claims import mutants_of_tests
+from refengine.selfcheck.claims.chains import DECODED
+from refengine.selfcheck.claims.claims import load
+from refengine.selfcheck.claims.mutants_of_tests import checks, committed, reaches, red, sample, status, texts
 
 BRIDGE = "proofs/test_bridge.py::test_exact_is_what_coq_said"
 
@@ -30,7 +30,9 @@ def test_what_is_on_record_is_seen_again() -> None:
         if "test_exact" in test or "test_lengths" in test
     ]
     chosen = random.Random(2).sample(known, 3)
-    jobs = [Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=own_tests.SECONDS) for m, test in chosen]
+    jobs = [
+        Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=mutants_of_tests.SECONDS) for m, test in chosen
+    ]
     with Servers(count=1) as servers:
         assert [red(answers) for answers in servers.run(jobs)] == [[test] for _, test in chosen]
 
@@ -48,7 +50,7 @@ def test_the_line_on_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: linked said of tests that saw nothing, or of tests that were never run."""
     assert status([], ["block"]) == status([BRIDGE], []) == ""
     asked = {"tests": ["a", "b"], "seen": [["a"], [], ["a", "b"]]}
-    monkeypatch.setattr(own_tests, "entry", lambda module: asked)
+    monkeypatch.setattr(mutants_of_tests, "entry", lambda module: asked)
     assert texts(["block"]) == ("refengine.exact.rules.block", "refengine.engine.rules.block")
     assert status(["a"], ["block"]) == "linked: its own tests see 4 of 6 sampled mistakes in its rules"
     assert status(["b"], ["block"]).startswith("linked: its own tests see 2 of 6")
@@ -59,7 +61,7 @@ def test_the_line_on_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_file_of_tests_reaches() -> None:
     """Kills: a test that is left out although it runs the rule, through a helper or by the rule's name."""
-    root = own_tests.PROOFS.parent
+    root = mutants_of_tests.PROOFS.parent
     assert reaches(root / "proofs/test_bridge.py", "refengine.exact.rules.nucleus")
     assert reaches(root / "proofs/smt/test_rules.py", "refengine.exact.rules.block")
     assert reaches(root / "proofs/smt/test_defects.py", "refengine.exact.rules.leviathan")

@@ -34,7 +34,7 @@ def audit_sampler(request: pytest.FixtureRequest) -> Callable[..., None]:
     """
 
     def audit(subject: str, signature: str = "verify", path: str | Path | None = None, **options: Any) -> None:
-        from refengine.audit.kernel import audit_kernel
+        from refengine.audit.kernel.audit import audit_kernel
 
         folder = str(path if path is not None else request.config.rootpath)
         findings = audit_kernel(subject, signature, folder, **options)

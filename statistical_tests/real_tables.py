@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from refengine.decoder.cells import CELLS, session
 from refengine.decoder.loop import Session, nodes
 from refengine.decoder.protocols import Tokens, Turn
 from refengine.decoder.rows import tree_rows
@@ -24,6 +23,7 @@ from refengine.engine.coins import Branching, Philox, Shifted
 from refengine.engine.policy import rows as policy_rows
 from refengine.exact.block import Block as Candidates
 from refengine.exact.chance import Chance, runs
+from refengine.selfcheck.drafters.cells import CELLS, session
 
 PREFIXES = 6
 NEW_TOKENS = 40

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from refengine.audit.case import Case, case, step
+from refengine.audit.inputs.case import Case, case, step
 from refengine.engine.block import NOTHING, Block, Round
 from refengine.engine.coins import Philox
 

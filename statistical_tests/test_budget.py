@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from refengine.source_tree import RESULTS
 from statistical_tests.budget import SCALES, TESTS
 from statistical_tests.test_drafters import PAIRS
 from statistical_tests.test_rules import LOSSLESS
@@ -12,7 +13,7 @@ from statistical_tests.test_wide import RULES
 
 pytestmark = pytest.mark.stat
 
-RESULT = Path(__file__).parents[1] / "benchmarks" / "results" / "stat_long.txt"
+RESULT = RESULTS / "stat_long.txt"
 
 
 def test_there_are_no_more_tests_than_the_budget_was_split_for() -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from refengine.decoder.cells import RULES
-from refengine.decoder.tiny import TINY
 from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
 from refengine.exact.law import law
 from refengine.exact.rules import block, leviathan, point_mass, without_replacement
+from refengine.selfcheck.drafters.cells import RULES
+from refengine.selfcheck.drafters.fixtures import TINY
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from refengine.audit.past import Past, features
+from refengine.audit.kernel.history import Past, features
 from refengine.engine.rules.agreement import agreement
 from refengine.engine.rules.block import block
 from refengine.engine.rules.iid_candidates import iid_candidates
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
-from refengine.evidence.sequential import CaseEvidence, Evidence
+from refengine.evidence.e_process import CaseEvidence, Evidence
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.rounds import WIDTHS, chain, distinct_tree, emitted, iid_tree, table, undrawn
 

@@ -11,9 +11,9 @@ from refengine.engine.rules.agreement import agreement
 from refengine.engine.rules.block import block
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
-from refengine.evidence.cells import cells
 from refengine.evidence.fit import chi_square, g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
+from refengine.evidence.token_kinds import cells
 from statistical_tests.budget import ALPHA, SCALES, state
 
 pytestmark = pytest.mark.stat

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofs.statements import premises_of
-from refengine.coq_text import SOURCES, STATEMENTS, blank_comments, sentences
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comments, sentences
 
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
@@ -55,24 +55,29 @@ def axioms(answer: str) -> list[str]:
     return [match[1] for match in found if match]
 
 
-def assumptions(
-    build: Path, names: Sequence[str], permitted: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, list[str]], list[str]]:
-    """The axioms under each `File.name`, and what is wrong with them: one not permitted to its file, an unread answer."""
-    files = list(dict.fromkeys(name.split(".")[0] for name in names))
+def assumptions(build: Path, names: Sequence[str], permitted: Mapping[str, Sequence[str]]) -> list[str]:
+    """What is wrong with what statements, `File.name`, rest on: no such statement, an axiom that its file is not granted.
+
+    Coq is asked once for each file, about one term that mentions every name asked of it.
+    """
+    by_file: dict[str, list[str]] = {}
+    for name in names:
+        by_file.setdefault(name.split(".")[0], []).append(f"let a := @Proofs.{name} in")
+    lines = {
+        file: f"Definition all_of_{file} : True := {' '.join(mentions)} I. Print Assumptions all_of_{file}."
+        for file, mentions in by_file.items()
+    }
     try:
-        answers = asked(build, files, {name: f"Print Assumptions Proofs.{name}." for name in names})
+        answers = asked(build, list(by_file), lines)
     except RuntimeError as error:
-        return {}, [f"Coq cannot say what every statement rests on: {error}"]
-    used: dict[str, list[str]] = {}
-    wrong = [f"{name}: no answer" for name in names if name not in answers]
-    for name, answer in answers.items():
+        return [f"Coq cannot say what every statement rests on: {error}"]
+    wrong = [f"{file}: no answer" for file in by_file if file not in answers]
+    for file, answer in answers.items():
         try:
-            used[name] = axioms(answer)
+            wrong += [f"{file} uses {axiom}" for axiom in axioms(answer) if file not in permitted.get(axiom, ())]
         except ValueError:
-            wrong.append(f"{name} rests on more than axioms: {' '.join(answer.split())}")
-        wrong += [f"{name} uses {a}" for a in used.get(name, []) if name.split(".")[0] not in permitted.get(a, ())]
-    return used, wrong
+            wrong.append(f"{file} rests on more than axioms: {' '.join(answer.split())}")
+    return wrong
 
 
 def hidden_premises(build: Path, names: Sequence[str], sources: Path = SOURCES) -> list[str]:
@@ -121,12 +126,12 @@ def checked(build: Path, files: Sequence[str]) -> list[str]:
     )
     if run.returncode:
         return [f"coqchk refuses a file: {' '.join((run.stdout + run.stderr).split())[-500:]}"]
-    _, summary, text = run.stdout.partition("CONTEXT SUMMARY\n===============\n")
+    _, summary, text = (run.stdout + run.stderr).partition("CONTEXT SUMMARY\n===============\n")
     parts = dict(_section(part) for part in re.split(r"^\* ", text, flags=re.M)[1:])
-    if not summary or set(sections) != {"Theory", "Axioms", *NONE} or sections["Theory"] != ["Set is predicative"]:
-        return [f"coqchk's summary has other parts than expected: {sorted(sections)}"]
-    wrong = [f"coqchk: {name} is an axiom" for name in sections["Axioms"] if not name.startswith((*LIBRARIES, "<none>"))]
-    return wrong + [f"coqchk: {part}: {sections[part]}" for part in NONE if sections[part] != ["<none>"]]
+    if not summary or set(parts) != {"Theory", "Axioms", *NONE} or parts["Theory"] != ["Set is predicative"]:
+        return [f"coqchk's summary has other parts than expected: {sorted(parts)}"]
+    wrong = [f"coqchk: {name} is an axiom" for name in parts["Axioms"] if not name.startswith((*LIBRARIES, "<none>"))]
+    return wrong + [f"coqchk: {part}: {parts[part]}" for part in NONE if parts[part] != ["<none>"]]
 
 
 def _section(part: str) -> tuple[str, list[str]]:

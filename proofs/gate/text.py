@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from refengine.coq_text import SOURCES, STATEMENTS, Sentence, listed, sentences
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, Sentence, listed, sentences
 
 HERE = Path(__file__).resolve().parent
 PROJECT = ("-Q . Proofs", "-arg -w", "-arg none")
@@ -38,7 +38,9 @@ def project(sources: Path = SOURCES) -> Iterator[str]:
     lines = (sources / "_CoqProject").read_text().splitlines()
     if tuple(lines[: len(PROJECT)]) != PROJECT:
         yield f"_CoqProject does not begin with {PROJECT}"
-    yield from (f"_CoqProject: {line!r} is no file" for line in lines[len(PROJECT) :] if not re.fullmatch(r"\w+\.v", line))
+    yield from (
+        f"_CoqProject: {line!r} is no file" for line in lines[len(PROJECT) :] if not re.fullmatch(r"\w+\.v", line)
+    )
     files = [f"{name}.v" for name in listed(sources)]
     there = sorted(str(file.relative_to(sources)) for file in sources.rglob("*") if file.is_file())
     if sorted([*files, "_CoqProject"]) != there:

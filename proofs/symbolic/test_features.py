@@ -2,12 +2,13 @@
 
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import sympy as sp
 import torch
 from safetensors.torch import load_file
+
+from refengine.source_tree import ROOT
 
 Q = sp.Rational
 W = sp.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 2], [2, 0, 2]])  # V = 4, d = 3, rank 2
@@ -43,7 +44,7 @@ def test_random_heads_have_full_rank() -> None:
 def heads() -> dict[str, torch.Tensor]:
     """The head of every checkpoint in fixtures/, tied ones included."""
     found = {}
-    for file in sorted(Path(__file__).parents[2].glob("fixtures/*/**/*.safetensors")):
+    for file in sorted(ROOT.glob("fixtures/*/**/*.safetensors")):
         tensors = load_file(file)
         head = tensors.get("lm_head.weight", tensors.get("model.embed_tokens.weight"))
         if head is not None:

@@ -25,12 +25,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, finfo
 
-from refengine.audit.excess import at_least
-from refengine.audit.promise import CLAIM, SOURCE, TOO_LITTLE, Progress, thinned
-from refengine.audit.signatures import ContractBroken, check_prefix, emitted
+from refengine.audit.common import CLAIM, SOURCE, TOO_LITTLE, Progress, thinned
+from refengine.audit.kernel.signatures import ContractBroken, check_prefix, emitted
+from refengine.audit.magnitude import at_least
 from refengine.errors import BadInput
+from refengine.evidence.e_process_of_rounds import SHARES, RoundEvidence
 from refengine.evidence.power import ends_wealth
-from refengine.evidence.rounds import SHARES, RoundEvidence
 from refengine.evidence.rows import Rows
 from refengine.report.finding import Finding, Number, Recipe
 
@@ -156,7 +156,7 @@ def _finding(
         verdict="not tested" if reason else "violated" if trial.end else "consistent",
         reason=reason,
         method=method if trial.end or reason else f"{method}, TV >= {least:.1g} in tokens of one kind {SEEN}",
-        recipe=Recipe(function="refengine.audit.trace:audit_trace", arguments=arguments),
+        recipe=Recipe(function=f"{__name__}:audit_trace", arguments=arguments),
         numbers=numbers,
         tables={"evidence": thinned(trial.curve)},
         **violated,

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-from refengine.bugs.bug import Bug
-from refengine.bugs.coupled import coupled_law
-from refengine.bugs.loader import edited_module
+from refengine.bugs.shared_coins import coupled_law
 from refengine.exact.block import Rule, chain
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row
+from refengine.source_edits.edit import Bug
+from refengine.source_edits.loader import edited_module
 
 RULES = "refengine.exact.rules."
 

@@ -9,7 +9,7 @@ import typer
 
 from refengine.cli.output import AsJson, Out, finish
 from refengine.errors import BadInput
-from refengine.terminal import progress
+from refengine.report.terminal import progress
 
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
 Alpha = Annotated[float, typer.Option(help="False-alarm rate of the audit.")]
@@ -38,7 +38,7 @@ def kernel(
 ) -> None:
     """Audit a verification function: rows and drafts in, tokens out."""
     if subject == "hf":
-        from refengine.audit.hf_kernel import audit_kernel_hf
+        from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
 
         with progress() as tell:
             found = audit_kernel_hf(progress=tell)
@@ -66,7 +66,7 @@ def called(
     subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, out: Path | None, **limits: Any
 ) -> NoReturn:
     """The audit of what is called with rows and drafts."""
-    from refengine.audit.kernel import audit_kernel
+    from refengine.audit.kernel.audit import audit_kernel
 
     check_alpha(limits["alpha"])
     check_seconds(limits["seconds"])
@@ -111,7 +111,7 @@ def endpoint(
     out: Out = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/auditing.md)."""
-    from refengine.audit.endpoint import audit_endpoint
+    from refengine.audit.paired.endpoint import audit_endpoint
 
     asked = questions(prompts, tokens, temperature, pairs, seed, alpha, seconds)
     with progress() as tell:
@@ -136,12 +136,12 @@ def generate(
 ) -> None:
     """Audit a generate function with speculation on, beside the same with it off (docs/auditing.md)."""
     if on == "hf":
-        from refengine.audit.hf_generate import audit_generate_hf
+        from refengine.audit.adapters.transformers.generate import audit_generate_hf
 
         with progress() as tell:
             found = audit_generate_hf(progress=tell)
         finish(found, as_json, out)
-    from refengine.audit.generators import audit_generate
+    from refengine.audit.paired.functions import audit_generate
 
     if off is None:
         raise BadInput(f"{on} is held to the same without speculation: name that with --off MODULE:FUNCTION")
@@ -155,8 +155,8 @@ def generate(
 def questions(
     prompts: Path | None, tokens: int, temperature: float, pairs: int, seed: str, alpha: float, seconds: float
 ) -> dict[str, Any]:
-    """What two sides are asked (audit/asked.py), from the command line."""
-    from refengine.audit.asked import PROMPTS
+    """What two sides are asked (audit/paired/request.py), from the command line."""
+    from refengine.audit.paired.request import PROMPTS
 
     check_alpha(alpha)
     check_seconds(seconds)

@@ -20,7 +20,7 @@ def verify(
     out: Out = None,
 ) -> None:
     """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state, acceptance."""
-    from refengine.decoder.verify import verify
+    from refengine.commands.verify_checkpoint import verify
 
     store = str(ngram) if ngram else None
     finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json, out)
@@ -31,7 +31,7 @@ def convert(
     out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="Where to write; not overwritten.")],
 ) -> None:
     """Read a pickle with weights_only in a limited child process and write safetensors; no name changes."""
-    from refengine.decoder.checkpoints.convert import convert
+    from refengine.commands.convert_pickle import convert
 
     names = convert(source, out)
     typer.echo(f"{out}: {len(names)} tensors, names unchanged")
@@ -43,7 +43,7 @@ def convert_mtp(
     steps: Annotated[int, typer.Option(help="Drafted tokens a round, which the layout says.")] = 3,
 ) -> None:
     """The multi-token prediction module of a Qwen checkpoint in the layout of speculators."""
-    from refengine.decoder.checkpoints.mtp_convert import convert_mtp
+    from refengine.commands.convert_mtp import convert_mtp
 
     typer.echo(f"{out}: {len(convert_mtp(source, out, steps))} tensors")
 
@@ -54,7 +54,7 @@ def stitch_mtp(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; not overwritten.")],
 ) -> None:
     """A copy of a Qwen checkpoint with a fine-tuned module in the place of its own."""
-    from refengine.decoder.checkpoints.mtp_convert import stitch_mtp
+    from refengine.commands.convert_mtp import stitch_mtp
 
     typer.echo(f"{out}: {len(stitch_mtp(module, verifier, out))} tensors replaced")
 
@@ -66,6 +66,6 @@ def ngram(
     order: Annotated[int, typer.Option(help="Longest run of tokens that is counted; DART's release has 3.")] = 3,
 ) -> None:
     """Count an n-gram store for DART from texts, in its released format."""
-    from refengine.ngram_store import build
+    from refengine.commands.ngram import build
 
     typer.echo(f"{out}: {len(build(texts, target, out, order).tokens) - 1} runs of up to {order} tokens")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from refengine.cli.output import AsJson, print_rows
-from refengine.report.matrices import Battery, battery
-from refengine.terminal import progress
+from refengine.report.tables import Battery, battery
+from refengine.report.terminal import progress
 
 Ngram = Annotated[Path | None, typer.Option(help="The n-gram store of a drafter that has one elsewhere (DART).")]
 
@@ -43,7 +43,7 @@ def decode(
     ] = None,
 ) -> None:
     """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
-    from refengine import decode as command
+    from refengine.commands import decode as command
 
     request = command.Request(
         target,
@@ -74,9 +74,9 @@ def drafters(
     as_json: AsJson = False,
 ) -> None:
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
-    from refengine.decoder.battery import steps
-    from refengine.decoder.cores import played
     from refengine.report.report import load_report
+    from refengine.selfcheck.drafters.battery import steps
+    from refengine.selfcheck.drafters.parallel import played
 
     if report.exists():
         typer.echo(f"verdicts from {report}", err=True)

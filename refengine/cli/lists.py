@@ -21,7 +21,7 @@ def claims(
     as_json: AsJson = False,
 ) -> None:
     """Every claim with its source, verdict and evidence."""
-    from refengine.claims import load
+    from refengine.selfcheck.claims.claims import load
 
     found = [claim for claim in load() if about in claim.id]
     if not found:

@@ -16,7 +16,7 @@ def report(
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the journal of an interrupted run.")] = False,
 ) -> None:
     """The whole correctness report on the embedded fixtures and on whatever real libraries are installed."""
-    from refengine.main_report import write_report
+    from refengine.commands.report import write_report
 
     outcome = write_report(out, full=full, fresh=fresh)
     for line in outcome.lines:
@@ -51,7 +51,7 @@ def law(
     as_json: AsJson = False,
 ) -> None:
     """The exact law of one round of a rule, on rows of your own."""
-    from refengine.one_round import answer, read
+    from refengine.commands.law import answer, read
 
     found = answer(read(file))
     if as_json:

@@ -14,7 +14,7 @@ def table(as_json: AsJson = False) -> None:
     """How many vectors there are of each rule."""
     from collections import Counter
 
-    from refengine.vectors import vectors
+    from refengine.exact.vectors import vectors
 
     counts = Counter(vector["rule"] for vector in vectors())
     print_rows([{"rule": rule, "vectors": count} for rule, count in counts.items()], as_json)
@@ -22,7 +22,7 @@ def table(as_json: AsJson = False) -> None:
 
 def export(file: Annotated[Path, typer.Argument(help="JSON lines file to write.")]) -> None:
     """Write every vector as one JSON line."""
-    from refengine.vectors import vectors
+    from refengine.exact.vectors import vectors
 
     try:
         file.write_text("".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
@@ -36,7 +36,7 @@ def run(
     seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 60.0,
 ) -> None:
     """Run a program on the vectors and compare token by token."""
-    from refengine.vectors import run_command
+    from refengine.commands.vectors import run_command
 
     count, wrong = run_command(command, rule or [], seconds)
     for mismatch in wrong[:10]:

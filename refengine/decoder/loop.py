@@ -12,13 +12,19 @@ from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, State, Target, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, chain_rows, tree_rows
-from refengine.engine.block import Block, Round
+from refengine.engine.block import Block, Round, check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import Policy
 from refengine.engine.policy import rows as policy_rows
-from refengine.engine.row import check_rows
+from refengine.engine.rules.leviathan import leviathan
+from refengine.engine.rules.point_mass import point_mass
 
 Rule: TypeAlias = Callable[[Tensor, Block, Coins], Round]  # p [1, n + 1, V] root first, the block, the coins
+
+
+def fitting(p: Tensor, block: Block, coins: Coins) -> Round:
+    """The rule that fits how the block came about: drawn from q, or deterministic."""
+    return point_mass(p, block, coins) if block.q is None else leviathan(p, block, coins)
 
 
 @dataclass(frozen=True)

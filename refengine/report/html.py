@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from refengine.report.canonical import canonical, plain, write_atomic
 from refengine.report.finding import Finding, Quantity, Role, Verdict
-from refengine.report.matrices import BATTERY, battery, matrix
 from refengine.report.plots import magnitude, plot, short
 from refengine.report.report import ALARMING, Report, parse_report, unexpected
+from refengine.report.tables import BATTERY, battery, matrix
 
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
 TABLE_ROWS = 100  # rows of one table that are listed; report.json has them all

@@ -2,9 +2,9 @@
 
 import difflib
 
-from refengine.bugs.bug import Bug
 from refengine.bugs.catalogue import law, modes, policy, proposer, randomness, state, stop
 from refengine.bugs.catalogue.modes import NOT_EXPRESSED
+from refengine.source_edits.edit import Bug
 
 __all__ = ["NOT_EXPRESSED", "all_bugs", "find"]
 

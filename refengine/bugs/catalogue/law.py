@@ -1,6 +1,6 @@
 """Part A1: the acceptance or residual law itself is wrong. Greedy tests are blind to almost all of these."""
 
-from refengine.bugs.bug import Bug, Edit
+from refengine.source_edits.edit import Bug, Edit
 
 LEVIATHAN = "refengine.exact.rules.leviathan"
 ACCEPT = 'if not chance.accept(p[i][x], q[x], ("accept", i)):'

@@ -1,6 +1,6 @@
 """Part A6: modes that are lossy by design, metadata, and the field's false alarms, which must come out consistent."""
 
-from refengine.bugs.bug import Bug, Edit
+from refengine.source_edits.edit import Bug, Edit
 
 LEVIATHAN, POINT_MASS = "refengine.exact.rules.leviathan", "refengine.exact.rules.point_mass"
 ACCEPT = 'if not chance.accept(p[i][x], q[x], ("accept", i)):'

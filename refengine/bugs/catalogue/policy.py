@@ -1,6 +1,6 @@
 """Part A2: the law that is preserved is not the one that the user asked for."""
 
-from refengine.bugs.bug import Bug, Edit
+from refengine.source_edits.edit import Bug, Edit
 
 LOGITS, LOOP = "refengine.engine.policy", "refengine.decoder.loop"
 ROWS = "return torch.stack([policy(row, prompt, prefix + path) for row, path in zip(logits, paths, strict=True)])"

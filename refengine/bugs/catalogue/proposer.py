@@ -1,6 +1,6 @@
 """Part A1, proposers: the rule is right, and the row that is handed over as q is not the one that was drawn from."""
 
-from refengine.bugs.bug import Bug, Edit
+from refengine.source_edits.edit import Bug, Edit
 
 DRAFTERS = "refengine.exact.drafters"
 DRAW = "            tokens = (*tokens, chance.choose(rows[-1], sites[-1]))"

@@ -1,6 +1,6 @@
 """Part A5: seeds, generators and addresses of coins."""
 
-from refengine.bugs.bug import Bug, Edit
+from refengine.source_edits.edit import Bug, Edit
 
 COINS, CHANCE = "refengine.engine.coins", "refengine.exact.chance"
 PLACE = 'return start + depth if kind == "emit" else start * DEPTHS + depth'

@@ -4,9 +4,9 @@ Where the drafter's own state is wrong the output stays lossless, as long as it 
 defect costs acceptance, and only a comparison of state with a recompute sees it.
 """
 
-from refengine.bugs.bug import Bug, Edit
+from refengine.source_edits.edit import Bug, Edit
 
-TARGET, ROWS = "refengine.decoder.target", "refengine.decoder.rows"
+TARGET, ROWS = "refengine.decoder.targets.transformers", "refengine.decoder.rows"
 LOOP, AR = "refengine.decoder.loop", "refengine.decoder.drafters.ar"
 KEEP = "self.target.keep(kept)"
 

@@ -1,7 +1,7 @@
 """Part A3: stop tokens, lengths, grammars."""
 
-from refengine.bugs.bug import Bug, Edit
 from refengine.bugs.catalogue.policy import ROWS
+from refengine.source_edits.edit import Bug, Edit
 
 EXACT, LOOP = "refengine.exact.loop", "refengine.decoder.loop"
 EXACT_END = "            if token in stop or len(out) == max_new_tokens:\n                return out\n"

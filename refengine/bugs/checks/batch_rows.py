@@ -9,7 +9,7 @@ from torch import Tensor
 from refengine.bugs.checks.chances import Case, first, refusal, refused
 from refengine.bugs.checks.violation import Violation
 from refengine.engine import row
-from refengine.engine.block import Block
+from refengine.engine.block import Block, check_chain, check_rows, drawn
 
 NAN = float("nan")
 
@@ -32,9 +32,9 @@ def refusals() -> Violation | None:
 
 
 def _refusals() -> Iterator[Case]:
-    yield "good rows", refusal(lambda: row.check_rows(*good())), ""
+    yield "good rows", refusal(lambda: check_rows(*good())), ""
     p, block = good()
-    yield "good rows without q", refusal(lambda: row.check_rows(p, Block(block.tokens, block.parents, None))), ""
+    yield "good rows without q", refusal(lambda: check_rows(p, Block(block.tokens, block.parents, None))), ""
     faults: list[tuple[str, str, tuple[int, ...], float]] = [
         ("row 1 of p in lane 0 holds NaN", "p", (0, 1, 0), NAN),
         ("row 2 of p in lane 0 holds NaN", "p", (0, 2, 1), float("inf")),
@@ -52,16 +52,16 @@ def _refusals() -> Iterator[Case]:
         p, block = good()
         parts: dict[str, Any] = {"p": p, "q": block.q, "tokens": block.tokens, "parents": block.parents}
         parts[name][where] = value
-        yield refused(lambda: row.check_rows(p, block), words)  # noqa: B023
+        yield refused(lambda: check_rows(p, block), words)  # noqa: B023
     p, block = good()
     within: Any = p.clone()
     within[0, 0, 0] += 0.9e-4
-    yield "a sum that is off by less than the tolerance", refusal(lambda: row.check_rows(within, block)), ""
+    yield "a sum that is off by less than the tolerance", refusal(lambda: check_rows(within, block)), ""
     within = p.clone()  # the sum is 1 + 838.6 * 2^-23: the nearest float32, 1 + 839 * 2^-23, is beyond the tolerance
     within[0, 0] = torch.tensor([0.125 + 2.0**-26, 0.875 + 838.5 * 2.0**-23])
-    yield "a sum that float64 keeps within the tolerance", refusal(lambda: row.check_rows(within, block)), ""
+    yield "a sum that float64 keeps within the tolerance", refusal(lambda: check_rows(within, block)), ""
     orphan = Block(torch.tensor([[-1, 1, -1], [1, -1, -1]]), block.parents, block.q)
-    yield refused(lambda: row.check_rows(p, orphan), "node 1 in lane 0: its parent was not drafted")
+    yield refused(lambda: check_rows(p, orphan), "node 1 in lane 0: its parent was not drafted")
     shapes: list[tuple[str, Any, Any]] = [
         ("p must be float [B, n + 1, V]", p[0], block),
         ("p must be float [B, n + 1, V]", p.long(), block),
@@ -73,20 +73,20 @@ def _refusals() -> Iterator[Case]:
         ("q must be float [2, 3, 2]", p, Block(block.tokens, block.parents, torch.ones(2, 3, 2, dtype=torch.long))),
     ]
     for words, rows, drafted in shapes:
-        yield refused(lambda r=rows, b=drafted: row.check_rows(r, b), words)  # type: ignore[misc]
+        yield refused(lambda r=rows, b=drafted: check_rows(r, b), words)  # type: ignore[misc]
     flat = torch.tensor([[0, 1, 0]])
-    yield "a chain", refusal(lambda: row.check_chain(Block(flat, torch.tensor([[-1, 0, 1]]), None))), ""
-    yield refused(lambda: row.check_chain(Block(flat, torch.tensor([[-1, -1, 1]]), None)), "judges chains only")
+    yield "a chain", refusal(lambda: check_chain(Block(flat, torch.tensor([[-1, 0, 1]]), None))), ""
+    yield refused(lambda: check_chain(Block(flat, torch.tensor([[-1, -1, 1]]), None)), "judges chains only")
     gap = Block(torch.tensor([[0, -1, 1]]), torch.tensor([[-1, 0, 1]]), None)
-    yield refused(lambda: row.check_chain(gap), "a chain of this batch has a gap")
+    yield refused(lambda: check_chain(gap), "a chain of this batch has a gap")
     late = Block(torch.tensor([[-1, 0, -1]]), torch.tensor([[-1, 0, 1]]), None)
-    yield refused(lambda: row.check_chain(late), "a chain of this batch has a gap")
+    yield refused(lambda: check_chain(late), "a chain of this batch has a gap")
     yield (
         "a shorter chain",
-        refusal(lambda: row.check_chain(Block(torch.tensor([[0, -1]]), torch.tensor([[-1, 7]]), None))),
+        refusal(lambda: check_chain(Block(torch.tensor([[0, -1]]), torch.tensor([[-1, 7]]), None))),
         "",
     )
-    yield refused(lambda: row.drawn(Block(flat, flat, None)), "there is no q")
+    yield refused(lambda: drawn(Block(flat, flat, None)), "there is no q")
 
 
 def rows() -> Violation | None:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from refengine.bugs.checks.tables import Row
-from refengine.bugs.imports import touched
 from refengine.engine import block as lanes
 from refengine.engine.rules import (
     agreement,
@@ -33,6 +32,7 @@ from refengine.exact.rules import nucleus as exact_nucleus
 from refengine.exact.rules import point_mass as exact_point_mass
 from refengine.exact.rules import typical as exact_typical
 from refengine.exact.rules import without_replacement as exact_without
+from refengine.source_edits.imports import touched
 
 Emitted: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # tokens, path
 CHAINS = [(-1, 0, 1), (-1, 0), (-1,), ()]

@@ -11,11 +11,11 @@ import torch
 
 from refengine.bugs.checks.settings import LONG, SETTINGS, Setting
 from refengine.bugs.checks.violation import Violation, text
-from refengine.bugs.coupled import coupled_law
+from refengine.bugs.shared_coins import coupled_law
 from refengine.decoder.loop import Played, Session
 from refengine.decoder.protocols import State
 from refengine.decoder.rows import chain_rows
-from refengine.decoder.toys import ToyTarget
+from refengine.decoder.targets.toy import ToyTarget
 from refengine.engine import policy
 from refengine.exact.chance import Decision, Record, Sample, runs
 

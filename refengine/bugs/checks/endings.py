@@ -13,7 +13,7 @@ from refengine.bugs.checks.violation import Violation
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.loop import Played, Result, Session, Stop, generate, plain
 from refengine.decoder.protocols import State, Tokens
-from refengine.decoder.toys import ToyTarget
+from refengine.decoder.targets.toy import ToyTarget
 from refengine.engine import policy
 from refengine.engine.coins import Branching
 from refengine.engine.rules.leviathan import leviathan

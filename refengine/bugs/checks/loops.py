@@ -9,7 +9,7 @@ from typing import Any
 from refengine.bugs.checks import oracle
 from refengine.bugs.checks.tables import Path, Row, share, tangled
 from refengine.bugs.checks.violation import Violation, text
-from refengine.bugs.coupled import coupled_law
+from refengine.bugs.shared_coins import coupled_law
 from refengine.exact import drafters
 from refengine.exact.block import Drafter, Rule
 from refengine.exact.chance import Chance, Decision, runs

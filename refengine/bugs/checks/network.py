@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralFo
 from refengine.bugs.checks.chances import Case, first, refused
 from refengine.bugs.checks.violation import Violation
 from refengine.decoder.rows import chain_rows, tree_rows
-from refengine.decoder.target import TransformersTarget
+from refengine.decoder.targets.transformers import TransformersTarget
 
 CPU = torch.device("cpu")
 SIZES: dict[str, Any] = {

@@ -12,13 +12,13 @@ from refengine.bugs.checks.chances import Case as Claim
 from refengine.bugs.checks.chances import first, refused
 from refengine.bugs.checks.tables import share
 from refengine.bugs.checks.violation import Violation
-from refengine.bugs.imports import touched
 from refengine.engine.block import Block
 from refengine.engine.coins import Branching, Recorded
 from refengine.engine.rules import block as block_rule
 from refengine.engine.rules import iid_candidates, leviathan, nucleus, point_mass, typical, without_replacement
 from refengine.exact import block as exact
 from refengine.exact.chance import runs
+from refengine.source_edits.imports import touched
 
 NAN = float("nan")
 # 3/4 - 2^-30 needs more bits than float32 has. What q has too much is within what rows may be off by.

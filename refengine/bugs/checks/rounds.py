@@ -9,7 +9,7 @@ from refengine.bugs.checks import oracle
 from refengine.bugs.checks.subjects import SUBJECTS, Run, Subject, enumerated
 from refengine.bugs.checks.tables import Table, tables
 from refengine.bugs.checks.violation import Violation, text
-from refengine.bugs.coupled import coupled_law
+from refengine.bugs.shared_coins import coupled_law
 
 Inspect = Callable[[Subject, Table, tuple[Run, ...]], Violation | None]
 

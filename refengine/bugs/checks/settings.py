@@ -6,20 +6,20 @@ from typing import Any
 
 import torch
 
-from refengine.bugs.imports import touched
-from refengine.decoder.checkpoints.dspark import table
+from refengine.decoder.checkpoints.layouts.dspark import table
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark, Shape
 from refengine.decoder.loop import Rule, Session, Stop
+from refengine.decoder.networks.rope import Rope
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
-from refengine.decoder.rope import Rope
-from refengine.decoder.toys import ToyDrafter, ToyTarget
+from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
 from refengine.engine import policy
 from refengine.engine.block import Block
 from refengine.engine.coins import Branching
 from refengine.engine.rules.block import block
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
+from refengine.source_edits.imports import touched
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from refengine.bugs.checks import oracle
 from refengine.bugs.checks.tables import Path, Row, tables
-from refengine.bugs.imports import touched
 from refengine.exact import drafters
 from refengine.exact.block import Block, Drafter, Round, Rule
 from refengine.exact.chance import Chance, Decision, runs
@@ -20,6 +19,7 @@ from refengine.exact.rules.leviathan import leviathan
 from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.truncation import causal, stopping
 from refengine.exact.rules.without_replacement import without_replacement
+from refengine.source_edits.imports import touched
 
 MakeDrafter: TypeAlias = Callable[[Callable[[Path], Row], int], Drafter]
 

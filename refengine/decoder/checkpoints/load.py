@@ -6,42 +6,42 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from refengine.decoder.checkpoints.backbone import refuse_other_target
-from refengine.decoder.checkpoints.causal_lm import load_model, within
-from refengine.decoder.checkpoints.config import Config, read_config
-from refengine.decoder.checkpoints.dart import load_dart
-from refengine.decoder.checkpoints.deepseek_mtp import has_modules, load_deepseek_mtp
-from refengine.decoder.checkpoints.deepseek_mtp import read as read_deepseek
-from refengine.decoder.checkpoints.dflash import is_dflash, load_dflash
-from refengine.decoder.checkpoints.dspark import DEEPSPEC as DSPARK
-from refengine.decoder.checkpoints.dspark import load_dspark
-from refengine.decoder.checkpoints.dspark import load_speculators as load_speculators_dspark
-from refengine.decoder.checkpoints.eagle1 import load_eagle1
-from refengine.decoder.checkpoints.eagle3 import DEEPSPEC as EAGLE3
-from refengine.decoder.checkpoints.eagle3 import SPECFORGE, load_eagle3
-from refengine.decoder.checkpoints.gemma4_assistant import ARCHITECTURES as GEMMA4_ASSISTANTS
-from refengine.decoder.checkpoints.gemma4_assistant import load_gemma4_assistant
-from refengine.decoder.checkpoints.medusa import load_medusa
-from refengine.decoder.checkpoints.p_eagle import load_amazon as load_amazon_p_eagle
-from refengine.decoder.checkpoints.p_eagle import load_p_eagle
-from refengine.decoder.checkpoints.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
-from refengine.decoder.checkpoints.probe import refuse_unfaithful
-from refengine.decoder.checkpoints.qwen_mtp import (
+from refengine.decoder.checkpoints.layouts.block_backbone import refuse_other_target
+from refengine.decoder.checkpoints.layouts.dart import load_dart
+from refengine.decoder.checkpoints.layouts.deepseek_mtp import has_modules, load_deepseek_mtp
+from refengine.decoder.checkpoints.layouts.deepseek_mtp import read as read_deepseek
+from refengine.decoder.checkpoints.layouts.dflash import is_dflash, load_dflash
+from refengine.decoder.checkpoints.layouts.dspark import DEEPSPEC as DSPARK
+from refengine.decoder.checkpoints.layouts.dspark import load_dspark
+from refengine.decoder.checkpoints.layouts.dspark import load_speculators as load_speculators_dspark
+from refengine.decoder.checkpoints.layouts.eagle1 import load_eagle1
+from refengine.decoder.checkpoints.layouts.eagle3 import DEEPSPEC as EAGLE3
+from refengine.decoder.checkpoints.layouts.eagle3 import SPECFORGE, load_eagle3
+from refengine.decoder.checkpoints.layouts.gemma4_assistant import ARCHITECTURES as GEMMA4_ASSISTANTS
+from refengine.decoder.checkpoints.layouts.gemma4_assistant import load_gemma4_assistant
+from refengine.decoder.checkpoints.layouts.medusa import load_medusa
+from refengine.decoder.checkpoints.layouts.p_eagle import load_amazon as load_amazon_p_eagle
+from refengine.decoder.checkpoints.layouts.p_eagle import load_p_eagle
+from refengine.decoder.checkpoints.layouts.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
+from refengine.decoder.checkpoints.layouts.qwen_mtp import (
     COPIES,
     check_target_experts,
     is_native,
     is_speculators,
     load_qwen_mtp,
 )
-from refengine.decoder.checkpoints.tensors import tensor_shapes
+from refengine.decoder.checkpoints.reading.causal_lm import load_model, within
+from refengine.decoder.checkpoints.reading.config import Config, read_config
+from refengine.decoder.checkpoints.reading.target_probe import refuse_unfaithful
+from refengine.decoder.checkpoints.reading.tensors import tensor_shapes
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.lookahead import Lookahead
 from refengine.decoder.drafters.ngram import NGram
 from refengine.decoder.drafters.prompt_lookup import PromptLookup
 from refengine.decoder.protocols import Drafter, Target
-from refengine.decoder.recurrent import RecurrentTarget
-from refengine.decoder.target import ATTENTION, TransformersTarget
+from refengine.decoder.targets.recurrent import RecurrentTarget
+from refengine.decoder.targets.transformers import ATTENTION, TransformersTarget
 from refengine.errors import BadInput
 
 # Lookahead emits at most N - 1 tokens in a round, so N is two more than the drafted depth.

@@ -16,8 +16,8 @@
    one line in `checkpoints/load.py`.
 3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout; `fixtures/schemas/<name>.json`
    says which fields are known, second-hand or UNKNOWN.
-4. An entry in `refengine/decoder/tiny.py`, with the checkpoint's folder, and the tests against independent code in
-   `row_checks.AGREES`: the battery (`table.CHECKS`, and planted state bugs) is then run on it. What cannot be tested is
-   listed with its reason in `table.NOT_TESTED`. A drafter with state bugs of its own lists them as edits in
-   `plants.py`.
+4. An entry in `refengine/selfcheck/drafters/fixtures.py`, with the checkpoint's folder, and the tests against
+   independent code in `checks.AGREES`: the battery (`table.CHECKS`, and planted state bugs) is then run on it. What
+   cannot be tested is listed with its reason in `table.NOT_TESTED`. A drafter with state bugs of its own lists them as
+   edits in `planted_bugs.py`.
 """

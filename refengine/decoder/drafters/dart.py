@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from refengine.decoder.drafters.dart_ngrams import Trie
 from refengine.decoder.drafters.eagle3 import Shape, drafted_tokens, spread
-from refengine.decoder.drafters.plans import likeliest
-from refengine.decoder.drafters.recurrence import Cache, Draft, FeatureRecurrence, self_attention
-from refengine.decoder.drafters.trie import Trie
-from refengine.decoder.layers import Heads, Weights, gated_mlp, wide
+from refengine.decoder.drafters.eagle_trees import likeliest
+from refengine.decoder.networks.feature_recurrence import Cache, Draft, FeatureRecurrence, self_attention
+from refengine.decoder.networks.layers import Heads, Weights, gated_mlp, wide
 from refengine.decoder.protocols import Tokens, Turn
 from refengine.decoder.rows import point_block
 from refengine.engine.block import ROOT, Block
@@ -27,7 +27,7 @@ FLOOR = 1e-10  # what an unseen n-gram counts as
 
 
 class Dart:
-    """The network of `refengine.decoder.drafters.recurrence.Network`. Tensors under their released names."""
+    """The network of `refengine.decoder.networks.feature_recurrence.Network`. Tensors under their released names."""
 
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps

@@ -25,10 +25,10 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from refengine.decoder.drafters.experts import Routing, mixture
-from refengine.decoder.drafters.latent_attention import LatentHeads, latent_attention
-from refengine.decoder.drafters.recurrence import Cache
-from refengine.decoder.layers import Weights, wide
+from refengine.decoder.networks.experts import Routing, mixture
+from refengine.decoder.networks.feature_recurrence import Cache
+from refengine.decoder.networks.latent_attention import LatentHeads, latent_attention
+from refengine.decoder.networks.layers import Weights, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block
 from refengine.engine.block import Block
@@ -54,7 +54,7 @@ class Shape:
 
 
 class Module:
-    """One module, which is the network of `refengine.decoder.drafters.recurrence.Network`.
+    """One module, which is the network of `refengine.decoder.networks.feature_recurrence.Network`.
 
     tensors  by their names in the file
     depth    which module, from 0

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from refengine.decoder.drafters.backbone import Backbone
-from refengine.decoder.drafters.backbone import Shape as BackboneShape
 from refengine.decoder.drafters.eagle3 import drafted_tokens, spread
-from refengine.decoder.layers import Weights, wide
+from refengine.decoder.networks.block_backbone import Backbone
+from refengine.decoder.networks.block_backbone import Shape as BackboneShape
+from refengine.decoder.networks.layers import Weights, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, point_block
 from refengine.engine.block import Block

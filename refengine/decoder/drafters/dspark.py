@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.drafters.backbone import Backbone
-from refengine.decoder.drafters.backbone import Shape as BackboneShape
+from refengine.decoder.drafters.dspark_schedule import Cut, Load, Threshold
 from refengine.decoder.drafters.eagle3 import drafted_tokens, spread
-from refengine.decoder.drafters.schedule import Cut, Load, Threshold
-from refengine.decoder.layers import Weights, softcapped, wide
+from refengine.decoder.networks.block_backbone import Backbone
+from refengine.decoder.networks.block_backbone import Shape as BackboneShape
+from refengine.decoder.networks.layers import Weights, softcapped, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block
 from refengine.engine.block import Block

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.drafters.recurrence import Cache, self_attention
-from refengine.decoder.layers import Heads, Weights, after_attention
-from refengine.decoder.rope import Rope
+from refengine.decoder.networks.feature_recurrence import Cache, self_attention
+from refengine.decoder.networks.layers import Heads, Weights, after_attention
+from refengine.decoder.networks.rope import Rope
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Shape:
 
 
 class Eagle1:
-    """The network of `refengine.decoder.drafters.recurrence.Network`.
+    """The network of `refengine.decoder.networks.feature_recurrence.Network`.
 
     tensors  as in the file, and the target's `embed_tokens.weight` and `lm_head.weight` where the file leaves them out
     """

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.drafters.recurrence import Cache, self_attention
-from refengine.decoder.drafters.windows import Window
-from refengine.decoder.layers import Heads, Weights, after_attention, softcapped
-from refengine.decoder.rope import Rope
+from refengine.decoder.networks.feature_recurrence import Cache, self_attention
+from refengine.decoder.networks.layers import Heads, Weights, after_attention, softcapped
+from refengine.decoder.networks.rope import Rope
+from refengine.decoder.networks.windows import Window
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Shape:
 
 
 class Eagle3:
-    """The network of `refengine.decoder.drafters.recurrence.Network`. Tensors under their released names."""
+    """The network of `refengine.decoder.networks.feature_recurrence.Network`. Tensors under their released names."""
 
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
         self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from refengine.decoder.layers import Heads, Weights, after_attention, attend, wide
+from refengine.decoder.networks.layers import Heads, Weights, after_attention, attend, wide
 from refengine.decoder.protocols import Pass, State, Target, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, chain_rows
 from refengine.engine.block import Block

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import silu
 
 from refengine.decoder.drafters.medusa_trees import Path, ordered
-from refengine.decoder.layers import Weights, wide
+from refengine.decoder.networks.layers import Weights, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import point_block
 from refengine.engine.block import ROOT, Block

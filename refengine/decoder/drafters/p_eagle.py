@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.drafters.recurrence import Draft
-from refengine.decoder.layers import wide
+from refengine.decoder.networks.feature_recurrence import Draft
+from refengine.decoder.networks.layers import wide
 from refengine.decoder.protocols import Tokens, Turn
 from refengine.decoder.rows import chain_block
 from refengine.engine.block import Block

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from refengine.decoder.layers import Weights, attend, rotate_pairs, wide
+from refengine.decoder.networks.layers import Weights, attend, rotate_pairs, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block
 from refengine.engine.block import Block

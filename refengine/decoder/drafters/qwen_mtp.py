@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import sigmoid
 
-from refengine.decoder.drafters.experts import weighted
-from refengine.decoder.drafters.recurrence import Cache
-from refengine.decoder.layers import Weights, attend, gated_mlp, rms, rotate, wide
+from refengine.decoder.networks.experts import weighted
+from refengine.decoder.networks.feature_recurrence import Cache
+from refengine.decoder.networks.layers import Weights, attend, gated_mlp, rms, rotate, wide
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Shape:
 
 
 class QwenMTP:
-    """The network of `refengine.decoder.drafters.recurrence.Network`.
+    """The network of `refengine.decoder.networks.feature_recurrence.Network`.
 
     tensors  named as after the `mtp.` of the file, experts apart from each other, and `embed_tokens.weight` and
              `lm_head.weight` of the target

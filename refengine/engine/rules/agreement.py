@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from refengine.engine.block import NOTHING, ROOT, Block, Round
+from refengine.engine.block import NOTHING, ROOT, Block, Round, row_after
 from refengine.engine.coins import Coins
-from refengine.engine.row import child, emitted, mark, row_after
+from refengine.engine.path import child, emitted, mark
 
 
 def agreement(p: Tensor, block: Block, coins: Coins) -> Round:

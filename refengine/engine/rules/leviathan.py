@@ -4,9 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from refengine.engine.block import NOTHING, Block, Round
+from refengine.engine.block import NOTHING, Block, Round, check_chain, drawn
 from refengine.engine.coins import Coins
-from refengine.engine.row import at_token, check_chain, correction, drawn, emitted, row_at
+from refengine.engine.path import emitted
+from refengine.engine.row import at_token, correction, row_at
 
 
 def leviathan(p: Tensor, block: Block, coins: Coins) -> Round:

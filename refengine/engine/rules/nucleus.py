@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from refengine.engine.block import NOTHING, ROOT, Block, Round
+from refengine.engine.block import NOTHING, ROOT, Block, Round, row_after
 from refengine.engine.coins import Coins
+from refengine.engine.path import ancestry, emitted, mark, path_of
 from refengine.engine.policy import head
-from refengine.engine.row import ancestry, emitted, mark, path_of, row_after
 
 
 def nucleus(p: Tensor, block: Block, coins: Coins, top_p: float = 0.8, fast: bool = False) -> Round:

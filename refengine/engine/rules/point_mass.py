@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from refengine.engine.block import NOTHING, ROOT, Block, Round
+from refengine.engine.block import NOTHING, ROOT, Block, Round, row_after
 from refengine.engine.coins import Coins
-from refengine.engine.row import at_token, emitted, row_after, total, without
+from refengine.engine.path import emitted
+from refengine.engine.row import at_token, total, without
 
 
 def point_mass(p: Tensor, block: Block, coins: Coins) -> Round:

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from refengine.engine.block import NOTHING, ROOT, Block, Round
+from refengine.engine.block import NOTHING, ROOT, Block, Round, row_after
 from refengine.engine.coins import Coins
-from refengine.engine.row import ancestry, emitted, row_after
+from refengine.engine.path import ancestry, emitted
 
 EPSILON, DELTA = 0.09, 0.3
 

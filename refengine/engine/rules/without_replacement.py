@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from refengine.engine.block import NOTHING, ROOT, Block, Round
+from refengine.engine.block import NOTHING, ROOT, Block, Round, drawn, row_after
 from refengine.engine.coins import Coins
-from refengine.engine.row import at_token, correction, drawn, emitted, rescaled, row_after, total
+from refengine.engine.path import emitted
+from refengine.engine.row import at_token, correction, rescaled, total
 
 
 def without_replacement(p: Tensor, block: Block, coins: Coins) -> Round:

@@ -1,0 +1,208 @@
+"""The document on Gemma 4's assistant against transformers' own: loop, masks, embedder, config, run offline.
+
+The assistant class cannot be built by every transformers 5.x, so the loop is driven with a recording stand-in, and the
+parts that are under test are the library's own.
+"""
+
+import json
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from refengine.exact.block import chain
+from refengine.exact.chance import Enumerate
+from refengine.exact.row import point
+from refengine.exact.rules.greedy import greedy
+from refengine.source_tree import FIXTURES
+
+gemma4 = pytest.importorskip("transformers.models.gemma4.modeling_gemma4", reason="not tested: needs transformers 5")
+assistant = pytest.importorskip(
+    "transformers.models.gemma4_assistant.modeling_gemma4_assistant", reason="not tested: needs transformers 5"
+)
+from transformers import Gemma4AssistantConfig as GemmaConfig  # noqa: E402
+from transformers import GenerationConfig  # noqa: E402
+from transformers.generation.candidate_generator import SinglePositionMultiTokenCandidateGenerator  # noqa: E402
+
+V, BACKBONE, WINDOW, LENGTH, DRAFTS = 12, 6, 8, 9, 4
+
+
+class Gemma4AssistantStandIn:
+    """Answers with fixed logits and a numbered hidden state, and writes down what it was called with."""
+
+    device = torch.device("cpu")
+    generation_config = GenerationConfig(num_assistant_tokens=DRAFTS)
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    def __call__(self, **inputs: Any) -> Any:
+        self.calls.append(inputs)
+        logits = torch.arange(float(V)).roll(len(self.calls)).view(1, 1, V)
+        return SimpleNamespace(logits=logits, last_hidden_state=torch.full((1, 1, BACKBONE), float(len(self.calls))))
+
+
+@pytest.fixture
+def drafted() -> tuple[list[dict[str, Any]], torch.Tensor, torch.Tensor, nn.Embedding]:
+    """The calls of one drafting round, the candidate ids and logits, and the target's embedding."""
+    embedding = nn.Embedding(V, BACKBONE)
+    model = Gemma4AssistantStandIn()
+    config = GenerationConfig(max_length=100, do_sample=True)
+    generator = SinglePositionMultiTokenCandidateGenerator(model, embedding, config)
+    keys = torch.randn(1, 1, LENGTH, 4)
+    outputs = SimpleNamespace(
+        hidden_states=(torch.full((1, LENGTH - 1, BACKBONE), -1.0),), shared_kv_states={"full_attention": (keys, keys)}
+    )
+    ids, logits = generator.get_candidates(torch.arange(LENGTH)[None], {}, outputs, False, 0)
+    return model.calls, ids, logits, embedding
+
+
+def test_drafting_is_a_loop_of_single_queries(drafted: Any) -> None:
+    """One query per draft step. Kills "parallel single-pass, all draft tokens see each other"."""
+    calls, ids, _, _ = drafted
+    assert len(calls) == DRAFTS == ids.shape[1] - LENGTH
+    assert {call["inputs_embeds"].shape for call in calls} == {(1, 1, 2 * BACKBONE)}
+
+
+def test_position_is_constant(drafted: Any) -> None:
+    """Position L - 1 at every step. Kills "pos=5, pos=6, pos=7" and the argument that RoPE tells the drafts apart."""
+    calls, *_ = drafted
+    assert [call["position_ids"].tolist() for call in calls] == [[[LENGTH - 1]]] * DRAFTS
+
+
+def test_kv_is_frozen_during_drafting(drafted: Any) -> None:
+    """The same keys at every step. Kills "each step samples one token, the backbone updates its K/V"."""
+    calls, *_ = drafted
+    assert all(call["shared_kv_states"] is calls[0]["shared_kv_states"] for call in calls)
+
+
+def test_the_input_carries_all_earlier_drafts(drafted: Any) -> None:
+    """Step k gets [embedding of draft k-1, state of step k-1]. Kills "only the embedding of the previous token"."""
+    calls, ids, _, embedding = drafted
+    for k, call in enumerate(calls):
+        token, state = call["inputs_embeds"][0, 0].split(BACKBONE)
+        assert torch.equal(token, embedding(ids[0, LENGTH - 1 + k]))
+        assert torch.equal(state, torch.full((BACKBONE,), float(k) if k else -1.0))
+
+
+def test_logits_are_the_assistants_own(drafted: Any) -> None:
+    """Candidate logits come out of the assistant; post_projection's output is only the next step's state.
+
+    Kills "last_hidden_state (after post_projection) is fed into the backbone's lm_head to compute reference logits".
+    """
+    calls, _, logits, _ = drafted
+    assert torch.equal(logits[0], torch.stack([torch.arange(float(V)).roll(k + 1) for k in range(len(calls))]))
+
+
+def test_drafts_are_argmax_even_when_sampling(drafted: Any) -> None:
+    """do_sample=True, yet every draft is an argmax. Kills "each step samples one token", and is why q is not honest."""
+    _, ids, logits, _ = drafted
+    assert torch.equal(ids[0, LENGTH:], logits[0].argmax(-1))
+
+
+@pytest.fixture
+def config() -> Any:
+    from transformers import Gemma4TextConfig
+
+    made = Gemma4TextConfig(
+        vocab_size=96,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        global_head_dim=32,
+        sliding_window=WINDOW,
+        layer_types=["sliding_attention"] * 3 + ["full_attention"],
+        hidden_size_per_layer_input=0,
+        vocab_size_per_layer_input=0,
+        num_kv_shared_layers=0,
+    )
+    made._attn_implementation = "eager"
+    return made
+
+
+def test_attention_scale_is_one(config: Any) -> None:
+    """Kills "softmax(Q K^T / sqrt d)": Gemma 4 normalises queries and keys and does not divide."""
+    assert gemma4.Gemma4TextAttention(config, 0).scaling == 1.0
+
+
+def test_gate_is_gelu(config: Any) -> None:
+    """Kills "GatedMLP (SwiGLU)": the gate is tanh-approximated GELU."""
+    x = torch.linspace(-3, 3, 7)
+    assert torch.allclose(gemma4.Gemma4TextMLP(config, 0).act_fn(x), nn.functional.gelu(x, approximate="tanh"))
+
+
+def test_sharing_of_all_layers_is_forced(config: Any) -> None:
+    """Four layers: all share where the config says nothing, and another number is refused. Kills a layer of its own."""
+    text = config.to_dict()
+    assert GemmaConfig(text_config=text).text_config.num_kv_shared_layers == 4
+    with pytest.raises(Exception, match="must be shared"):
+        GemmaConfig(text_config={**text, "num_kv_shared_layers": 2})
+
+
+def test_sliding_window_keeps_one_key_more(config: Any) -> None:
+    """W = 8: the last nine keys. Kills "the mask after the flip reproduces exactly the window of the last token"."""
+    me = SimpleNamespace(config=SimpleNamespace(get_text_config=lambda: config))
+    keys = torch.zeros(1, 2, 20, 16)
+    masks = assistant.Gemma4AssistantForCausalLM.create_attention_masks(
+        me, torch.zeros(1, 1, 32), torch.ones(1, 20), dict.fromkeys(config.layer_types, (keys, keys))
+    )
+    visible = masks["sliding_attention"][0, 0, 0] == 0
+    assert visible.tolist() == [False] * (20 - WINDOW - 1) + [True] * (WINDOW + 1)
+
+
+def test_unselected_tokens_keep_mass() -> None:
+    """The centroid head gives every unselected token the least selected logit minus one, not minus infinity.
+
+    Kills "the assistant evaluates 4,096 tokens instead of the vocabulary" read as: the others have probability 0.
+    """
+    text = SimpleNamespace(hidden_size=4, vocab_size=12)
+    head = assistant.Gemma4AssistantMaskedEmbedder(
+        SimpleNamespace(get_text_config=lambda: text, centroid_intermediate_top_k=2, num_centroids=6)
+    )
+    head.token_ordering.copy_(torch.arange(12))
+    generator = torch.Generator().manual_seed(0)
+    logits = head(torch.randn(1, 1, 4, generator=generator), torch.randn(12, 4, generator=generator))[0, 0]
+    least = logits.sort().values
+    assert (logits == least[0]).sum() == 8  # 2 clusters of 2 tokens were scored
+    assert torch.isclose(least[8] - least[0], torch.tensor(1.0))
+
+
+def test_saved_computation() -> None:
+    """Rows of the head: 1 - 4096/262144 = 98.4 %. But 2048 centroids are scored too: 97.7 % of the dot products."""
+    scored, vocabulary, centroids = 32 * 128, 262_144, 2048
+    assert (scored, vocabulary // centroids) == (4096, 128)
+    assert round(100 * (1 - scored / vocabulary), 1) == 98.4
+    assert round(100 * (1 - (scored + centroids) / vocabulary), 1) == 97.7
+
+
+def test_share_of_key_and_value_projections() -> None:
+    """K and V are 2/3 of QKV only with as many key heads as query heads; E2B's assistant has 4 and 1: 1/3."""
+
+    def share(heads: int, kv_heads: int) -> Fraction:
+        return Fraction(2 * kv_heads, heads + 2 * kv_heads)
+
+    assert share(8, 8) == Fraction(2, 3)
+    assert share(4, 1) == Fraction(1, 3)
+
+
+def test_three_accepted_are_four_emitted() -> None:
+    """Five drafts, three agree: the round emits four tokens, the last one the target's own. Kills "a net 3x gain"."""
+    rows = [point(x, 6) for x in (0, 1, 2, 5, 0, 0)]
+    drafts = chain((0, 1, 2, 3, 4), (None,) * 5, (None,) * 5)
+    assert greedy(rows, drafts, Enumerate()).tokens == (0, 1, 2, 5)
+
+
+def test_no_released_assistant_has_the_widths_of_the_figure() -> None:
+    """The released widths as the schema has them, second-hand. Kills a figure's 768 taken for a released width."""
+    schema = json.loads((FIXTURES / "schemas" / "gemma4_assistant.json").read_text())
+    target = schema["config"]["backbone_hidden_size"]["released"]
+    assistant = schema["text_config"]["hidden_size"]["released"]
+    assert "1536 (E2B)" in target
+    assert assistant.startswith("256 (E2B")
+    assert "768" not in assistant

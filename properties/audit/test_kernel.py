@@ -1,0 +1,169 @@
+"""`audit kernel` on subjects that are not ours: each defect is found and replays, no correct one is accused."""
+
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from refengine.audit.inputs.hostile import cases
+from refengine.audit.kernel import audit as kernel
+from refengine.audit.kernel import campaign, witness
+from refengine.audit.kernel.audit import audit_kernel
+from refengine.audit.kernel.campaign import End
+from refengine.audit.kernel.replay import replay
+from refengine.audit.kernel.request import Request
+from refengine.report.finding import Finding, Recipe
+from refengine.report.rerun import compare, recipe_function
+from refengine.source_tree import FIXTURES
+
+SUBJECTS = str(FIXTURES / "subjects")
+FEW = 3000  # calls on a subject that is expected to be consistent: enough for a test
+
+
+def audit(subject: str, signature: str = "verify", calls: int | None = None) -> Finding:
+    (finding,) = audit_kernel(subject, signature, path=SUBJECTS, seconds=300, calls=calls)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("name", "signature", "diagnosis"),
+    [
+        ("residual_is_p", "verify", "corrected from p instead of the residual"),
+        ("half_precision", "verify", "the residual is rounded to float16"),
+        ("half_precision_race", "verify", "unlisted"),
+        ("far_ids_kept", "verify", ""),
+        ("inclusive", "verify", "a boundary"),
+        ("one_coin", "verify", "one coin decides the whole block"),
+        ("slips_late", "verify", ""),
+        ("slips_first", "verify", ""),
+        ("numpy_off_by_one", "verify", "corrected one id too high"),
+        ("shared_noise", "verify_batch", "the rows of a batch depend on one another"),
+        ("swaps_rows", "verify_batch", ""),
+        ("greedy_proposer", "round", "drafted by argmax"),
+    ],
+)
+def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosis: str) -> None:
+    """Bug: an instrument that misses its defect, names another, or reports what cannot be made again."""
+    finding = audit(f"defective:{name}", signature)
+    assert finding.verdict == "violated"
+    assert diagnosis in finding.diagnosis
+    assert replay(**finding.recipe.arguments) == [finding]
+    if name == "far_ids_kept":  # the witness is in ids of the vocabulary, not in cells of it
+        assert finding.witness is not None
+        assert max(finding.witness["tokens"]) > 65_535
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("leviathan", "verify"),
+        ("block", "verify"),
+        ("point_mass", "verify"),
+        ("python_random", "verify"),
+        ("buffered", "verify"),
+        ("alias", "verify"),
+        ("by_rejection", "verify"),
+        ("batch", "verify_batch"),
+        ("lockstep", "verify_batch"),
+        ("shared_noise_agreement", "round"),
+    ],
+)
+def test_a_correct_subject_is_not_accused(name: str, signature: str) -> None:
+    """Bug: a test that conditions on the draft, the coming length or one way of drawing."""
+    finding = audit(f"correct:{name}", signature, FEW)
+    assert finding.verdict == "consistent"
+    assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding  # --json prints it
+
+
+def test_a_law_that_does_not_come_back_is_looked_for_by_sampling() -> None:
+    """Bug: rows kept from one call to the next, seen in the enumerated law and not in a fresh process: consistent."""
+    finding = audit("defective:stale_proposals", "round")
+    assert finding.verdict == "violated"
+
+
+REQUEST = Request("m:f", "verify", None, 0, 1e-6, 50.0, None)
+MET: Any = SimpleNamespace(calls=40, cases={item.name: SimpleNamespace(case=item) for item in cases()[:1]})
+END = End("impossible", "token 7 has p = 0", cases()[0].name, call=3)
+
+
+def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a run that was wrong once and right when asked again is given as the witness."""
+    answers = iter(["violated", "consistent", "violated", "violated"])
+
+    def replayed(start: int, calls: int, **arguments: Any) -> list[Finding]:
+        found = witness.unrepeated(REQUEST, MET, END, calls, "", [])
+        return [msgspec.structs.replace(found, verdict=next(answers), replay="exact", numbers={"start": start})]
+
+    monkeypatch.setattr(witness, "diagnose", lambda drive: "")
+    monkeypatch.setattr(witness, "replay", replayed)
+    finding = witness.smallest(REQUEST, MET, END, monotonic() + 60, [])
+    assert finding.numbers == {"start": 0}, "the second attempt starts at the first call"
+
+
+def test_an_audit_that_is_its_own_witness_is_asked_for_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a finding that took several inputs, whose re-run finds a smaller witness and is said to differ."""
+    stored = witness.unrepeated(REQUEST, MET, END, 40, "", [])
+    again = recipe_function(stored.recipe)
+    for verdict, differing in (("violated", 0), ("consistent", 1)):
+        smaller = Recipe(function="refengine.audit.kernel.replay:replay", arguments={"kind": "call"})
+        found = msgspec.structs.replace(stored, verdict=verdict, recipe=smaller, replay="exact")
+        monkeypatch.setattr(kernel, "audit_kernel", lambda found=found, **_: [found])
+        assert len(compare(stored, *again(**stored.recipe.arguments))) == differing
+
+
+def test_a_boundary_does_not_read_like_a_gross_error() -> None:
+    """Bug: 2^-24 of a forbidden token reported without its size, or not at all.
+
+    The size is that mass alone, a lower bound: what else the law is off by is the subject's own rounding.
+    """
+    magnitude = audit("defective:inclusive").magnitude
+    assert magnitude is not None
+    assert not magnitude.exact
+    assert magnitude.breaks_mask
+    assert 0 < magnitude.tv.value < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("raises", "no kernel for this shape"),
+        ("hangs", "no answer within"),
+        ("raises_once", "an illegal memory access"),
+        ("hangs_late", "no answer within"),
+    ],
+)
+def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: a subject that raises or hangs counted as violating the law."""
+    if name.startswith("hangs"):  # the others must not be cut short on a machine that is busy
+        monkeypatch.setattr(campaign, "HANG_SECONDS", 0.5)
+        monkeypatch.setattr(campaign, "SLICE_SECONDS", 0.5)
+    finding = audit(f"defective:{name}", calls=FEW)
+    assert finding.verdict == "not tested"
+    assert says in finding.reason
+
+
+@pytest.mark.parametrize(("name", "says"), [("outside", "outside the vocabulary"), ("nan", "NaN")])
+def test_an_answer_that_is_no_tokens_is_a_broken_contract(name: str, says: str) -> None:
+    """Bug: garbage in the answer crashes the auditor, or is taken for evidence about the law."""
+    finding = audit(f"defective:{name}")
+    assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
+    assert finding.witness is not None
+    assert says in finding.witness["what"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "signature", "says"),
+    [
+        ("defective", "verify", "MODULE:FUNCTION"),
+        ("defective:missing", "verify", "missing"),
+        ("no_such_module:f", "verify", "no_such_module"),
+        ("defective:one_coin", "verified", "unknown signature"),
+    ],
+)
+def test_a_wrong_name_is_one_clear_line(subject: str, signature: str, says: str) -> None:
+    """Bug: a traceback, or an audit of nothing, where a name is mistyped."""
+    with pytest.raises(ValueError, match=says) as error:
+        audit_kernel(subject, signature, path=SUBJECTS)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,162 @@
+"""Jobs on edited source: what counts as a detection and what does not; mutants; the committed mutation run."""
+
+import pytest
+
+from refengine.bugs.catalogue import find
+from refengine.bugs.checks import CHECKS
+from refengine.bugs.kill_matrix import finding, job_of, unedited
+from refengine.bugs.mutation import record
+from refengine.bugs.mutation.mutants import mistakes_in, mutants
+from refengine.bugs.mutation.record import (
+    Explanation,
+    Record,
+    digest,
+    doubts,
+    explanations,
+    read,
+    sample,
+    subjects,
+)
+from refengine.bugs.mutation.run import concerned, fate, job
+from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load
+from refengine.source_edits.edit import Edit
+from refengine.source_edits.imports import imported
+from refengine.source_edits.loader import edited_source
+
+LOOP, ROW = "refengine.exact.loop", "refengine.exact.row"
+
+
+def edited(name: str, module: str, old: str, new: str, *checks: str, seconds: float = 300.0) -> Job:
+    return Job(name, {module: edited_source(module, [Edit(module, old, new)])}, checks, seconds=seconds)
+
+
+@pytest.fixture(scope="module")
+def servers():  # type: ignore[no-untyped-def]
+    with Servers(2) as pool:
+        yield pool
+
+
+def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) -> None:
+    """Kills a harness that counts crashes, deaths and hangs as kills, or in which test files cannot run at all."""
+    adding = "    return tuple(max(px - qx, Fraction(0)) for px, qx in zip(p, q, strict=True))"
+    jobs = [
+        edited("false", ROW, "max(px - qx, Fraction(0))", "px", "measures:rows"),
+        edited(
+            "refused", ROW, adding, "    return tuple(px - qx for px, qx in zip(p, q, strict=True))", "rounds:shape"
+        ),
+        edited("crash", ROW, adding, "    return p[99]", "measures:rows"),
+        edited("death", ROW, adding, "    import os\n    os._exit(3)", "measures:rows"),
+        edited("exit", ROW, adding, "    raise SystemExit(0)", "measures:rows"),
+        edited("hang", ROW, adding, "    while True: pass", "measures:rows", "measures:trees", seconds=1.0),
+        Job("tests", {}, ("pytest:properties/exact_and_engine/test_exact_drafters.py",)),
+        edited("import", ROW, '"""A row:', 'raise OSError("no")\n"""A row:', "measures:rows"),
+    ]
+    outcomes = {job.name: [a.outcome for a in answers] for job, answers in zip(jobs, servers.run(jobs), strict=True)}
+    assert outcomes == {
+        "false": ["violated"],
+        "refused": ["violated"],
+        "crash": ["crashed"],
+        "death": ["crashed"],
+        "exit": ["crashed"],
+        "hang": ["hung"],
+        "tests": ["holds"],
+        "import": ["crashed"],
+    }
+
+
+def test_the_unedited_source_passes_every_check_and_known_defects_do_not(servers: Servers) -> None:
+    """Kills a check that fails by itself, and a matrix that reports kills without one."""
+    names = [
+        "resample-from-target",
+        "redrafted-position-keeps-coins",
+        "feature-of-rejected-token",
+        "point-mass-siblings",
+    ]
+    jobs = [Job("", {}, tuple(CHECKS)), *(job_of(find(name)) for name in names)]
+    first, *rest = servers.run(jobs)
+    assert unedited(first).verdict == "consistent"
+    law, coins, state, dispute = (finding(find(n), answers) for n, answers in zip(names, rest, strict=True))
+    assert (law.verdict, coins.verdict, state.verdict, dispute.verdict) == ("violated",) * 3 + ("consistent",)
+    assert law.magnitude is not None
+    assert law.magnitude.tv.value == 0.25  # p = (1/2, 1/2), q = (1, 0): half is refused, and half of that is 0 again
+    assert law.witness is not None
+    assert law.witness["check"] == "rounds:law"
+    assert coins.witness is not None
+    assert coins.witness["check"] == "loops:coins"
+    assert state.witness is not None
+    assert state.witness["check"] == "decoding:state"
+    assert dispute.role == "reference"
+
+
+def test_a_crash_is_reported_and_kills_nothing() -> None:
+    """Kills a finding that turns violated because a check crashed."""
+    bug = find("resample-from-target")
+    crashed = finding(bug, [Answer("rounds:law", "crashed", "IndexError: no")])
+    assert crashed.verdict == "consistent"
+    assert crashed.notes == ["rounds:law crashed: IndexError: no"]
+
+
+def test_checks_run_only_where_an_edit_can_be_seen() -> None:
+    """Kills an import reader that misses an indirect import, or takes everything for concerned."""
+    assert "refengine.exact.chance" in imported("refengine.decoder.loop")
+    assert "network:passes" not in checks_that_load((LOOP,))
+    assert set(checks_that_load((LOOP,))) >= {"loops:law", "loops:coins", "loops:sites"}
+    assert checks_that_load(("refengine.cli",)) == ()
+
+
+def test_mutants_are_the_mistakes_of_the_running_text() -> None:
+    """Kills a mutator that misses a comparison, clamp, index, prefix or swap, or edits messages and annotations."""
+    text = '''
+def f(p: "tuple[int, ...]", q, n: int = 1) -> "list[int]":
+    """x < y"""
+    if p[n] < q and not n:
+        raise ValueError(f"{p} < {q} by 1")
+    return [max(a - b, 0) for a, b in zip(p[:n], range(n))] + g(p, q).clamp(min=0)
+'''
+    changes = {piece.change for piece in mistakes_in(text)}
+    assert changes == {
+        "`1` to `2`", "`1` to `0`", "`n` to `n + 1`", "`n` to `n - 1`", "`<` to `<=`", "`<` to `>=`", "`and` to `or`",
+        "`not n` to `(n)`", "`p[n] < q and not n` to `(not (p[n] < q and not n))`", "`max` to `min`", "`-` to `+`",
+        "`0` to `1`", "`0` to `(-1)`", "`p[:n]` and `range(n)` swapped", "`+` to `-`", "`p` and `q` swapped",
+        "`g(p, q).clamp(min=0)` to `g(p, q)`",
+    }  # fmt: skip
+
+
+def test_a_seeded_sample_of_mutants_falls(servers: Servers) -> None:
+    """Kills a check that has lost its teeth: eight mistakes that the committed run killed must be killed again."""
+    chosen = sample(8, seed=20261121)
+    assert len(chosen) == 8, "no committed mutation run covers the files as they are now: `make mutation` makes one"
+    for mutant, answers in zip(chosen, servers.run([job(m, concerned(m.module)) for m in chosen]), strict=True):
+        assert fate(mutant, answers).outcome == "killed", (mutant.module, mutant.number, mutant.change)
+
+
+def test_explanations_are_of_mutants_that_exist_and_the_committed_run_has_no_doubts() -> None:
+    """Kills an explanation whose line has changed, one that is too wide, and a survivor that nobody has explained."""
+    possible = [mutant.key() for module in subjects() for mutant in mutants(module)]
+    assert len(set(possible)) == len(possible)
+    for e in explanations():
+        found = {text for key in possible if e.covers(key) for text in key}
+        assert {*e.modules, *e.lines, *e.changes} <= found, e
+        assert e.why
+    assert doubts(read()) == []
+
+
+def test_doubts_name_survivors_and_explanations_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a run that passes over an unexplained survivor, a stale explanation, or one that covers a killed mutant."""
+    module = "refengine.exact.rules.agreement"
+    keys = [mutant.key() for mutant in mutants(module)]
+
+    def said(outcomes: str, *explained: Explanation) -> list[str]:
+        monkeypatch.setattr(record, "explanations", lambda: explained)
+        return doubts({module: Record(digest(module), outcomes, {})})
+
+    def reason(*numbers: int) -> Explanation:
+        return Explanation((module,), tuple(keys[n][1] for n in numbers), tuple(keys[n][2] for n in numbers), "so")
+
+    killed = "k" * (len(keys) - 1)
+    assert said("k" + killed) == []
+    assert [line.split(":")[0] for line in said("s" + killed)] == ["survived"]
+    assert said("s" + killed, reason(0)) == []
+    assert "explained and yet it falls" in {line.split(":")[0] for line in said("s" + killed, reason(0, 1))}
+    assert {line.split(":")[0] for line in said("c" + killed, reason(0))} > {"explains nothing"}
+    assert doubts({module: Record("0" * 16, "s" + killed, {})}) == []  # the file has changed: its run says nothing

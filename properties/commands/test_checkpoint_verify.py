@@ -1,0 +1,72 @@
+"""`checkpoint verify` on the tiny fixtures, and on the same with a defect in target, state or draft."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from refengine.commands import verify_checkpoint
+from refengine.decoder import load_drafter, load_target
+from refengine.selfcheck.drafters.planted_bugs import AR, BACKBONE, DSPARK, NO_CROP, TARGET
+from refengine.source_edits.edit import Edit
+from refengine.source_edits.loader import edited_module
+from refengine.source_tree import FIXTURES
+
+TINY = FIXTURES / "tiny"
+
+
+def verdicts(drafter: str) -> dict[str, str]:
+    found = verify_checkpoint.verify(str(TINY / drafter), str(TINY / "target"), "float64")
+    return {finding.id: finding.verdict for finding in found}
+
+
+@pytest.mark.parametrize("drafter", ["ar", "dspark"])
+def test_a_sound_checkpoint_is_consistent(drafter: str) -> None:
+    """Kills a check that accuses a correct drafter, or that compares nothing."""
+    found = verify_checkpoint.verify(str(TINY / drafter), str(TINY / "target"), "float32")
+    assert [finding.verdict for finding in found] == ["consistent"] * 3
+    assert found[1].numbers["states compared"] > 20
+    assert found[2].numbers["judged"] > 100
+
+
+def test_a_target_that_keeps_rejected_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a greedy check that compares the loop with itself, and a tie that excuses a defect."""
+    edited = edited_module(TARGET, [NO_CROP])
+
+    def load(path: str, dtype: torch.dtype, device: str) -> Any:
+        return edited.TransformersTarget(load_target(path, dtype, device).model)
+
+    monkeypatch.setattr(verify_checkpoint, "load_target", load)
+    found = verdicts("ar")
+    assert found["checkpoint/greedy"] == found["checkpoint/state"] == "violated"
+
+
+def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a state check that looks at the target alone: lossless output hides a drafter's stale cache."""
+    edit = Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in")
+    edited = edited_module(DSPARK, [edit])
+
+    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
+        loaded: Any = load_drafter(path, target)
+        return edited.DSpark(loaded.shape, loaded.w.tensors)
+
+    monkeypatch.setattr(verify_checkpoint, "load_drafter", load)
+    found = verdicts("dspark")
+    assert found == {
+        "checkpoint/greedy": "consistent",
+        "checkpoint/state": "violated",
+        "checkpoint/acceptance": "consistent",
+    }
+
+
+def test_drafts_that_are_not_drawn_from_q_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills an acceptance that is compared with itself: the drafts here are the row's least likely tokens."""
+    edit = Edit(AR, "turn.draw(q[-1], sites[-1])", "int(q[-1].argmin())")
+    edited = edited_module(AR, [edit])
+
+    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
+        return edited.AR(load_target(path, target.dtype), gamma)
+
+    monkeypatch.setattr(verify_checkpoint, "load_drafter", load)
+    assert verdicts("ar")["checkpoint/acceptance"] == "violated"

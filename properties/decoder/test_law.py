@@ -1,0 +1,84 @@
+"""The exact law of the real loops, and the battery's own power: every planted state bug must move it."""
+
+from dataclasses import replace
+
+import pytest
+
+from refengine.report.finding import Quantity
+from refengine.selfcheck.drafters import published_loops
+from refengine.selfcheck.drafters.battery import law, planted
+from refengine.selfcheck.drafters.cells import (
+    CELLS,
+    EXACT,
+    MOVED,
+    SHORT,
+    cell_law,
+    completed,
+    mass_report,
+    target_law,
+    tv,
+)
+from refengine.selfcheck.drafters.planted_bugs import PLANTS
+from refengine.selfcheck.drafters.published_loops import LOOPS, seed_loop
+
+DRAFTERS = sorted(PLANTS)
+
+
+@pytest.mark.parametrize("name", [*SHORT, "ar/block/mixed/stop"])  # block is nobody's first rule
+def test_the_loop_has_the_targets_law(name: str) -> None:
+    """Kills any defect of caches, positions, rollback, stop or sampling that reaches the tokens of these cells."""
+    (finding,) = law(name)
+    assert finding.verdict == "consistent", finding.notes
+    assert finding.numbers["live states that differ"] == 0
+    assert finding.numbers["live states equal to a recompute"] >= 15
+
+
+@pytest.mark.parametrize("drafter", DRAFTERS)
+def test_every_event_carries_mass(drafter: str) -> None:
+    """Kills a cell that proves nothing because its loop never rejects, never rolls back or never stops inside."""
+    most: dict[str, float] = {}
+    for name in SHORT:
+        if CELLS[name].drafter == drafter:
+            for event, mass in mass_report(cell_law(CELLS[name])).items():
+                most[event] = max(most.get(event, 0.0), mass)
+    assert len(most) == 4
+    assert all(mass >= 0.05 for mass in most.values()), most
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_planted_state_bugs_move_the_law(name: str) -> None:
+    """Kills a cell that cannot see a missing crop, a shifted position, a stale tap or a stale confidence."""
+    findings = planted(name)
+    assert len(findings) == sum(
+        not plant.truncated or CELLS[name].threshold > 0 for plant in PLANTS[CELLS[name].drafter]
+    )
+    by_name = {plant.name: plant for plant in PLANTS[CELLS[name].drafter]}
+    for finding in findings:
+        assert finding.verdict == "violated", finding.id
+        tokens = finding.numbers["tv of tokens"]
+        assert isinstance(tokens, Quantity)
+        if by_name[finding.diagnosis].changes == "rounds":
+            assert tokens.value <= EXACT, f"{finding.id}: a drafter's own state must not reach the tokens"
+        else:
+            assert tokens.value > MOVED, finding.id
+
+
+def test_an_unfinished_law_is_topped_up() -> None:
+    """Kills a comparison that drops histories which are still short after the rounds."""
+    cell = replace(CELLS["ar/leviathan/mixed/stop"], rounds=1)
+    found = cell_law(cell)
+    assert any(len(outcome.out) < cell.length and not outcome.stopped for outcome in found.law)
+    assert abs(sum(completed(cell, found).values()) - 1) < EXACT
+    assert tv(completed(cell, found), target_law(cell)) <= EXACT
+
+
+@pytest.mark.parametrize("name", sorted(LOOPS))
+def test_published_loops_are_as_far_off_as_arithmetic_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a negative example that is violated whatever it runs: with a drawn first token the distance is another."""
+    (finding,) = seed_loop(name)
+    assert finding.verdict == "violated"
+    assert finding.magnitude
+    assert finding.magnitude.tv.value > 0.1
+    monkeypatch.setattr(published_loops, "FromArgmax", published_loops.Session)
+    (sound,) = seed_loop(name)
+    assert sound.verdict == "consistent"

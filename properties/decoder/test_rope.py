@@ -1,0 +1,75 @@
+"""Scaled rotary embeddings against transformers, and what a config may not ask for."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from transformers import Qwen3Config
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.rope import read_rope
+from refengine.decoder.networks.rope import Rope
+from refengine.errors import BadInput
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+CASES: list[dict[str, Any]] = [
+    {"rope_type": "linear", "factor": 2.5},
+    {"rope_type": "dynamic", "factor": 2.5},  # over the original context
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+     "original_max_position_embeddings": 64},
+    YARN,
+    {"rope_type": "yarn", "factor": 2.0},  # the original context is max_position_embeddings
+    {**YARN, "beta_fast": 16, "beta_slow": 2, "truncate": False},
+    {**YARN, "attention_factor": 1.3},
+    {**YARN, "mscale": 0.7, "mscale_all_dim": 1.0},
+    {"rope_type": "proportional", "partial_rotary_factor": 0.25},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scaling", "width"), itertools.product(CASES, (8, 12, 64)))
+def test_frequencies_and_magnitude_are_those_of_transformers(scaling: dict[str, Any], width: int) -> None:
+    """Kills a blend by the wrong wave length, a ramp over the wrong pairs, a forgotten factor on cosine and sine."""
+    config = Qwen3Config(head_dim=width, max_position_embeddings=256, rope_parameters=scaling | {"rope_theta": 1e4})
+    theirs, magnitude = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config)
+    rope = read_rope(Config("config.json", config.to_dict()))
+    x = torch.zeros(1, 1, width)
+    torch.testing.assert_close(rope.angles(x, torch.tensor([1]))[0], theirs, rtol=2e-5, atol=1e-9)
+    assert abs(rope.scaling.magnitude - magnitude) < 1e-12
+    x[..., 0] = 1.0  # at position 0 nothing turns, and the magnitude alone is left
+    assert abs(float(rope.rotate(x, torch.tensor([0]))[0, 0, 0]) - magnitude) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "longrope"}}, "rope_type is 'longrope'"),
+        ({"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, "factor is missing"),
+        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4}}, "factor is missing"),
+        (
+            {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}},
+            "max_position_embeddings is missing",
+        ),
+        ({"rope_parameters": {"rope_type": "linear", "factor": 0, "rope_theta": 1e4}}, "factor is 0, expected a pos"),
+        ({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters differ by type of layer"),
+        ({"rope_theta": 1e4, "rope_scaling": YARN, "max_position_embeddings": 512}, "rope_scaling stretches 64.0 by"),
+        ({}, "rope_theta is missing"),
+    ],
+)
+def test_what_cannot_be_read_is_named(fields: dict[str, Any], message: str) -> None:
+    """Kills a scaling that is ignored, and one that transformers 4 and 5 would read differently."""
+    with pytest.raises(BadInput, match=message):
+        read_rope(Config("config.json", fields))
+
+
+def test_dynamic_angles_end_with_the_original_context() -> None:
+    """Kills angles past the context that depend on the longest text so far: a cached key would say when it was made."""
+    given = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+    rope = read_rope(Config("config.json", {"rope_parameters": given, "max_position_embeddings": 8}))
+    x = torch.zeros(1, 1, 8)
+    assert torch.equal(rope.angles(x, torch.tensor([7])), Rope(1e4).angles(x, torch.tensor([7])))
+    with pytest.raises(BadInput, match="the text goes past position 7") as raised:
+        rope.angles(x, torch.tensor([3, 8]))
+    assert "\n" not in str(raised.value)

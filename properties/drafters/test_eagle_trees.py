@@ -1,0 +1,80 @@
+"""EAGLE's trees: the dynamic one against its definition, the static one, and what cannot be drafted."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from properties.helpers.eagle_example import COINS, SAMPLED, TARGET, loaded
+from refengine.decoder.drafters.eagle_trees import MC_SIM_7B_63, DynamicTree, StaticTree
+from refengine.decoder.loop import begin, nodes
+from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
+from refengine.decoder.protocols import Tokens, Turn
+from refengine.engine.block import ROOT, Block
+
+
+def paths(block: Block) -> dict[Tokens, int]:
+    """Every node by the tokens on its path."""
+    texts: list[Tokens] = [()]
+    for token, parent in zip(*nodes(block), strict=True):
+        texts.append((*texts[parent + 1], token))
+    return {text: node for node, text in enumerate(texts[1:])}
+
+
+def by_definition(drafter: FeatureRecurrence, anchor: int, total: int, depth: int, top_k: int) -> set[Tokens]:
+    """EAGLE-2's tree from its definition: every path's score from a draft of that path alone."""
+
+    def row(path: Tokens) -> Tensor:
+        draft = Draft(drafter.network, drafter.cache, drafter.length, anchor, drafter.feature)
+        logits = draft.first
+        for place, token in enumerate(path):
+            logits = draft.grow((token,), (place,))[0]
+        return logits.log_softmax(-1)
+
+    def children(path: Tokens, score: float) -> dict[Tokens, float]:
+        best = row(path).topk(top_k)
+        return {(*path, x): score + above for x, above in zip(best.indices.tolist(), best.values.tolist(), strict=True)}
+
+    level = children((), 0.0)
+    pool = dict(level)
+    for _ in range(depth):
+        beam = sorted(level, key=lambda path: -level[path])[:top_k]
+        level = {path: score for one in beam for path, score in children(one, pool[one]).items()}
+        pool |= level
+    return set(sorted(pool, key=lambda path: -pool[path])[:total])
+
+
+@pytest.mark.parametrize("name", ["eagle1", "eagle3"])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(prompt=st.lists(st.integers(0, 6), min_size=2, max_size=6), total=st.integers(1, 14), depth=st.integers(0, 3))
+def test_the_dynamic_tree_is_its_definition(name: str, prompt: list[int], total: int, depth: int) -> None:
+    """Kills a branch that sees its siblings, a wrong position within the tree, a score of the last token alone."""
+    drafter = loaded(name, DynamicTree(total, depth, 3))
+    tokens = tuple(prompt)
+    drafter.start(tokens[:-1], begin(TARGET, tokens[:-1], drafter.taps))
+    block = drafter.propose(Turn(tokens, tokens, SAMPLED, COINS))
+    assert block.q is None
+    assert set(paths(block)) == by_definition(drafter, tokens[-1], total, depth, 3)
+
+
+def test_a_tree_has_only_tokens_that_can_be_drafted() -> None:
+    """Kills children of probability zero where a node asks for more than the draft vocabulary holds."""
+    drafter = loaded("eagle3", DynamicTree(30, 1, 8))
+    drafter.start((4, 3), begin(TARGET, (4, 3), drafter.taps))
+    tokens, parents = nodes(drafter.propose(Turn((4, 3), (4, 3, 0), SAMPLED, COINS)))
+    assert set(tokens) == {0, 2, 3, 4, 5, 6}
+    assert sum(parent == ROOT for parent in parents) == 6
+
+
+def test_static_trees_are_checked_and_the_released_one_is_whole() -> None:
+    """Kills a tree with an orphan, and a third child where there is no second."""
+    assert len(StaticTree(MC_SIM_7B_63).paths) == 25
+    with pytest.raises(ValueError, match=r"\(0, 0\) without its parent \(0,\)"):
+        StaticTree(((0, 0),))
+    with pytest.raises(ValueError, match=r"\(2,\) without its sibling \(1,\)"):
+        StaticTree(((0,), (2,)))
+    drafter = loaded("eagle1", StaticTree(((0,), (1,), (1, 0)), drawn=False))
+    drafter.start((4, 3), begin(TARGET, (4, 3), drafter.taps))
+    block = drafter.propose(Turn((4, 3), (4, 3, 0), SAMPLED, COINS))
+    assert block.q is None
+    assert block.parents.tolist() == [[-1, -1, 1]]

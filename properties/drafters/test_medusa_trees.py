@@ -1,0 +1,30 @@
+"""The trees of Medusa: which are shipped, which is picked, and what a small vocabulary leaves of one."""
+
+import pytest
+import torch
+
+from refengine.decoder import load_drafter, load_target
+from refengine.decoder.drafters.medusa import Medusa
+from refengine.decoder.drafters.medusa_trees import TREES, ordered, tree_for
+from refengine.decoder.rows import depth, point_block
+from refengine.source_tree import FIXTURES
+
+
+def test_trees() -> None:
+    """Kills a tree of the wrong size, an orphan that is drafted, and a tree picked by another rule than the name's."""
+    assert len(TREES) == 9
+    assert all(len(tree) == 63 for tree in TREES.values())
+    with pytest.raises(ValueError, match=r"node \(1, 0\) of the tree has no parent"):
+        ordered({(0,), (1, 0)})
+    picked = {"lmsys/vicuna-13b-v1.3": "vicuna_13b_stage2", "HuggingFaceH4/zephyr-7b-beta": "zephyr_stage2"}
+    assert {name: tree_for(name) for name in picked} == picked
+    assert tree_for("mistral") == "mc_sim_7b_63"
+
+
+def test_a_node_that_cannot_be_filled_is_left_out() -> None:
+    """Kills a tree that asks a small vocabulary, or a file with few heads, for a candidate that is not there."""
+    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
+    drafter = load_drafter(FIXTURES / "heads" / "medusa", target)
+    assert isinstance(drafter, Medusa)
+    assert all(len(path) <= 3 and max(path) < 8 for path in drafter.tree)
+    assert depth(point_block((0,) * len(drafter.tree), drafter.parents, target.device)) == 3

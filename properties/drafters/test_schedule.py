@@ -1,0 +1,47 @@
+"""The survival-product scheduler of DSpark, by hand."""
+
+import pytest
+
+from refengine.decoder.drafters.dspark_schedule import Load, Threshold
+
+CURVE = ((1, 1.0), (2, 1.0), (4, 2.0))
+
+
+def drafted(load: Load | Threshold, confidences: tuple[float, ...]) -> int:
+    """How many positions are drafted before the first that is not."""
+    admitted = [load(confidences[: k + 1]) for k in range(len(confidences))]
+    return [*admitted, False].index(False)
+
+
+def test_the_curve_is_read_between_and_beyond_its_points() -> None:
+    """Kills a step in the place of a line, and a pass beyond the last point that costs nothing more."""
+    assert [Load(CURVE).seconds(rows) for rows in (1, 2, 3, 4, 6)] == [1.0, 1.0, 1.5, 2.0, 3.0]
+
+
+def test_speed_sums_the_products() -> None:
+    """Kills confidences that are added up unmultiplied, a forgotten bonus, rows of others that are not in the pass."""
+    load = Load(CURVE, rows=1, tokens=2.0)
+    assert load.speed((0.5, 0.5)) == (2 + 1 + 0.5 + 0.25) / load.seconds(1 + 1 + 2)
+    assert load.speed(()) == 3.0
+
+
+def test_a_block_ends_where_going_on_does_not_pay() -> None:
+    """Kills the best length over the whole block, which looks past the tokens that it drops: here that is 3."""
+    uneven = Load(((1, 1.0), (2, 1.0), (3, 2.0), (4, 1.0)))
+    assert drafted(uneven, (0.9, 0.8, 1.0)) == 1
+    assert max(range(4), key=lambda n: uneven.speed((0.9, 0.8, 1.0)[:n])) == 3
+    assert drafted(Threshold(0.7), (0.9, 0.6, 1.0)) == 1
+
+
+def test_a_busy_server_verifies_less() -> None:
+    """Kills a load that plays no part: the same confidences alone, and in a batch that has filled the machine."""
+    flat_then_steep = ((1, 1.0), (16, 1.0), (32, 2.0))
+    confidences = (0.9, 0.7, 0.5, 0.3)
+    assert [drafted(Load(flat_then_steep, rows, rows / 2), confidences) for rows in (0, 10, 14, 24)] == [4, 4, 2, 2]
+
+
+@pytest.mark.parametrize("curve", [(), ((1, 1.0),), ((2, 1.0), (1, 2.0)), ((1, 0.0), (2, 1.0))])
+def test_what_is_no_curve_is_refused(curve: tuple[tuple[int, float], ...]) -> None:
+    """Kills a division by zero, and points out of order that are read as a line."""
+    with pytest.raises(ValueError, match="a load curve is two or more points"):
+        Load(curve)

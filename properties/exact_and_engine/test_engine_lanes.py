@@ -1,0 +1,207 @@
+"""Lanes of a batch are independent, float rows are survived, and bad rows are named."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+import torch
+from torch import Tensor
+
+from properties.helpers.engine_cases import TWINS, Case, case, rounds, tensors
+from refengine.engine.block import NOTHING, Block, check_rows
+from refengine.engine.coins import Philox, Recorded
+from refengine.engine.path import path_of
+from refengine.engine.row import correction, rescaled, total
+from refengine.engine.rules.block import block as block_rule
+from refengine.engine.rules.iid_candidates import iid_candidates
+from refengine.engine.rules.leviathan import leviathan
+from refengine.engine.rules.point_mass import point_mass
+from refengine.engine.rules.without_replacement import without_replacement
+from refengine.exact.block import Block as Exact
+from refengine.exact.block import Round
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_lane_does_not_see_its_batch(name: str) -> None:
+    """Kills one lane's row, draft, depth or NaN reaching another: ragged lanes together equal each lane alone."""
+    twins = TWINS[name]
+    cases = [case(twins, random.Random(f"lanes/{name}/{seed}"), bits=4) for seed in range(64)]
+    requests = torch.arange(100, 164)
+    p, block = tensors(cases)
+    together = rounds(twins.run(p, block, Philox(5, requests)))
+    for lane, c in enumerate(cases):
+        alone = twins.run(*tensors([c]), Philox(5, requests[lane : lane + 1]))
+        assert rounds(alone) == [together[lane]], (lane, c)
+    assert len({len(r.tokens) for r in together}) > 2, "the lanes end at different depths"
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(name: str) -> None:
+    """Kills a residual or total that rounding has emptied: every emitted token has p > 0, whatever the row sums to."""
+    twins = TWINS[name]
+    generator = torch.Generator().manual_seed(1)
+    cases = [case(twins, random.Random(f"float/{name}/{seed}"), bits=4, vocabulary=5) for seed in range(200)]
+    p, block = tensors(cases)
+    assert block.q is not None
+    noise = 1 + torch.randn(p.shape, generator=generator) * 2.0**-22
+    p, q = p * noise, block.q * (1 + torch.randn(block.q.shape, generator=generator) * 2.0**-22)
+    for lane, r in enumerate(rounds(twins.run(p, replace(block, q=q), Philox(0, torch.arange(200))))):
+        places = [0, *(j + 1 for j in r.path)]
+        assert all(p[lane, place, x] > 0 for place, x in zip(places, r.tokens, strict=True))
+
+
+def ratio_rules() -> list[Callable[..., object]]:
+    return [leviathan, block_rule, iid_candidates, without_replacement]
+
+
+@pytest.mark.parametrize("rule", ratio_rules())
+def test_a_refusal_that_leaves_nothing_emits_from_p(rule: Callable[..., object]) -> None:
+    """Kills the 0 / 0 of a residual that rounding has emptied (MTPLX #82): p is q but for one bit at the draft."""
+    q = torch.tensor([[[0.25, 0.75]]])
+    p = torch.stack((q[0, 0] - torch.tensor([2.0**-25, 0.0]), q[0, 0]))[None]
+    block = Block(torch.tensor([[0]]), torch.tensor([[-1]]), q)
+    site = ("accept", 0) if rule in (leviathan, block_rule) else ("accept", 0, 0)
+    for u, x in ((0.2, 0), (0.9, 1)):
+        coins = Recorded({site: 1 - 2.0**-25, ("emit", 0): u})
+        assert rounds(rule(p, block, coins)) == [Round((x,), ())]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", [*ratio_rules()[:2], iid_candidates])
+def test_a_draft_that_q_cannot_have_drawn_passes_iff_p_wants_it(rule: Callable[..., object]) -> None:
+    """Kills a division by q = 0: with q(x) = 0 the ratio is infinite where p(x) > 0, and a refusal where p(x) = 0."""
+    q = torch.tensor([[[0.0, 1.0]]])
+    site = ("accept", 0) if rule in (leviathan, block_rule) else ("accept", 0, 0)
+    for wanted, expected in ((0.5, Round((0, 1), (0,))), (0.0, Round((1,), ()))):
+        p = torch.tensor([[[wanted, 1 - wanted], [0.0, 1.0]]])
+        coins = Recorded({site: 0.0, ("emit", 0): 0.0, ("emit", 1): 0.0})
+        assert rounds(rule(p, Block(torch.tensor([[0]]), torch.tensor([[-1]]), q), coins)) == [expected]  # type: ignore[arg-type]
+
+
+def test_many_distinct_siblings_do_not_underflow() -> None:
+    """Kills a carried total that shrinks to 0: forty siblings, each a millionth of what was left before it."""
+    n = 40
+    q = torch.tensor([1e-6**x for x in range(n)], dtype=torch.float64)
+    p = torch.zeros(1, n + 1, n + 1)
+    p[:, :, n] = 1.0
+    rows = torch.nn.functional.pad(q, (0, 1)).expand(1, n, n + 1)
+    block = Block(torch.arange(n)[None], torch.full((1, n), -1), rows)
+    got = without_replacement(p, block, Philox(0, torch.tensor([0])))
+    assert rounds(got) == [Round((n,), ())]
+
+
+def test_block_weights_of_long_blocks_do_not_underflow() -> None:
+    """Kills a product of draft probabilities that reaches 0 / 0: twelve tokens with p = q = 1e-38."""
+    n = 12
+    row = torch.tensor([1e-38, 1.0])
+    block = Block(torch.zeros(1, n, dtype=torch.int64), torch.arange(-1, n - 1)[None], row.expand(1, n, 2))
+    got = block_rule(row.expand(1, n + 1, 2), block, Philox(0, torch.tensor([0])))
+    assert got.length.tolist() == [n + 1]
+
+
+def test_rescaling_is_exact_and_lands_in_one_half_to_one() -> None:
+    """Kills a scale that is no power of two, which would take dyadic rows off the grid."""
+    for exponent in range(-900, 900, 37):
+        weights = torch.tensor([[3.0, 5.0, 0.0]], dtype=torch.float64) * 2.0**exponent
+        scaled, mass = rescaled(weights)
+        assert scaled.tolist() == [[3 / 8 / 2, 5 / 8 / 2, 0.0]]
+        assert mass.tolist() == [0.5]
+
+
+def test_row_helpers_on_plain_numbers() -> None:
+    """Kills a correction that forgets to clamp or falls back too early, a wrong total, and a path out of order."""
+    p, q = torch.tensor([[0.5, 0.5], [0.5, 0.5]]), torch.tensor([[0.75, 0.25], [0.5, 0.5]])
+    assert correction(p, q).tolist() == [[0.0, 0.25], [0.5, 0.5]]
+    assert total(torch.tensor([[1.0, 2.0, 4.0]])).tolist() == [7.0]
+    kept = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
+    assert path_of(kept).tolist() == [[0, 2, NOTHING], [NOTHING] * 3, [0, 1, 2]]
+
+
+def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
+    """Kills a chain rule that reads a tree as a chain, and a ratio rule that invents a q."""
+    rows = torch.full((1, 3, 2), 0.5)
+    tree = Block(torch.zeros(1, 2, dtype=torch.int64), torch.tensor([[-1, -1]]), rows[:, :2])
+    gap = Block(torch.tensor([[NOTHING, 0]]), torch.tensor([[-1, 0]]), rows[:, :2])
+    given = Block(torch.zeros(1, 2, dtype=torch.int64), torch.tensor([[-1, 0]]), None)
+    coins = Philox(0, torch.tensor([0]))
+    for rule in (leviathan, block_rule):
+        with pytest.raises(ValueError, match="tree"):
+            rule(rows, tree, coins)
+        with pytest.raises(ValueError, match="gap"):
+            rule(rows, gap, coins)
+    for rule in ratio_rules():
+        with pytest.raises(ValueError, match="point_mass"):
+            rule(rows, given, coins)
+    assert point_mass(rows, given, coins).length.shape == (1,)
+
+
+def good() -> tuple[Tensor, Block]:
+    """Two lanes, the second drafted one node fewer; unused places hold NaN and wild ids."""
+    c = Case(((Fraction(1, 2),) * 2,) * 3, _block((0, 1), (-1, 0)))
+    shorter = Case(((Fraction(1, 2),) * 2,) * 2, _block((1,), (-1,)))
+    p, block = tensors([c, shorter])
+    parents = block.parents.clone()
+    parents[1, 1] = 77
+    return p, replace(block, parents=parents)
+
+
+def _block(tokens: tuple[int, ...], parents: tuple[int, ...]) -> Exact:
+    half = (Fraction(1, 2),) * 2
+    return Exact(tokens, parents, (half,) * len(tokens), (None,) * len(tokens))
+
+
+def test_check_rows_passes_what_is_sound() -> None:
+    """Kills a check that looks at places without a draft, or refuses the rounding of a float32 softmax."""
+    p, block = good()
+    check_rows(p, block)
+    check_rows(p, replace(block, q=None))
+    check_rows(p * (1 + 5e-5), block)
+    no_draft = torch.zeros(2, 0, dtype=torch.int64)
+    check_rows(p[:, :1], Block(no_draft, no_draft, None))
+
+
+def edited(tensor: Tensor, place: tuple[int, ...], value: float) -> Tensor:
+    out = tensor.clone()
+    out[place] = value
+    return out
+
+
+FAULTS: dict[str, tuple[Callable[[Tensor, Block], tuple[Tensor, Block]], str]] = {
+    "NaN in p": (lambda p, b: (edited(p, (1, 0, 1), NAN), b), "row 0 of p in lane 1 holds NaN"),
+    "inf in p": (lambda p, b: (edited(p, (1, 0, 1), float("inf")), b), "row 0 of p in lane 1 holds NaN or inf"),
+    "last row of p": (lambda p, b: (edited(p, (0, 2, 0), NAN), b), "row 2 of p in lane 0"),
+    "negative": (lambda p, b: (edited(edited(p, (0, 1, 0), -0.5), (0, 1, 1), 1.5), b), "row 1 of p in lane 0 has neg"),
+    "sum high": (lambda p, b: (edited(p, (0, 1, 0), 0.5002), b), "row 1 of p in lane 0 does not sum to 1"),
+    "sum low": (lambda p, b: (edited(p, (0, 1, 0), 0.4998), b), "row 1 of p in lane 0 does not sum to 1"),
+    "NaN in q": (lambda p, b: (p, replace(b, q=edited(b.q, (1, 0, 0), NAN))), "row 0 of q in lane 1 holds NaN"),
+    "q sum": (lambda p, b: (p, replace(b, q=edited(b.q, (0, 1, 0), 0.9))), "row 1 of q in lane 0 does not sum"),
+    "p ragged": (lambda p, b: (p[:, :2], b), "tokens must be"),
+    "p flat": (lambda p, b: (p[0], b), "p must be float"),
+    "p ints": (lambda p, b: (p.nan_to_num().long(), b), "p must be float"),
+    "parents ragged": (lambda p, b: (p, replace(b, parents=b.parents[:, :1])), "parents must be"),
+    "tokens float": (lambda p, b: (p, replace(b, tokens=b.tokens.float())), "tokens must be"),
+    "q ragged": (lambda p, b: (p, replace(b, q=b.q[:, :1])), "q must be"),
+    "q ints": (lambda p, b: (p, replace(b, q=b.q.nan_to_num().long())), "q must be"),
+    "token too high": (
+        lambda p, b: (p, replace(b, tokens=edited(b.tokens, (0, 1), 2))),
+        "node 1 in lane 0.*token.*0..1",
+    ),
+    "token too low": (lambda p, b: (p, replace(b, tokens=edited(b.tokens, (0, 1), -2))), "node 1 in lane 0.*token"),
+    "parent later": (lambda p, b: (p, replace(b, parents=edited(b.parents, (0, 1), 1))), "node 1 in lane 0.*parent"),
+    "parent low": (lambda p, b: (p, replace(b, parents=edited(b.parents, (0, 1), -2))), "node 1 in lane 0.*parent"),
+    "parent absent": (
+        lambda p, b: (p, replace(b, tokens=edited(b.tokens, (0, 0), NOTHING))),
+        "node 1 in lane 0: its parent was not drafted",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_check_rows_names_the_fault(fault: str) -> None:
+    """Kills bad input that is judged in silence: each fault is one line that says where."""
+    spoil, message = FAULTS[fault]
+    with pytest.raises(ValueError, match=message):
+        check_rows(*spoil(*good()))

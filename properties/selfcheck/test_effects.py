@@ -1,0 +1,106 @@
+"""The effects in miniature: what was committed shows them, and a claim that does not show is violated."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from refengine.decoder.drafters.prompt_lookup import PromptLookup
+from refengine.decoder.protocols import Turn
+from refengine.decoder.rows import point_block
+from refengine.engine.block import Block
+from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.effects import fused_taps, overlap, training
+from refengine.source_tree import FIXTURES
+
+START = runpy.run_path(str(FIXTURES / "untrained.py"))["start"]
+
+
+def test_every_effect_is_as_committed() -> None:
+    """Kills a variant that is read as another, and an effect that comes or goes unseen."""
+    verdicts = {finding.id: finding.verdict for finding in overlap.effects()}
+    assert set(verdicts.values()) == {"consistent"}
+    assert len(verdicts) == 7
+
+
+def test_variants_that_change_places_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that holds either way round."""
+    told = overlap.EFFECTS["training"]
+    turned = overlap.Effect(told.claim, told.source, told.worse, told.better, told.depth)
+    monkeypatch.setitem(overlap.EFFECTS, "training", turned)
+    assert overlap.effect("training")[0].verdict == "violated"
+
+
+def test_fused_taps_are_judged_by_the_committed_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kills a verdict that does not look at the seeds, smaller rivals, and a result of another script."""
+    (finding,) = fused_taps.fused_taps()
+    assert finding.numbers["parameters that one drafter has more than another"] == 0
+    held = json.loads(fused_taps.RESULT.read_text())
+    runs = held["one stream"].values()
+    first = [run["overlap"]["fused"][0] - run["overlap"]["top"][0] for run in runs]
+    table = finding.tables["overlap, fused taps less"]
+    assert table["difference"][0].value == pytest.approx(sum(first) / len(first))
+    next(iter(runs))["overlap"]["fused"] = [0.0, 0.0, 0.0]
+    monkeypatch.setattr(fused_taps, "RESULT", tmp_path / "result.json")
+    fused_taps.RESULT.write_text(json.dumps(held))
+    assert fused_taps.fused_taps()[0].verdict == "violated"
+    monkeypatch.setattr(fused_taps, "SCRIPT", Path(__file__))
+    assert fused_taps.fused_taps()[0].verdict == "not tested"
+
+
+def test_an_interval_is_students() -> None:
+    """Kills a normal interval, and one of the deviation: the t quantile of 2 degrees at 97.5 % is 4.30265."""
+    assert fused_taps.interval([1.0, 2.0, 3.0]) == pytest.approx(
+        (2.0, 2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), 1e-5
+    )
+
+
+# --- before and after training ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "TINY", {name: TINY[name] for name in ("medusa", "dflash", "ngram")})
+
+
+@pytest.mark.usefixtures("two")
+def test_training_shows_in_tokens_per_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a start that is the trained drafter, and a claim that holds whatever training does."""
+    (finding,) = training.training()
+    assert finding.verdict == "consistent"
+    table = finding.tables["tokens per pass"]
+    assert table["drafter"] == ["medusa", "dflash"]  # n-grams are not trained
+    monkeypatch.setattr(training, "untrained", lambda name, target: TINY[name].load(target))
+    (idle,) = training.training()
+    assert idle.verdict == "violated"
+    assert idle.tables["tokens per pass"]["before"] == table["after"]
+
+
+class Silent(PromptLookup):
+    """Proposes nothing."""
+
+    def propose(self, turn: Turn) -> Block:
+        return point_block((), (), torch.device("cpu"))
+
+
+def test_tokens_per_pass_are_those_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a mean that leaves out the token that every pass emits."""
+    monkeypatch.setattr(training, "untrained", lambda name, target: Silent())
+    before, after = training.tokens_per_pass("medusa")
+    assert before == 1
+    assert 2 < after < 4
+
+
+@pytest.mark.parametrize("folder", sorted({tiny.folder for tiny in TINY.values()} - {""}))
+def test_a_start_has_the_names_of_the_file_and_other_values(folder: str) -> None:
+    """Kills a start that is loaded beside the trained tensors instead of in their place."""
+    (file,) = (FIXTURES / folder).glob("*.safetensors")
+    trained_to, start = load_file(file), START(folder)
+    assert start.keys() <= trained_to.keys()
+    moved = [name for name, x in start.items() if not torch.equal(x, trained_to[name])]
+    assert len(moved) >= 9
+    frozen = ("d2t", "t2d", "embed_tokens.weight", "head.weight", "correction_bias")
+    assert all(name.endswith(frozen) for name in start.keys() - moved)

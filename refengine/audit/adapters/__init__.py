@@ -1,0 +1,1 @@
+"""Libraries that are audited by name: one folder each."""

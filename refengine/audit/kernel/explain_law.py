@@ -1,0 +1,104 @@
+"""Which defect an enumerated law looks like."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from refengine.audit.kernel.exact_law import ExactLaw, context_after, target_row
+from refengine.evidence.defect_laws import alternatives
+from refengine.evidence.e_process import ONE_COIN
+from refengine.evidence.fixed_bets import BALL
+from refengine.evidence.one_coin import one_coin_law
+from refengine.evidence.rows import Rows, ratio
+
+BOUNDARY = "a boundary: a coin at the end of its range emits a token of probability zero"
+OF_ROWS = "unlisted: the rows of a batch depend on one another, so a coin or noise is shared"
+OF_POSITIONS = "unlisted: the positions of a block depend on one another, so a coin or noise is shared"
+MOST = 0.1  # of the deviation: what an explanation may leave over
+
+
+def explain(laws: list[ExactLaw]) -> str:
+    """The listed defects whose laws are nearest to what was enumerated, by Kullback-Leibler divergence summed over all
+    places and emitted prefixes; named where they leave less than a tenth of what the null leaves."""
+    worst = max((law.worst for law in laws), key=lambda place: place.tv)
+    if worst.tv <= BALL:
+        return BOUNDARY
+    if max(_deviation(law, mass) for law in laws for mass in _own(law)) < MOST * worst.tv:
+        return OF_ROWS  # each row is right by itself, and not given the others
+    simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the place
+    left = _left(simple if any(law.violates() for law in simple) else laws)
+    null = left.pop("")
+    least = min(left.values())
+    if least <= MOST * null:
+        return " or ".join(name for name, value in left.items() if value <= least + 0.02 * null)
+    if any(_remembers(law) for law in laws):
+        return OF_POSITIONS
+    return f"unlisted, at position {worst.position} of a block"
+
+
+Masses = dict[tuple[int, ...], Rows]  # emitted prefix of a lane -> mass of every next token
+
+
+def _own(law: ExactLaw) -> Iterator[Masses]:
+    """For every lane and position, whatever the other rows of the batch emitted."""
+    for lane in range(len(law.outcomes[0][0])):
+        for position in range(law.case.gamma + 1):
+            masses: Masses = defaultdict(lambda: np.zeros(law.case.vocabulary))
+            for tokens, mass in law.outcomes:
+                if len(tokens[lane]) > position:
+                    masses[lane, *tokens[lane][:position]][tokens[lane][position]] += mass
+            yield masses
+
+
+def _deviation(law: ExactLaw, masses: Masses) -> float:
+    off = (np.abs(m - m.sum() * target_row(law.case, lane, tuple(prefix))) for (lane, *prefix), m in masses.items())
+    return float(sum(part.sum() for part in off) / 2)
+
+
+def _left(laws: list[ExactLaw]) -> dict[str, float]:
+    """Per listed defect, and "" for the null: what it leaves unexplained."""
+    left: dict[str, float] = defaultdict(float)
+    for law in laws:
+        tables = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
+        for masses in _own(law):
+            for (lane, *prefix), mass in masses.items():
+                place = lane, len(prefix), context_after(law.case, prefix)
+                told = {name: table[place] for name, table in tables.items()}
+                told[ONE_COIN] = _one_coin(law, lane, tuple(prefix))
+                seen = mass > 0
+                for name, row in told.items():
+                    expected = mass.sum() * np.maximum(row[seen], 1e-12)
+                    left[name] += float((mass[seen] * np.log(mass[seen] / expected)).sum())
+    return left
+
+
+def _one_coin(law: ExactLaw, lane: int, prefix: tuple[int, ...]) -> Rows:
+    """The next token where one coin decides about the whole block."""
+    case, below = law.case, 1.0
+    p = target_row(case, lane, prefix)
+    if len(prefix) == case.gamma:
+        return p
+    for i, token in enumerate(prefix):
+        place = lane, i, context_after(case, prefix[:i])
+        below = min(below, float(ratio(case.p[place], case.q[place])[token]) or 1.0)
+    with np.errstate(all="ignore"):
+        return one_coin_law(p, case.q[lane, len(prefix), context_after(case, prefix)], np.array(below))
+
+
+def _remembers(law: ExactLaw) -> bool:
+    """Whether what comes next depends on the prefix by more than its context, by a good part of what it is off."""
+    return any(off > BALL and apart > MOST * off for apart, off in map(partial(_spread, law), _own(law)))
+
+
+def _spread(law: ExactLaw, masses: Masses) -> tuple[float, float]:
+    """How far laws given the prefix are from their mean over prefixes of one context, and from the null."""
+    means: dict[int, Rows] = defaultdict(lambda: np.zeros(law.case.vocabulary))
+    for (_, *prefix), mass in masses.items():
+        means[context_after(law.case, prefix)] += mass
+    apart = 0.0
+    for (_, *prefix), mass in masses.items():
+        mean = means[context_after(law.case, prefix)]
+        apart += float(np.abs(mass - mass.sum() * mean / mean.sum()).sum() / 2)
+    return apart, _deviation(law, masses)

@@ -1,0 +1,211 @@
+"""Third-party code runs here: a fresh process with limits, answering requests over a pipe.
+
+The parent side is `Child`: it starts the process, sends one request at a time and always gets an `Outcome` back, never
+an exception of the subject's. The child side builds a handler by calling the *factory* it was named, and then answers
+each request with `handler(request)`. A handler marks every step into foreign code with `subject_code()`, so that what
+the subject raises and what our adapter raises are told apart:
+
+    result    the handler returned
+    raised    the subject raised; `message` is the last line of its traceback
+    hang      no answer within the time limit; the process is killed
+    killed    the process died: a signal, an exit, or the memory limit
+    adapter   our own handler raised; that is our bug and never says anything about the subject
+
+Requests and replies are anything msgpack carries, and numpy arrays. What the subject prints goes to a scratch file.
+"""
+
+import importlib
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias
+
+from refengine.audit.sandbox.forkserver import Forked
+from refengine.audit.sandbox.framing import HEADER, decode, frame, received
+
+Handler: TypeAlias = Callable[[Any], Any]
+Kind: TypeAlias = Literal["result", "raised", "hang", "killed", "adapter"]
+
+MEMORY_GIB = 12  # that can be written; address space is reserved by the terabyte (CUDA, Go, Java) and is not counted
+START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request. `value` is set for `result`, `message` (one line) for everything else."""
+
+    kind: Kind
+    value: Any = None
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.kind == "result"
+
+    def __str__(self) -> str:
+        words = {"raised": "the subject raised", "hang": "the subject hung", "killed": "the subject's process died"}
+        return f"{words.get(self.kind, 'the adapter failed')}: {self.message}"
+
+
+class SubjectRaised(Exception):
+    """Foreign code raised; the message is the last line of its traceback."""
+
+
+class OutOfMemory(Exception):
+    """Foreign code met the memory limit."""
+
+
+@contextmanager
+def subject_code() -> Iterator[None]:
+    """Everything in this block is foreign: what it raises is its own."""
+    try:
+        yield
+    except MemoryError as error:
+        raise OutOfMemory(str(error)) from error
+    except BaseException as error:  # SystemExit and KeyboardInterrupt included: a subject that calls sys.exit()
+        if "can't allocate memory" in str(error):  # torch's allocator says it with a RuntimeError
+            raise OutOfMemory(str(error)) from error
+        raise SubjectRaised(traceback.format_exception_only(error)[-1].strip()) from error
+
+
+class Child:
+    """A process that runs `factory` ("package.module:function") and answers requests. Use it in a `with` block.
+
+    path  a folder that is put on the child's import path, after ours; None: the current folder
+    """
+
+    def __init__(self, factory: str, path: str | None = None) -> None:
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        self._process = Forked(factory, path or os.getcwd(), self._log)
+        self._pending = bytearray()
+        self._ready: Outcome | None = None
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, request: Any, seconds: float) -> Outcome:
+        """Send a request and wait at most `seconds` for the reply; starting up is not counted."""
+        if self._ready is None:
+            self._ready = self._receive(START_SECONDS)
+        if not self._ready.ok:
+            return self._ready
+        return self._receive(seconds) if self._send(request) else self._death()
+
+    def send(self, request: Any) -> None:
+        """Send a request and come back at once; `receive` fetches the reply. Lets both sides work at the same time."""
+        if self._ready is None:
+            self._ready = self._receive(START_SECONDS)
+        if self._ready.ok:
+            self._send(request)
+
+    def receive(self, seconds: float) -> Outcome:
+        """The reply to what was sent."""
+        return self._receive(seconds) if self._ready is not None and self._ready.ok else self._ready or self._death()
+
+    def close(self) -> None:
+        """Kill whatever still runs. Safe to call twice."""
+        self._process.kill()
+        for stream in (self._process.requests, self._process.replies, self._log):
+            with suppress(BrokenPipeError):
+                stream.close()
+
+    def _send(self, request: Any) -> bool:
+        try:
+            self._process.requests.write(frame(request))
+            self._process.requests.flush()
+        except (BrokenPipeError, ValueError):
+            return False
+        return True
+
+    def _receive(self, seconds: float) -> Outcome:
+        deadline, pipe = time.monotonic() + seconds, self._process.replies.fileno()
+        while True:
+            if len(self._pending) >= HEADER:
+                size = HEADER + int.from_bytes(self._pending[:HEADER], "little")
+                if len(self._pending) >= size:
+                    kind, value, message = decode(bytes(self._pending[HEADER:size]))
+                    del self._pending[:size]
+                    return Outcome(kind, value, message)
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([pipe], [], [], left)[0]:
+                self._process.kill()
+                self._ready = Outcome("hang", message=f"no answer within {seconds:g} s")
+                return self._ready
+            piece = os.read(pipe, 1 << 20)
+            if not piece:
+                return self._death()
+            self._pending += piece
+
+    def _death(self) -> Outcome:
+        """The pipe is closed: say how the process ended, with the last thing it printed."""
+        code = self._process.ended()
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
+        self._ready = Outcome("killed", message=f"{how}; {lines[-1]}" if lines else how)
+        return self._ready
+
+
+# --- the child's side ------------------------------------------------------------------------------------------------
+
+
+def serve(asked: IO[bytes], replies: IO[bytes], factory: str, path: str) -> None:
+    """Serve requests until they close. The fork that it runs in does nothing else."""
+    limit = MEMORY_GIB << 30
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+    handler: list[Handler] = []
+    replies.write(frame(_guarded(lambda: handler.append(_build(factory, path)))))
+    replies.flush()
+    while True:
+        try:
+            request = received(asked.read)
+        except ConnectionError:
+            return
+        replies.write(frame(_guarded(partial(handler[0], request))))
+        replies.flush()
+
+
+def _build(factory: str, path: str) -> Handler:
+    module, _, name = factory.partition(":")
+    sys.path.append(path)
+    make: Callable[[], Handler] = getattr(importlib.import_module(module), name)
+    return make()
+
+
+def _guarded(work: Callable[[], Any]) -> tuple[Kind, Any, str]:
+    try:
+        return "result", work(), ""
+    except SubjectRaised as error:
+        return "raised", None, str(error)
+    except (OutOfMemory, MemoryError):
+        return "killed", None, "the memory limit was reached"
+    except Exception as error:
+        return "adapter", None, f"{traceback.format_exception_only(error)[-1].strip()} ({_place(error)})"
+
+
+def _place(error: BaseException) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def _die_with(parent: int) -> None:
+    """A subject in an endless loop must not outlive a parent that was killed."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)

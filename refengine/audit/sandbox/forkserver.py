@@ -1,0 +1,189 @@
+"""Where children come from: an interpreter that has imported torch and nothing foreign, and forks on request.
+
+Importing torch takes longer than the audit of a small function, and an audit wants three or four processes in which no
+subject has run. A fork of an interpreter that has done nothing but our own imports is such a process: no thread was
+started in it, no generator moved, no line of a subject read. A process that audits keeps one for as long as it lives.
+"""
+
+import atexit
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import IO, Any
+
+import numpy as np
+
+from refengine.audit.sandbox.framing import frame, received
+from refengine.source_tree import ROOT
+
+# No folder is put before the standard library: a subject's folder may hold a random.py.
+BOOTSTRAP = """
+import sys
+sys.path.append(sys.argv[1])
+import refengine.audit.kernel.worker
+from refengine.audit.sandbox.child import serve
+from refengine.audit.sandbox.forkserver import main
+main(int(sys.argv[2]), serve)
+"""
+
+# One thread, one hash seed: the same seed gives the same bytes. Warnings of a subject are not ours to judge.
+FIXED_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+class Nursery:
+    """The auditing process's side. One request at a time, whichever thread asks."""
+
+    def __init__(self) -> None:
+        root = str(ROOT)
+        self.owner = os.getpid()  # a fork of the auditing process must not talk on its parent's line
+        self._lock = threading.Lock()
+        self._line, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", BOOTSTRAP, root, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=_environment(),
+                start_new_session=True,
+            )
+
+    def ask(self, request: dict[str, Any], files: list[int]) -> Any:
+        """The reply. Raises ConnectionError where the interpreter has ended."""
+        with self._lock:
+            socket.send_fds(self._line, [b"+"], files)
+            self._line.sendall(frame(request))
+            return received(partial(_recv, self._line))
+
+    def close(self) -> None:
+        self._line.close()
+        if self.owner == os.getpid():
+            self._process.kill()
+            self._process.wait()
+
+
+class Forked:
+    """A process that runs `factory` with `path` among the folders it imports from, and writes what it prints to `log`.
+
+    requests, replies   the pipe's ends
+    """
+
+    def __init__(self, factory: str, path: str, log: IO[bytes]) -> None:
+        reads, ours = os.pipe()
+        mine, writes = os.pipe()
+        self.requests, self.replies = os.fdopen(ours, "wb"), os.fdopen(mine, "rb")
+        request = {"serve": [factory, path], "environment": _environment(), "folder": os.getcwd()}
+        self._nursery, self.pid = _start(request, [reads, writes, log.fileno()])
+        self._code: int | None = None
+        os.close(reads)
+        os.close(writes)
+
+    def ended(self) -> int:
+        """Wait for its end: the exit code, or the signal that killed it as a negative number."""
+        if self._code is None:
+            try:
+                self._code = int(self._nursery.ask({"wait": self.pid}, []))
+            except (ConnectionError, OSError):  # with the nursery gone nobody knows; its children end with it
+                self._code = -signal.SIGKILL
+        return self._code
+
+    def kill(self) -> None:
+        """Kill it with everything it started. Safe to call twice."""
+        if self._code is None:  # until it has been waited for, no other process can have its number
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self.ended()
+
+
+_open: list[Nursery] = []
+
+
+def _start(request: dict[str, Any], files: list[int]) -> tuple[Nursery, int]:
+    """A new process of the nursery of this process; where the nursery has died, of another one."""
+    for _ in range(2):
+        if not _open or _open[-1].owner != os.getpid():
+            _close()
+            _open.append(Nursery())
+        with suppress(ConnectionError):
+            return _open[-1], int(_open[-1].ask(request, files))
+        _close()
+    raise RuntimeError("the interpreter that subjects are started from ended twice; what it printed is above")
+
+
+@atexit.register
+def _close() -> None:
+    while _open:
+        _open.pop().close()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, **FIXED_ENVIRONMENT}
+
+
+def _recv(line: socket.socket, size: int) -> bytes:
+    return line.recv(size, socket.MSG_WAITALL)
+
+
+# --- the nursery's side ----------------------------------------------------------------------------------------------
+
+
+def main(line: int, serve: Callable[..., None]) -> None:
+    """Fork and wait as asked, until the auditing process ends."""
+    gc.freeze()
+    with socket.socket(fileno=line) as connection:
+        while True:
+            mark, files, _, _ = socket.recv_fds(connection, 1, 3, socket.MSG_CMSG_CLOEXEC)
+            if not mark:
+                return
+            request = received(partial(_recv, connection))
+            if "wait" in request:
+                reply = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
+            else:
+                reply = _fork(connection, request, files, serve)
+            connection.sendall(frame(reply))
+
+
+def _fork(connection: socket.socket, request: dict[str, Any], files: list[int], serve: Callable[..., None]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            connection.close()
+            _settle(request, files[2])
+            with os.fdopen(files[0], "rb") as requests, os.fdopen(files[1], "wb") as replies:
+                serve(requests, replies, *request["serve"])
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    with suppress(PermissionError, ProcessLookupError):  # it did so itself, or has ended
+        os.setpgid(pid, pid)  # here too: whoever is told the number may kill the group at once
+    for file in files:
+        os.close(file)
+    return pid
+
+
+def _settle(request: dict[str, Any], log: int) -> None:
+    """What a fresh interpreter would have of its own, or from the process that started it."""
+    os.setpgid(0, 0)  # killed with everything it starts
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    os.dup2(log, 2)
+    os.dup2(2, 1)  # a subject that prints must not speak on our pipe
+    np.random.seed()  # Python's own generator does so by itself

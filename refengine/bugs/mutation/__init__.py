@@ -1,0 +1,1 @@
+"""Every small mistake in the core and what sees it: `mutants.py` makes them, `run.py` runs them, `record.py` keeps it."""

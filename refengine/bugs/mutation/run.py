@@ -1,0 +1,133 @@
+"""The mutation run: every small mistake in the core, each loaded in a process of its own and held to the checks.
+
+`python -m refengine.bugs.mutation.run` mutates every file of `exact` and `engine` and the decode loop, runs the general
+checks that load the file, on what is left the core's property tests that import it, and writes `mutation.json` after
+every file: a run that was interrupted goes on where it was, and a file that has not changed is not run again (`--again`
+runs it). What survives is explained in `survivors.toml`: the run fails on a survivor without an explanation, and on an
+explanation without a survivor.
+
+Outcomes of a mutant: `killed` by a claim that is false; `crashed` or `hung` where no claim was false but some check
+could not run to its end (told apart: a crash is no detection by name); `survived`.
+"""
+
+import argparse
+import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from refengine.bugs.mutation.mutants import Mutant, mutants
+from refengine.bugs.mutation.record import LETTERS, Record, digest, doubts, explained, read, subjects, unchanged, write
+from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load
+from refengine.source_edits.imports import names_of
+from refengine.source_tree import PROPERTIES, ROOT
+
+SECONDS = 6.0  # processor time of one check; the longest takes one second on unedited source
+TEST_SECONDS = 90.0  # of one test file; the longest takes fifteen seconds on unedited source
+ORDER = (
+    *("chances", "measures", "policies", "modes", "rounds:law", "rounds", "loops", "lanes", "batch_rows", "logits"),
+    *("twins:law", "numerics", "twins", "large", "endings", "decoding", "network"),
+)
+# The tests of the core. Named, so that a test file of something else does not change what the run says.
+TESTS = (
+    *(f"exact_and_engine/test_{name}.py" for name in ("exact_*", "engine_*", "coins", "policy")),
+    "decoder/test_loop.py",
+)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a mutant: its outcome, and the check that decided it."""
+
+    mutant: Mutant
+    outcome: str
+    by: str
+
+
+def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
+    """The first false claim decides; failing that, the first crash or hang."""
+    for outcome, word in (("violated", "killed"), ("hung", "hung"), ("crashed", "crashed")):
+        for answer in answers:
+            if answer.outcome == outcome:
+                return Fate(mutant, word, answer.check)
+    return Fate(mutant, "survived", "")
+
+
+def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
+    """The general checks on every mutant, then the property tests on those that stand without an explanation."""
+    jobs = [job(m, concerned(m.module)) for m in chosen]
+    fates = [fate(m, a) for m, a in zip(chosen, servers.run(jobs), strict=True)]
+    standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
+    tests = [
+        dataclasses.replace(job(m, property_tests(m.module)), seconds=TEST_SECONDS)
+        for m in (fates[i].mutant for i in standing)
+    ]
+    for i, later in zip(standing, servers.run(tests), strict=True):
+        fates[i] = fate(fates[i].mutant, later)
+    return fates
+
+
+def job(mutant: Mutant, checks: tuple[str, ...]) -> Job:
+    return Job(f"{mutant.module}:{mutant.number}", {mutant.module: mutant.source}, checks, first=True, seconds=SECONDS)
+
+
+@cache
+def concerned(module: str) -> tuple[str, ...]:
+    """The checks that load the module, cheap ones first; one fixed order, so that the result is reproducible."""
+    return tuple(sorted(checks_that_load((module,)), key=lambda c: (rank(c), c)))
+
+
+def rank(check: str) -> int:
+    return next(place for place, name in enumerate(ORDER) if name in (check, check.split(":")[0]))
+
+
+@cache
+def property_tests(module: str) -> tuple[str, ...]:
+    """The test files of the core that import the module themselves or through a helper beside them."""
+    tests = [file for pattern in TESTS for file in sorted(PROPERTIES.glob(pattern))]
+    return tuple(f"pytest:{f.relative_to(ROOT)}" for f in tests if module in names_of(f))
+
+
+def recorded(fates: Sequence[Fate], module: str) -> Record:
+    """What is written down of one file."""
+    outcomes = "".join(LETTERS[f.outcome] for f in fates)
+    kills = Counter(f.by for f in fates if f.outcome == "killed")
+    return Record(digest(module), outcomes, dict(sorted(kills.items())))
+
+
+def pending(modules: Sequence[str], again: bool) -> Iterator[str]:
+    """The modules to be run, each line of progress included."""
+    done = {} if again else unchanged()
+    for number, module in enumerate(modules, 1):
+        print(f"[{number}/{len(modules)}] {module}", end=" ", file=sys.stderr, flush=True)
+        if module in done:
+            print("is as it was", file=sys.stderr)
+        else:
+            yield module
+
+
+def main() -> int:
+    """Run what has changed, write it down file by file, print what is in doubt; exit code 1 where anything is."""
+    parser = argparse.ArgumentParser(description="Mutate the core and list what survives.")
+    parser.add_argument("modules", nargs="*", help="only these, for example refengine.exact.row (default: all)")
+    parser.add_argument("--again", action="store_true", help="also files that have not changed since they were run")
+    given = parser.parse_args()
+    chosen = given.modules or subjects()
+    unknown = [m for m in chosen if m not in subjects()]
+    if unknown:
+        print(f"{unknown[0]} is not mutated: one of {', '.join(subjects())}", file=sys.stderr)
+        return 2
+    with Servers() as servers:
+        for module in pending(chosen, given.again):
+            fates = run(servers, mutants(module))
+            write({**read(), module: recorded(fates, module)})
+            print(dict(Counter(f.outcome for f in fates)), file=sys.stderr)
+    lines = doubts(read())
+    print("\n".join(lines) or "no survivor is unexplained, no explanation is stale or too wide")
+    return int(bool(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

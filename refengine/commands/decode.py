@@ -1,0 +1,182 @@
+"""`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from refengine.decoder import Result, Stop, generate, load_drafter, load_target
+from refengine.decoder.checkpoints.reading.causal_lm import reason
+from refengine.decoder.checkpoints.reading.config import read_config
+from refengine.decoder.drafters.dspark import DSpark
+from refengine.decoder.drafters.dspark_schedule import Load
+from refengine.decoder.loop import Rule, fitting
+from refengine.decoder.protocols import Drafter, Tokens
+from refengine.engine import policy as steps
+from refengine.engine.block import Block, Round
+from refengine.engine.coins import Coins, Philox
+from refengine.errors import BadInput
+
+DRAWN = ("leviathan", "block", "iid_candidates", "without_replacement")  # these need the rows that drafts come from
+RULES = ("leviathan", "block", "agreement", "point_mass", "iid_candidates", "without_replacement", "typical", "nucleus")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    rule  None: the ratio rule where drafts are drawn, point_mass where not
+    load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
+    """
+
+    target: Path
+    drafter: Path
+    prompt: str
+    max_new_tokens: int = 64
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    rule: str | None = None
+    gamma: int = 4
+    seed: int = 0
+    dtype: str = "float32"
+    device: str = "cpu"
+    ngram: Path | None = None
+    load: str | None = None
+
+
+def decode(request: Request) -> tuple[str, dict[str, Any]]:
+    """The text (or the tokens, where the target has no tokenizer) and how it came about. Raises BadInput."""
+    check(request)
+    target = load_target(request.target, getattr(torch, request.dtype), request.device)
+    drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram)
+    if request.load is not None:
+        drafter = scheduled(drafter, request.load)
+    tokenizer = load_tokenizer(request.target)
+    prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
+    rule = rule_named(request.rule) if request.rule else fitting
+    stop = Stop(frozenset(stop_tokens(request.target)))
+    coins = Philox(request.seed, torch.tensor([0], device=target.device))
+    try:
+        result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
+    except IndexError as error:
+        raise too_long(target, len(prompt) + request.max_new_tokens, error) from error
+    text = tokenizer.decode(result.tokens) if tokenizer else " ".join(map(str, result.tokens))
+    return text, statistics(result)
+
+
+def too_long(target: Any, tokens: int, error: IndexError) -> Exception:
+    """The refusal of a text beyond the positions that a target (GPT-2, OPT) has learned; else the error as it is."""
+    positions = getattr(target.model.config, "max_position_embeddings", None)
+    if positions is None or tokens <= positions:
+        return error
+    return BadInput(f"prompt and new tokens are {tokens}, drafts not counted, and the target has {positions} positions")
+
+
+def check(request: Request) -> None:
+    """Options that no file can contradict."""
+    if request.rule is not None and request.rule not in RULES:
+        raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
+    if request.max_new_tokens < 1:
+        raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
+    if request.temperature < 0:
+        raise BadInput(f"--temperature {request.temperature} is negative")
+    if not 0 <= request.seed < 1 << 64:
+        raise BadInput(f"--seed {request.seed} is outside 0 .. 2^64 - 1")
+
+
+def policy(request: Request) -> steps.Policy:
+    """Temperature, then top-k, then top-p; temperature 0 is greedy."""
+    try:
+        chosen = [steps.temperature(request.temperature) if request.temperature else steps.greedy()]
+        if request.top_k is not None:
+            chosen.append(steps.top_k(request.top_k))
+        if request.top_p is not None:
+            chosen.append(steps.top_p(request.top_p))
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    return steps.pipeline(*chosen)
+
+
+def scheduled(drafter: Drafter, curve: str) -> DSpark:
+    """The drafter under a load curve."""
+    if not isinstance(drafter, DSpark):
+        raise BadInput("--load is for DSpark: no other drafter has a scheduler")
+    try:
+        points = [point.split(":") for point in curve.split(",")]
+        load = Load(tuple((int(rows), float(seconds)) for rows, seconds in points))
+        return DSpark(drafter.shape, dict(drafter.w.tensors), load=load)
+    except ValueError as error:
+        raise BadInput(f"--load {curve}: {error}") from None
+
+
+def rule_named(name: str) -> Rule:
+    """The rule, which says in one line that a drafter's candidates are not what it is for."""
+    rule: Rule = getattr(importlib.import_module(f"refengine.engine.rules.{name}"), name)
+
+    def held(p: Tensor, block: Block, coins: Coins) -> Round:
+        if block.q is None and name in DRAWN:
+            raise BadInput(f"--rule {name} weighs what was drawn, and this drafter draws nothing: use point_mass")
+        return rule(p, block, coins)
+
+    return held
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The target's tokenizer, or None where the folder has none (tiny test models)."""
+    if not (folder / "tokenizer_config.json").exists() and not (folder / "tokenizer.json").exists():
+        return None
+    from transformers import AutoTokenizer
+
+    tokenizers: Any = AutoTokenizer
+    try:
+        return tokenizers.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # transformers raises whatever its parts raise
+        raise BadInput(f"{folder}: transformers cannot load its tokenizer: {reason(error)}") from error
+
+
+def prompt_tokens(prompt: str, tokenizer: Any, vocabulary: int) -> Tokens:
+    """Text through the tokenizer, or token ids where there is none."""
+    try:
+        ids = prompt.replace(",", " ").split() if tokenizer is None else tokenizer(prompt)["input_ids"]
+        tokens = tuple(int(part) for part in ids)
+    except ValueError:
+        raise BadInput(f"this target has no tokenizer, so the prompt must be token ids, not {prompt!r}") from None
+    if not tokens:
+        raise BadInput("the prompt is empty")
+    if bad := [token for token in tokens if not 0 <= token < vocabulary]:
+        raise BadInput(f"prompt token {bad[0]} is outside the vocabulary of {vocabulary} tokens")
+    return tokens
+
+
+def stop_tokens(folder: Path) -> Sequence[int]:
+    """eos_token_id of generation_config.json, else of config.json or the text part of it. Raises BadInput."""
+    for name in ("generation_config.json", "config.json"):
+        if not (folder / name).is_file():
+            continue
+        config = read_config(folder, name)
+        for fields in (config.fields, config.object("text_config").fields):
+            if (eos := fields.get("eos_token_id")) is not None:
+                tokens = eos if isinstance(eos, list) else [eos]
+                if any(type(token) is not int for token in tokens):
+                    config.refuse(f"eos_token_id is {eos!r}, expected a token or a list of them")
+                return tokens
+    return ()
+
+
+def statistics(result: Result) -> dict[str, Any]:
+    """Tokens, target passes, and the mean number of tokens per pass (tau)."""
+    drafted = sum(int((played.block.tokens >= 0).sum()) for played in result.rounds)
+    accepted = sum(len(played.verdict.path) for played in result.rounds)
+    emitted = sum(len(played.emitted) for played in result.rounds)
+    return {
+        "tokens": len(result.tokens),
+        "rounds": len(result.rounds),
+        "drafted": drafted,
+        "accepted": accepted,
+        "tokens per pass": round(emitted / len(result.rounds), 3) if result.rounds else None,
+    }

@@ -1,0 +1,75 @@
+"""The layouts of P-EAGLE: EAGLE-3 with a mask token and the mask's feature.
+
+Speculators (0.9.0) adds them to its own EAGLE-3. Amazon's releases are SafeAILab's EAGLE-3 with further plain layers,
+their mask token `ptd_token_id`, as aws-neuron/nkipy (b91c980) reads them; no such file could be opened. How many tokens
+are drafted is not in them.
+"""
+
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+from refengine.decoder.checkpoints.layouts.eagle3 import hold_to_target, read_shape, refuse_bad_maps, table
+from refengine.decoder.checkpoints.layouts.eagle_midlayer import even_width, midlayer
+from refengine.decoder.checkpoints.reading.config import Config, read_config
+from refengine.decoder.checkpoints.reading.rope import read_rope
+from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.drafters.eagle3 import Eagle3, Shape
+from refengine.decoder.drafters.eagle_trees import Chain
+from refengine.decoder.drafters.p_eagle import MaskSlots
+from refengine.decoder.networks.feature_recurrence import FeatureRecurrence
+from refengine.decoder.protocols import Target
+
+
+def load_p_eagle(folder: Path, target: Target, length: int | None = None) -> FeatureRecurrence:
+    """A drafter of speculators, in the target's dtype and on its device; without a length, the config's.
+
+    Raises BadInput.
+    """
+    config = read_config(folder)
+    shape, chain = read_shape(config, target)
+    assert isinstance(chain, Chain)
+    names = {
+        **table(shape, set(tensor_shapes(folder))),
+        "mask_hidden": (1, 1, len(shape.taps) * shape.target_hidden_size),
+    }
+    return _drafter(folder, target, config, shape, names, "mask_token_id", length or chain.length)
+
+
+def load_amazon(folder: Path, target: Target, length: int) -> FeatureRecurrence:
+    """A drafter of Amazon's, in the target's dtype and on its device. Raises BadInput."""
+    config = read_config(folder)
+    layers, there = config.integer("num_hidden_layers"), tensor_shapes(folder)
+    head_dim = config.integer("head_dim") if config.fields.get("head_dim") is not None else even_width(config)
+    one = Config(config.path, {**config.fields, "num_hidden_layers": 1})
+    shape = replace(
+        midlayer(
+            one, target, head_dim, read_rope(config), read=("norm_before_residual", "parallel_drafting", "ptd_token_id")
+        ),
+        num_hidden_layers=layers,
+        attention_bias=config.flag("attention_bias", default=False),
+        norm_before_residual=config.flag("norm_before_residual", default=False),
+    )
+    hold_to_target(config, shape, target)
+    names = dict(table(shape, {*there, "embed_tokens.weight"}))  # trained with the drafter
+    feature = there.get("mask_hidden", ())
+    right = prod(feature) == len(shape.taps) * shape.target_hidden_size  # of whatever rank
+    names["mask_hidden"] = feature if right else (1, len(shape.taps) * shape.target_hidden_size)
+    return _drafter(folder, target, config, shape, names, "ptd_token_id", length)
+
+
+def _drafter(
+    folder: Path, target: Target, config: Config, shape: Shape, names: Table, mask: str, length: int
+) -> FeatureRecurrence:
+    """The drafter of these tensors. mask: the field that says the mask token."""
+    token = config.integer(mask, least=0)
+    if token >= shape.vocab_size:
+        config.refuse(f"{mask} {token} is outside the vocabulary of {shape.vocab_size} tokens")
+    found = read_tensors(folder, names, config)
+    refuse_bad_maps(config, shape, found)
+    tensors = {
+        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
+    }
+    network = Eagle3(shape, tensors)
+    hidden = network.fused(tensors["mask_hidden"].reshape(1, -1))
+    return FeatureRecurrence(network, MaskSlots(length, token, hidden))

@@ -1,0 +1,57 @@
+"""The law of a defect that remembers: one coin decides about every draft of a block.
+
+That the drafts before were kept says that the coin lies below the least of their min(1, p/q), and the next draft x is
+kept with probability min(1, min(1, p/q (x)) / that least). So the next token has a law given the emitted prefix alone,
+which is what a bet may look at.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refengine.evidence.fixed_bets import ALWAYS, bets
+from refengine.evidence.rows import Rows, ratio, ratio_rule, residual
+
+MANY = 64  # above this vocabulary no bet is placed: there would be a table for every prefix
+
+
+def one_coin_law(p: Rows, q: Rows, below: Rows) -> Rows:
+    """The next token's law where the coin is known to lie below `below`: p, q [..., V], below [...]."""
+    return ratio_rule(q, np.minimum(1.0, ratio(p, q) / below[..., None]), residual(p, q))
+
+
+class OneCoin:
+    """The bet on it. p, q [lanes, gamma + 1, contexts, V], q being p where there is no draft, which places no bet."""
+
+    def __init__(self, p: Rows, q: Rows, ball: float) -> None:
+        self.p, self.q, self.ball = p.reshape(-1, p.shape[-1]), q.reshape(-1, p.shape[-1]), ball
+        self.typical = _typical(p, q).ravel()
+
+    def log_ratio(self, place: NDArray[np.int64], token: NDArray[np.int64], below: Rows) -> Rows:
+        """What every draw multiplies the wealth by: log, [n]."""
+        gained = np.zeros(len(place))
+        told = (below > 0) & (below < 1) if self.p.shape[-1] <= MANY else np.zeros(len(place), dtype=bool)
+        if told.any():
+            (where, least), each = np.unique(np.stack([place[told], below[told]]), axis=1, return_inverse=True)
+            log_ratio, _ = self._bets(where.astype(np.int64), least)
+            gained[told] = log_ratio[each.ravel(), token[told]]
+        return gained
+
+    def growth(self) -> Rows:
+        """Its expected growth at every place for a typical prefix: [1, S]."""
+        return self._bets(np.arange(len(self.p)), self.typical)[1][None]
+
+    def _bets(self, place: NDArray[np.int64], below: Rows) -> tuple[Rows, Rows]:
+        p, q = self.p[place], self.q[place]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            law = one_coin_law(p, q, below)
+            log_ratio, growth = bets((ALWAYS * law + (1.0 - ALWAYS) * p)[None], p, self.ball)
+        return log_ratio[0], growth[0]
+
+
+def _typical(p: Rows, q: Rows) -> Rows:
+    """The mean of min(1, p/q) over the drafts that were kept at the position before: [lanes, gamma + 1, contexts]."""
+    accept = ratio(p, q)
+    kept = (q * accept).sum((-1, -2))
+    mean = (q * accept**2).sum((-1, -2)) / np.where(kept > 0, kept, 1.0)
+    before = np.concatenate([np.ones_like(mean[:, :1]), np.where(kept > 0, mean, 1.0)[:, :-1]], axis=1)
+    return np.broadcast_to(before[:, :, None], p.shape[:-1])

@@ -1,0 +1,227 @@
+"""The bridge from the proofs to the programs: on the same rows Coq's law, the exact text's and the engine's are one.
+
+`proofs/bridge.json` holds instances with the law that Coq printed for each, from the very definitions that the theorems
+are about. Here the other two laws are computed again: drafting and the exact rule enumerated, and the engine's rule
+enumerated through Branching coins behind the same drafter. Rows are integers over 16, so every law is a law of
+Fractions and equal means equal. No prover is needed for that; `make prove` asks Coq again.
+"""
+
+import hashlib
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import torch
+
+from refengine.engine.block import Block as LaneBlock
+from refengine.engine.coins import Branching
+from refengine.exact import drafters
+from refengine.exact.block import Block, Drafter
+from refengine.exact.chance import Chance, runs
+from refengine.exact.law import law, target_rows
+from refengine.exact.row import Row
+from refengine.exact.rules import truncation
+from refengine.report.finding import Finding, Recipe
+from refengine.selfcheck.claims.chains import MODULES, TRUNCATED
+from refengine.source_tree import PROOFS
+
+Tokens: TypeAlias = tuple[int, ...]
+Law: TypeAlias = dict[Tokens, Fraction]
+Instance: TypeAlias = dict[str, Any]
+
+FILE = PROOFS / "bridge.json"
+DEFINITIONS = PROOFS / "rocq"
+
+
+def audit_bridge() -> Iterator[Finding]:
+    """One finding per rule and way of drafting."""
+    if not FILE.is_file():
+        return
+    data = json.loads(FILE.read_text())
+    stale = data["definitions"] != digest()
+    by_chain: dict[str, list[Instance]] = {}
+    for instance in data["instances"]:
+        by_chain.setdefault(instance["chain"], []).append(instance)
+    for chain, instances in by_chain.items():
+        yield chain_finding(chain, instances, stale)
+
+
+def rerun() -> list[Finding]:
+    return list(audit_bridge())
+
+
+def chain_finding(chain: str, instances: list[Instance], stale: bool) -> Finding:
+    """Both links of one chain; the first instance on which one breaks is the witness."""
+    coq = [parse_law(instance["law"]) for instance in instances]
+    broken = {
+        "laws of exact that are not Coq's": [i for i, c in zip(instances, coq, strict=True) if exact_law(i) != c],
+        "laws of the engine that are not Coq's": [i for i, c in zip(instances, coq, strict=True) if engine_law(i) != c],
+    }
+    witness = next((i for failed in broken.values() for i in failed), None)
+    return Finding(
+        id=f"bridge/{chain}",
+        subject=f"refengine.exact and refengine.engine: {chain}",
+        claim=f"The rule that the theorems on {chain} are about is the rule that runs, exactly and batched.",
+        source="proofs/rocq/Bridge.v",
+        verdict="violated" if witness else "not tested" if stale else "consistent",
+        reason="" if witness or not stale else "proofs/rocq has changed since Coq was asked (run: make prove)",
+        method=f"{len(instances)} laws evaluated in Coq, enumerated from the exact text and through the engine's coins",
+        numbers={name: len(failed) for name, failed in broken.items()},
+        witness=witness,
+        recipe=Recipe(function=f"{__name__}:rerun"),
+    )
+
+
+def digest() -> str:
+    """Of every Coq source that Bridge.v rests on: a law on record was printed by these definitions and no others."""
+    state = hashlib.sha256()
+    for name in sorted(required("Bridge")):
+        state.update(name.encode() + b"\0" + (DEFINITIONS / f"{name}.v").read_bytes() + b"\0")
+    return state.hexdigest()
+
+
+def required(file: str) -> set[str]:
+    """The file itself and all that it imports of ours, however indirectly."""
+    text = (DEFINITIONS / f"{file}.v").read_text()
+    direct = {
+        name for line in re.findall(r"^From Proofs Require Import ([\w\s]+)\.", text, re.M) for name in line.split()
+    }
+    return {file}.union(*(required(name) for name in direct))
+
+
+def exact_law(instance: Instance) -> Law:
+    """The law of one round: the drafter, then the rule of `refengine.exact`."""
+    return without_zeros(law(exact_round(instance)))
+
+
+def engine_law(instance: Instance) -> Law:
+    """The same with the rule of `refengine.engine`, every decision handed over."""
+    return without_zeros(law(engine_round(instance)))
+
+
+def decisions(program: Callable[[Chance], Tokens]) -> list[Any]:
+    """Every run: what it returns, its probability, and each site with its outcome."""
+    return [(result, weight, [(d.site, d.outcome) for d in trace]) for result, weight, trace in runs(program)]
+
+
+def exact_round(instance: Instance) -> Callable[[Chance], Tokens]:
+    rule, target, draft = named("exact", instance["rule"]), table(instance["p"]), drafter(instance["drafter"])
+    options = {name: option(value) for name, value in instance.get("options", {}).items()}
+
+    def one_round(chance: Chance) -> Tokens:
+        block = draft((), chance)
+        verdict = rule(target_rows(target, (), block), block, chance, **options)
+        return followed(block, verdict.tokens, verdict.path)
+
+    return one_round
+
+
+def engine_round(instance: Instance) -> Callable[[Chance], Tokens]:
+    rule, target, draft = named("engine", instance["rule"]), table(instance["p"]), drafter(instance["drafter"])
+    options = {name: float_option(option(value)) for name, value in instance.get("options", {}).items()}
+
+    def one_round(chance: Chance) -> Tokens:
+        block = draft((), chance)
+        p = torch.tensor([[[float(px) for px in row] for row in target_rows(target, (), block)]])
+        verdict = rule(p, lane(block, p.shape[2]), Branching(chance, rational=True), **options)
+        length = int(verdict.length[0])
+        return followed(block, verdict.tokens[0, :length].tolist(), verdict.path[0, : length - 1].tolist())
+
+    return one_round
+
+
+def followed(block: Block, tokens: Sequence[int], path: Sequence[int]) -> Tokens:
+    """The tokens; ValueError where the path is not the way through the block that spells all of them but the last."""
+    if [block.parents[j] for j in path] != [-1, *path][:-1] or [block.tokens[j] for j in path] != [*tokens][:-1]:
+        raise ValueError(f"path {list(path)} of {block} does not spell {list(tokens)}")
+    return tuple(tokens)
+
+
+def refuses_trees(text: str, rule: str) -> bool:
+    """Whether a rule that Coq defines on chains only is so in the program."""
+    p, q = (Fraction(1, 2),) * 2, (Fraction(1, 2),) * 2
+    block = Block((0, 1), (-1, -1), (q, q), (None, None))
+    try:
+        if text == "exact":
+            law(lambda chance: named(text, rule)([p] * 3, block, chance))
+        else:
+            rows = torch.full((1, 3, 2), 0.5)
+            law(lambda chance: named(text, rule)(rows, lane(block, 2), Branching(chance, rational=True)) and None)
+    except ValueError:
+        return True
+    return False
+
+
+def lane(block: Block, vocabulary: int) -> LaneBlock:
+    """The block as a batch of one; NaN where nothing was drawn, so that a rule which looks there is seen."""
+    q = [[float("nan")] * vocabulary if row is None else [float(qx) for qx in row] for row in block.q]
+    n = len(block.tokens)
+    return LaneBlock(
+        torch.tensor(block.tokens, dtype=torch.int64).reshape(1, n),
+        torch.tensor(block.parents, dtype=torch.int64).reshape(1, n),
+        torch.tensor(q, dtype=torch.float32).reshape(1, n, vocabulary),
+    )
+
+
+def named(text: str, rule: str) -> Callable[..., Any]:
+    """A rule by its name, in "exact" or "engine"."""
+    module = importlib.import_module(f"refengine.{text}.rules.{MODULES.get(rule, rule)}")
+    function: Callable[..., Any] = getattr(module, rule)
+    return function
+
+
+def modules_of(instance: Instance) -> set[str]:
+    """The files of rules that an instance runs."""
+    rule = MODULES.get(instance["rule"], instance["rule"])
+    drafted = ["refengine.exact.rules.truncation"] if instance["drafter"]["kind"] in TRUNCATED else []
+    return {f"refengine.exact.rules.{rule}", f"refengine.engine.rules.{rule}", *drafted}
+
+
+def drafter(data: dict[str, Any]) -> Drafter:
+    """The drafter that an instance describes."""
+    if data["kind"] == "tree":
+        return drafters.fixed(lambda prefix: (data["tokens"], data["parents"]))
+    q = table(data["q"])
+    if data["kind"] in ("iid", "distinct"):
+        grow = drafters.iid_tree if data["kind"] == "iid" else drafters.without_replacement_tree
+        return grow(q, data["widths"])
+    gamma = data["gamma"]
+    if data["kind"] == "chain":
+        return drafters.sampled_chain(q, gamma)
+    if data["kind"] == "stopping":
+        last = {history(text) for text in data["last"]}
+        return truncation.stopping(q, lambda prefix: prefix in last, gamma)
+    sure = {history(text): Fraction(value) for text, value in data["confidence"].items()}
+    if data["kind"] == "causal":
+        return truncation.causal(q, sure.__getitem__, Fraction(data["threshold"]), gamma)
+    return truncation.retrospective(q, sure.__getitem__, [Fraction(c) for c in data["cost"]], gamma)
+
+
+def table(rows: dict[str, list[str]]) -> Callable[[Tokens], Row]:
+    """Rows by history."""
+    return {history(text): tuple(Fraction(value) for value in row) for text, row in rows.items()}.__getitem__
+
+
+def history(text: str) -> Tokens:
+    """ "0,2" is token 0, then token 2; the empty text is the empty history."""
+    return tuple(int(x) for x in text.split(",") if x)
+
+
+def parse_law(data: dict[str, str]) -> Law:
+    return {history(text): Fraction(mass) for text, mass in data.items()}
+
+
+def without_zeros(found: dict[Tokens, Any]) -> Law:
+    return {tokens: Fraction(mass) for tokens, mass in found.items() if mass}
+
+
+def option(value: Any) -> Any:
+    """Fractions are written as text."""
+    return Fraction(value) if isinstance(value, str) else value
+
+
+def float_option(value: Any) -> Any:
+    return float(value) if isinstance(value, Fraction) else value

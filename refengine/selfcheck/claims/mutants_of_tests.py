@@ -1,0 +1,112 @@
+"""Which mistakes in a rule the tests that a claim names see by themselves.
+
+A chain (`mutants_of_rules.py`) shows that no mistake in a rule passes all of its tests. A claim is about one thing that
+the rule does, so its own tests need not see every mistake; but tests that see none are about something else, and such a
+claim is shown as unlinked. `python -m refengine.selfcheck.claims.claims --link` runs the tests of every claim against
+a seeded sample of the mutants of its rules, of the exact text and of the engine's, and writes `proofs/own_tests.json`,
+file by file; it resumes.
+
+Statistical tests are left out: they run for minutes, and what they see is a matter of their stated power. A test that
+imports the rule by no way sees none of its mistakes and is not run.
+"""
+
+import ast
+import json
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from refengine.bugs.mutation.mutants import Mutant, mutants
+from refengine.bugs.mutation.record import explained
+from refengine.bugs.process.pool import Answer, Job, Servers
+from refengine.selfcheck.claims.chains import files
+from refengine.selfcheck.claims.mutants_of_rules import digest
+from refengine.source_edits.imports import imported, names_of
+from refengine.source_tree import PROOFS, ROOT
+
+RESULT = PROOFS / "own_tests.json"
+COUNT, SEED = 4, 0
+SECONDS = 25.0  # processor time of one test of one mutant; unedited source takes up to twelve
+BY_NAME = "refengine.selfcheck.claims.coq_bridge"  # looks every rule up by its name
+
+
+def texts(chains: Sequence[str]) -> tuple[str, ...]:
+    """The files that chains run through, once."""
+    return tuple(dict.fromkeys(file for chain in chains for file in files(chain)))
+
+
+def sample(module: str) -> list[Mutant]:
+    """The mistakes of one file that claims are held to."""
+    able = [mutant for mutant in mutants(module) if not explained(mutant.key())]
+    return random.Random(SEED).sample(able, min(COUNT, len(able)))
+
+
+def run(wanted: Mapping[str, Sequence[str]]) -> None:
+    """Run the tests wanted for each file on its sample, as far as the record has not got them, and write it."""
+    with Servers(count=1) as servers:
+        for number, (module, tests) in enumerate(wanted.items(), 1):
+            asked = entry(module) or {"tests": [], "seen": [[] for _ in sample(module)]}
+            new = [test for test in tests if test not in asked["tests"]]
+            able = [test for test in new if reaches(ROOT / test.partition("::")[0], module)]
+            print(f"[{number}/{len(wanted)}] {module}: {len(able)} tests to run", file=sys.stderr, flush=True)
+            jobs = [Job(f"{m.number}", {m.module: m.source}, checks(able), seconds=SECONDS) for m in sample(module)]
+            seen = [
+                sorted({*known, *red(answers)}) for known, answers in zip(asked["seen"], servers.run(jobs), strict=True)
+            ]
+            keys = [list(m.key()[1:]) for m in sample(module)]
+            fresh = {"digest": digest(module), "mutants": keys, "tests": sorted({*asked["tests"], *new}), "seen": seen}
+            RESULT.write_text(json.dumps(dict(sorted({**committed(), module: fresh}.items())), indent=1) + "\n")
+
+
+def red(answers: Sequence[Answer]) -> list[str]:
+    """The tests that failed. One whose time ran out has not: it might have passed."""
+    return [a.check.removeprefix("pytest:") for a in answers if a.outcome in ("violated", "crashed")]
+
+
+def checks(tests: Sequence[str]) -> tuple[str, ...]:
+    """Solvers and networks last: a test whose time runs out ends the job."""
+    slow = ("/smt/", "test_decoder", "golden")
+    return tuple(f"pytest:{test}" for test in sorted(tests, key=lambda test: (any(s in test for s in slow), test)))
+
+
+@cache
+def reaches(file: Path, module: str) -> bool:
+    """Whether a file of tests imports a module, however indirectly: through the package, or helpers in proofs/."""
+    if any({module, BY_NAME} & imported(name) for name in names_of(file)):
+        return True
+    tree = ast.walk(ast.parse(file.read_text()))
+    near = [node.module for node in tree if isinstance(node, ast.ImportFrom) and (node.module or "")[:7] == "proofs."]
+    helpers = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in near if name]
+    return any(reaches(helper, module) for helper in helpers if helper.is_file())
+
+
+def committed() -> dict[str, Any]:
+    """The committed run by file; empty where there is none, as outside the source tree."""
+    result: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
+    return result
+
+
+@cache
+def entry(module: str) -> dict[str, Any] | None:
+    """One file of the committed run, where it is of the text and the sample as they are."""
+    found: dict[str, Any] | None = committed().get(module)
+    if found is None or found["digest"] != digest(module):
+        return None
+    return found if found["mutants"] == [list(m.key()[1:]) for m in sample(module)] else None
+
+
+def status(tests: Sequence[str], chains: Sequence[str]) -> str:
+    """One line on a claim with these tests of its own, about the rules of these chains; "" where it has neither."""
+    if not tests or not chains:
+        return ""
+    seen = total = 0
+    for module in texts(chains):
+        asked = entry(module)
+        if asked is None or not {*tests} <= {*asked["tests"]}:
+            return f"stale: the claim's own tests have not been run against mistakes in {module}"
+        seen += sum(bool({*tests} & {*red}) for red in asked["seen"])
+        total += len(asked["seen"])
+    return f"{'linked' if seen else 'unlinked'}: its own tests see {seen} of {total} sampled mistakes in its rules"
