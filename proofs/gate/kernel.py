@@ -56,7 +56,7 @@ def axioms(answer: str) -> list[str]:
 
 
 def assumptions(build: Path, names: Sequence[str], permitted: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is wrong with what statements, `File.name`, rest on: no such statement, an axiom that its file is not granted.
+    """What is wrong with what `File.name`s rest on: no such statement, an axiom that the file is not granted.
 
     Coq is asked once for each file, about one term that mentions every name asked of it.
     """

@@ -8,7 +8,6 @@ Claims, proofs and tests belong together, so all of this works in the source tre
 """
 
 import ast
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
