@@ -2,7 +2,7 @@
 
     What it says.  A round is a draft, a rule's answer to it and a new state:
     [draw] proposes - a chain, a tree, anything - from a state and the history,
-    [answer] answers, [update] makes the next state, at random if it likes, from the
+    [answer] answers, [update] makes the next state, from finitely many outcomes at random if it likes, from the
     whole draft, rejected tokens included, and from what was emitted: n-gram pools,
     bandits over gamma, dynamic trees, drafters trained online.
     [drafted_loop_lossless]: if draft and rule together are lossless and the rule

@@ -39,7 +39,7 @@ def subjects() -> list[str]:
 
 @cache
 def digest(module: str) -> str:
-    """Of everything that a rule runs through (rows, blocks, coins and chance too) and of the laws that it is held to."""
+    """Of everything that a rule runs through, rows, coins and chance too, and of the laws that it is held to."""
     laws = json.dumps(json.loads(LAWS.read_text())["instances"])
     texts = [source_path(name).read_bytes() for name in sorted(imported(module))]
     return hashlib.sha256(b"".join(texts) + laws.encode()).hexdigest()
