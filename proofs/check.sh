@@ -3,6 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# What is proved of the rules is proved of the text that runs.
+python3 -m proofs.translate
 # Every file compiles; what it rests on is read three times, and every cheat of proofs/cheats is refused.
 python3 -m proofs.gate
 # The laws on record, which refengine.exact and refengine.engine are held to, are those of these definitions.

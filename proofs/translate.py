@@ -1,7 +1,8 @@
 """The rules of refengine/exact, translated from their own syntax trees into the words of rocq/Python.v.
 
-`python3 -m proofs.translate --write` writes rocq/Translated.v; without it, the file on disk is held to what is written now
-(part of `make prove`). rocq/Running.v proves of each translated rule that it is the rule that the theorems are about.
+`python3 -m proofs.translate --write` writes rocq/Translated.v; without it, the file on disk is held to what is written
+now (part of `make prove`). rocq/Running.v and rocq/RunningTrees.v prove of a translated rule that it is the rule that
+the theorems are about.
 
 A statement becomes a term that is told what comes next: `return` forgets it, `break` goes to what comes after the
 loop. An expression that may fail or asks chance is computed before the statement that it stands in, in Python's order.
@@ -24,7 +25,11 @@ WANTED = (
     *(("row", "residual"), ("row", "without"), ("row", "normalised")),
     *(("rules/leviathan", "leviathan"), ("rules/block", "prefix_weights"), ("rules/block", "block")),
     *(("rules/point_mass", "point_mass"), ("rules/iid_candidates", "iid_candidates")),
-    *(("rules/without_replacement", "without_replacement"), ("rules/agreement", "agreement"), ("rules/greedy", "greedy")),
+    *(
+        ("rules/without_replacement", "without_replacement"),
+        ("rules/agreement", "agreement"),
+        ("rules/greedy", "greedy"),
+    ),
 )
 # What Python.v defines by hand, by the body that it had then: another body is refused.
 KNOWN = {
@@ -37,7 +42,9 @@ KNOWN = {
 }
 OTHERWISE = {"at": "here", "left": "rest"}  # names that mean something else in Gallina
 TYPES = {"Sequence[Row]": "rows", "Block": "block", "Sequence[Fraction]": "row", "int": "token"}
-HEADER = """(** The rules of refengine/exact, as they run.  Written by proofs/translate.py from their text; do not edit. *)
+HEADER = """(** The rules of refengine/exact, as they run.
+
+    Written by proofs/translate.py from their text; do not edit. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Python.
@@ -83,7 +90,9 @@ class Function:
 
     # ---- statements: each takes the text of what comes next ------------------------------------------------------
 
-    def block(self, body: list[ast.stmt], end: Callable[[], str], loop: tuple[Callable[[], str], Callable[[], str]] | None) -> str:
+    def block(
+        self, body: list[ast.stmt], end: Callable[[], str], loop: tuple[Callable[[], str], Callable[[], str]] | None
+    ) -> str:
         """The statements of a body; `end` is what comes after the last, `loop` what `continue` and `break` go to."""
         if not body:
             return end()
@@ -128,10 +137,13 @@ class Function:
                 state = self.state(inner)
                 again = lambda: f"next {pattern(state)}"  # noqa: E731
                 body_text = self.block(inner, again, (again, lambda: "raised"))
-                return f"forever raised (size (block_tokens block)).+1 {pattern(state)} (fun '{pattern(state)} next =>\n{body_text})"
+                start = pattern(state)
+                return f"forever raised (size (block_tokens block)).+1 {start} (fun '{start} next =>\n{body_text})"
         raise refuse(first)
 
-    def loop(self, target: ast.expr, iterable: ast.expr, inner: list[ast.stmt], rest: list[ast.stmt], go: Callable[[], str]) -> str:
+    def loop(
+        self, target: ast.expr, iterable: ast.expr, inner: list[ast.stmt], rest: list[ast.stmt], go: Callable[[], str]
+    ) -> str:
         state = self.state(inner)
         kept = [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and n.id in used(rest)]
         if kept and not isinstance(target, ast.Name):
@@ -146,7 +158,8 @@ class Function:
             text = self.block(inner, again, (again, out))
             closed = pattern([*state, *kept])
             tail = f"bound raised {kept[0]} (fun {kept[0]} =>\n{go()})" if kept else go()
-            return f"for_in {paren(t.text)} {before} (fun {name} '{opened} next out =>\n{text})\n(fun '{closed} =>\n{tail})"
+            turn = f"(fun {name} '{opened} next out =>\n{text})"
+            return f"for_in {paren(t.text)} {before} {turn}\n(fun '{closed} =>\n{tail})"
 
         return self.expression(iterable, write)
 
@@ -229,7 +242,9 @@ class Function:
             case ast.Subscript(value, ast.UnaryOp(ast.USub(), ast.Constant(1))):
                 return self.expression(value, lambda s: self.effect(f"last_item raised {s.text}", element(s), then))
             case ast.Subscript(value, ast.Slice(None, upper, None)) if upper is not None:
-                return self.expressions([value, upper], lambda ts: then(Term(f"(take {ts[1].text} {ts[0].text})", ts[0].type)))
+                return self.expressions(
+                    [value, upper], lambda ts: then(Term(f"(take {ts[1].text} {ts[0].text})", ts[0].type))
+                )
             case ast.Subscript(value, index):
                 return self.expressions([value, index], lambda ts: self.subscript(node, *ts, then))
             case ast.Tuple(elements) | ast.List(elements):
@@ -239,13 +254,20 @@ class Function:
             case ast.Call(ast.Name("next"), [ast.GeneratorExp() as found, ast.Constant(None)]):
                 return self.first(found, then)
             case ast.Call(ast.Attribute(ast.Name("block"), "children"), [at]):
-                return self.expression(at, lambda t: then(Term(f"(children_of block {paren(as_node(t).text)})", "seq nat")))
+                return self.expression(
+                    at, lambda t: then(Term(f"(children_of block {paren(as_node(t).text)})", "seq nat"))
+                )
             case ast.Call(ast.Attribute(ast.Name("chance"), "accept"), [num, den, _]):
                 return self.expressions(
-                    [num, den], lambda ts: self.effect(f"ask_accept raised {paren(number(ts[0]))} {paren(number(ts[1]))}", "bool", then)
+                    [num, den],
+                    lambda ts: self.effect(
+                        f"ask_accept raised {paren(number(ts[0]))} {paren(number(ts[1]))}", "bool", then
+                    ),
                 )
             case ast.Call(ast.Attribute(ast.Name("chance"), "choose"), [weights, _]):
-                return self.expression(weights, lambda t: self.effect(f"ask_choose raised {paren(t.text)}", "token", then))
+                return self.expression(
+                    weights, lambda t: self.effect(f"ask_choose raised {paren(t.text)}", "token", then)
+                )
             case ast.Call(ast.Name(name), arguments, []):
                 return self.expressions(arguments, lambda ts: self.call(node, name, ts, then))
         raise refuse(node)
@@ -265,7 +287,8 @@ class Function:
         rest = then(Term("holds", "bool"))
         self.types = types
         either = self.expression(
-            first, lambda a: f"if {a.text} then {name} true else\n{self.expression(second, lambda b: f'{name} {b.text}')}"
+            first,
+            lambda a: f"if {a.text} then {name} true else\n{self.expression(second, lambda b: f'{name} {b.text}')}",
         )
         return f"let {name} := (fun holds : bool =>\n{rest}) in\n{either}"
 
@@ -276,14 +299,18 @@ class Function:
         def write(ts: list[Term]) -> str:
             parts = [t.text if star else f"[:: {number(t)}]" for t, star in zip(ts, starred, strict=True)]
             kinds = {element(t) if star else t.type for t, star in zip(ts, starred, strict=True)}
-            return then(Term(f"({' ++ '.join(parts)})" if parts else "[::]", f"seq {kinds.pop() if len(kinds) == 1 else '?'}"))
+            return then(
+                Term(f"({' ++ '.join(parts)})" if parts else "[::]", f"seq {kinds.pop() if len(kinds) == 1 else '?'}")
+            )
 
         return self.expressions(inner, write)
 
     def pointwise(self, body: ast.expr, generator: ast.comprehension, then: Then) -> str:
         """A row made from rows, token by token. What does not depend on the token is computed first."""
         match generator:
-            case ast.comprehension(ast.Tuple([ast.Name(token), ast.Name(a)]), ast.Call(ast.Name("enumerate"), [row]), []):
+            case ast.comprehension(
+                ast.Tuple([ast.Name(token), ast.Name(a)]), ast.Call(ast.Name("enumerate"), [row]), []
+            ):
                 bound, rows = [a], [row]
             case ast.comprehension(ast.Tuple([ast.Name(a), ast.Name(b)]), ast.Call(ast.Name("zip"), [one, two]), []):
                 token, bound, rows = "z", [a, b], [one, two]
@@ -298,7 +325,10 @@ class Function:
             self.types |= {token: "token"} | dict.fromkeys(bound, "num")
             values = {name: f"({t.text} {token})" for name, t in zip(bound, ts, strict=True)}
             outside = [n for n in ast.walk(body) if isinstance(n, ast.Subscript)]
-            return self.expressions(list(outside), lambda done: then(Term(f"(fun {token} : V => {inside(self, body, values, outside, done)})", "row")))
+            return self.expressions(
+                list(outside),
+                lambda done: then(Term(f"(fun {token} : V => {inside(self, body, values, outside, done)})", "row")),
+            )
 
         return self.expressions(rows, write)
 
@@ -307,10 +337,23 @@ class Function:
         match found:
             case ast.GeneratorExp(
                 ast.Name(a),
-                [ast.comprehension(ast.Name(b), nodes, [ast.Compare(ast.Subscript(ast.Attribute(ast.Name("block"), "tokens"), ast.Name(c)), [ast.Eq()], [x])])],
+                [
+                    ast.comprehension(
+                        ast.Name(b),
+                        nodes,
+                        [
+                            ast.Compare(
+                                ast.Subscript(ast.Attribute(ast.Name("block"), "tokens"), ast.Name(c)), [ast.Eq()], [x]
+                            )
+                        ],
+                    )
+                ],
             ) if a == b == c:
                 return self.expressions(
-                    [nodes, x], lambda ts: then(Term(f"(ohead [seq {a} <- {ts[0].text} | is_token block {paren(ts[1].text)} {a}])", "option"))
+                    [nodes, x],
+                    lambda ts: then(
+                        Term(f"(ohead [seq {a} <- {ts[0].text} | is_token block {paren(ts[1].text)} {a}])", "option")
+                    ),
                 )
         raise refuse(found)
 
@@ -351,7 +394,9 @@ class Function:
         raise refuse(node)
 
 
-def inside(function: Function, body: ast.expr, values: dict[str, str], outside: list[ast.expr], done: list[Term]) -> str:
+def inside(
+    function: Function, body: ast.expr, values: dict[str, str], outside: list[ast.expr], done: list[Term]
+) -> str:
     """The body of a comprehension, its variables replaced by what they are at the token."""
 
     class Put(ast.NodeTransformer):
@@ -375,7 +420,7 @@ class Substituted:
 
 
 def paren(text: str) -> str:
-    return text if text.isidentifier() or text[0] in "([" and balanced(text) else f"({text})"
+    return text if text.isidentifier() or (text[0] in "([" and balanced(text)) else f"({text})"
 
 
 def balanced(text: str) -> bool:
@@ -444,8 +489,12 @@ def leaves(body: list[ast.stmt]) -> bool:
     return isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
 
 
+def source(file: str) -> str:
+    return (EXACT / f"{file}.py").read_text()
+
+
 def definition(file: str, name: str) -> ast.FunctionDef:
-    tree = ast.parse((EXACT / f"{file}.py").read_text())
+    tree = ast.parse(source(file))
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = OTHERWISE.get(node.id, node.id)
@@ -472,7 +521,8 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     k = "" if rule else " (k : seq R -> answer R V)" if name == "prefix_weights" else " (k : (V -> R) -> answer R V)"
     body = Function(helpers, dict(types)).block(function.body, lambda: "raised", None)
     start = "let k := @ret R (outcome V) in\n" if rule else ""
-    return f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : answer R V :=\n{indented(start + body)}.\n"
+    head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : answer R V :="
+    return f"{head}\n{indented(start + body)}.\n"
 
 
 def indented(text: str) -> str:
