@@ -30,7 +30,6 @@ from refengine.source_tree import PROOFS, ROOT
 RESULT = PROOFS / "own_tests.json"
 COUNT, SEED = 4, 0
 SECONDS = 25.0  # processor time of one test of one mutant; unedited source takes up to twelve
-BY_NAME = "refengine.selfcheck.claims.coq_bridge"  # looks every rule up by its name
 
 
 def texts(chains: Sequence[str]) -> tuple[str, ...]:
@@ -75,7 +74,7 @@ def checks(tests: Sequence[str]) -> tuple[str, ...]:
 @cache
 def reaches(file: Path, module: str) -> bool:
     """Whether a file of tests imports a module, however indirectly: through the package, or helpers in proofs/."""
-    if any({module, BY_NAME} & imported(name) for name in names_of(file)):
+    if any(module in imported(name) for name in names_of(file)):
         return True
     tree = ast.walk(ast.parse(file.read_text()))
     near = [node.module for node in tree if isinstance(node, ast.ImportFrom) and (node.module or "")[:7] == "proofs."]
