@@ -6,6 +6,7 @@ the state of its parent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from refengine.decoder.protocols import Pass, Rows, State
+from refengine.decoder.targets.lent import Lent
 from refengine.decoder.targets.transformers import Float64
 
 # What a cache holds, flat: "layer.attribute" or "layer.attribute.key" -> tensor or flag. Tensors are copies.
@@ -21,15 +23,19 @@ Step: TypeAlias = Callable[[Tensor, Tensor, Past], tuple[Tensor, tuple[Tensor, .
 
 
 class RecurrentTarget:
-    """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree."""
+    """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree.
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    passes  instead of `step`, a function that gives the same (one that remembers)
+    """
+
+    def __init__(self, model: PreTrainedModel, passes: Step | None = None) -> None:
         config = model.config.get_text_config()
         self.model = model
         self.vocabulary: int = config.vocab_size
         self.width: int = config.hidden_size
         self.layers: int = config.num_hidden_layers
-        self.step: Step = lambda tokens, positions, past: step(model, tokens, positions, past)
+        self.lends = Lent(model)
+        self.step: Step = passes or partial(step, model)
         self.reset()
 
     @property

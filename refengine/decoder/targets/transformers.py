@@ -8,6 +8,7 @@ their rows too, and the window is in the mask: a cache that drops rows cannot ta
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -16,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import DynamicCache, PreTrainedModel
 
 from refengine.decoder.protocols import Pass, Rows, State
+from refengine.decoder.targets.lent import Lent
 
 KV: TypeAlias = tuple[tuple[Tensor, Tensor], ...]  # one pair of [1, G, n, d] per layer that caches
 Masks: TypeAlias = Tensor | dict[str, Tensor]
@@ -50,10 +52,11 @@ Forward: TypeAlias = Callable[[Inputs], Outputs]
 class TransformersTarget:
     """Any causal LM of transformers whose layers are full or sliding attention, one request at a time.
 
+    passes  instead of `forward`, a function that gives the same (one that remembers)
     Raises ValueError for a model with other layers (recurrent state cannot be rolled back by indexing).
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, passes: Forward | None = None) -> None:
         config = model.config.get_text_config()
         self.model = model
         self.vocabulary: int = config.vocab_size
@@ -69,7 +72,8 @@ class TransformersTarget:
                 f"{config.model_type}: use_bidirectional_attention is 'all', and decoding needs a causal model"
             )
         self.masks_by_type = types is not None and len(self.layer_types) > 1
-        self.forward: Forward = lambda inputs: forward(model, inputs)
+        self.lends = Lent(model)
+        self.forward: Forward = passes or partial(forward, model)
         self.reset()
 
     @property
