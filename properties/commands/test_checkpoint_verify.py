@@ -8,12 +8,13 @@ import torch
 
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
-from refengine.selfcheck.drafters.planted_bugs import AR, BACKBONE, DSPARK, NO_CROP, TARGET
+from refengine.selfcheck.drafters.planted_bugs import BACKBONE, NO_CROP, TARGET
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
+AR, DSPARK = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark"))
 
 
 def verdicts(drafter: str) -> dict[str, str]:

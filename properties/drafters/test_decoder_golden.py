@@ -19,13 +19,6 @@ from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import DEPTHS
 from refengine.source_tree import GOLDEN
 
-    pytest.mark.peer("dspark", case="dspark_qwen3_A"),
-    pytest.mark.peer("dspark", case="dspark_qwen3_gated_A"),
-    pytest.mark.peer("dspark", case="dspark_qwen3_rnn_A"),
-    pytest.mark.peer("dflash_deepspec", case="dflash_deepspec_qwen3_A"),
-    pytest.mark.peer("dspark_gemma4", case="dspark_gemma4_A"),
-]
-
 TARGETS = {
     "dspark_qwen3_A": "target_q3A",
     "dspark_qwen3_gated_A": "target_q3A",

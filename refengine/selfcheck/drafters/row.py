@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from refengine.decoder.checkpoints.load import load_drafter
@@ -60,7 +59,7 @@ class Row:
     length: int = 5
     threshold: float = 0.0
     remembered: Callable[[Any], Drafter] = as_it_is
-    not_tested: Mapping[str, str] = MappingProxyType({})
+    not_tested: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if unknown := self.not_tested.keys() - CHECKS.keys():
