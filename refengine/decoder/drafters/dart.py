@@ -63,17 +63,8 @@ class Dart:
 
 
 @dataclass(frozen=True)
-class TreeSizes:
-    """Of a search: tokens of a level that are tried, paths that are grown on, paths that stay."""
-
-    top_k: int = 25
-    beam: int = 20
-    total: int = 60
-
-
-@dataclass(frozen=True)
 class TreeSearch:
-    """The released tree: a beam over the levels' likeliest tokens, of which the best paths stay.
+    """The released tree: a beam over the levels' likeliest tokens, of which the `total` best paths stay.
 
     A path's score adds, for its token at level l, (l + 1)^-0.7 * (0.9^l log p + 0.5 log g): p is the token's
     probability among the level's `top_k` alone, g its frequency after the order - 1 tokens before it, which level 0
@@ -86,7 +77,9 @@ class TreeSearch:
     masks: int
     store: Trie
     eos: int | None
-    sizes: TreeSizes = TreeSizes()
+    top_k: int = 25
+    beam: int = 20
+    total: int = 60
 
     def __post_init__(self) -> None:
         # The released code looks back to the last round's first token and no further; a round emits one token at least.
@@ -114,7 +107,7 @@ class TreeSearch:
         pool: dict[Tokens, float] = {}
         beam: dict[Tokens, float] = {(): 0.0}
         for level, logits in enumerate(levels.cpu()):
-            tokens = [x for x in likeliest(logits, self.sizes.top_k) if logits[x] > float("-inf")]
+            tokens = [x for x in likeliest(logits, self.top_k) if logits[x] > float("-inf")]
             p, grown = _log(logits[tokens].softmax(-1)), dict[Tokens, float]()
             for path, above in beam.items():
                 gain = p * 0.9**level
@@ -124,8 +117,8 @@ class TreeSearch:
                 grown |= {(*path, x): s for x, s in zip(tokens, score.tolist(), strict=True)}
             pool |= grown
             ranked = sorted(grown, key=lambda path: (path[-1] == self.eos, -grown[path]))
-            beam = {path: grown[path] for path in ranked[: self.sizes.beam]}
-        return {path: pool[path] for path in sorted(pool, key=lambda path: -pool[path])[: self.sizes.total]}
+            beam = {path: grown[path] for path in ranked[: self.beam]}
+        return {path: pool[path] for path in sorted(pool, key=lambda path: -pool[path])[: self.total]}
 
     def _log_frequency(self, before: Tokens, tokens: list[int], dtype: torch.dtype) -> Tensor:
         followed, seen = (torch.from_numpy(x).to(dtype) for x in self.store.following(before, tokens))

@@ -4,7 +4,9 @@
 Embeddings are the target's: the released code overwrites whatever the file has.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 
@@ -17,21 +19,23 @@ from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.checkpoints.reading.draft_vocabulary import refuse_bad_maps
 from refengine.decoder.checkpoints.reading.from_target import embedding, on_target
 from refengine.decoder.checkpoints.reading.tensors import Table
-from refengine.decoder.drafters.dart import TreeSearch, TreeSizes, drafter
+from refengine.decoder.drafters.dart import TreeSearch, drafter
 from refengine.decoder.drafters.dart_ngrams import Trie
 from refengine.decoder.drafters.eagle3 import Shape
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence
 from refengine.decoder.protocols import Target
 from refengine.errors import BadInput
 
-TREE = TreeSizes()  # as released
 STORES = ("full.trie", "small.trie")
 
 
 def load(
-    checkpoint: Checkpoint, target: Target, ngram: Path | None = None, tree: TreeSizes = TREE
+    checkpoint: Checkpoint, target: Target, ngram: Path | None = None, tree: Mapping[str, int] = MappingProxyType({})
 ) -> FeatureRecurrence:
-    """ngram: its n-gram store, a file or a folder that has one; None: in its own folder, or in `ngram` beside it."""
+    """ngram: its n-gram store, a file or a folder that has one; None: in its own folder, or in `ngram` beside it.
+
+    tree: sizes of a `TreeSearch` other than the released ones
+    """
     config = checkpoint.config
     shape = read_shape(config, target)
     found, lent = checkpoint.read(table(shape, set(checkpoint.shapes))), embedding(target)
@@ -40,7 +44,7 @@ def load(
     if own is not None and not torch.equal(own.to(lent), lent):
         config.refuse("embed_tokens.weight is not the target's, which the released code puts in its place")
     eos = target.lends.eos() if target.lends else None
-    search = TreeSearch(config.integer("draft_length"), load_store(checkpoint.folder, target, ngram), eos, tree)
+    search = TreeSearch(config.integer("draft_length"), load_store(checkpoint.folder, target, ngram), eos, **tree)
     return drafter(shape, on_target(found, target) | {"embed_tokens.weight": lent}, search)
 
 

@@ -1,6 +1,5 @@
 """DART."""
 
-from refengine.decoder.drafters.dart import TreeSizes
 from refengine.selfcheck.drafters.planted_bugs import RECURRENCE, RECURRENT, Plant, own
 from refengine.selfcheck.drafters.remembering import recurrence
 from refengine.selfcheck.drafters.row import NO_ROWS, Row
@@ -12,7 +11,7 @@ ROWS = {
     "dart": Row(
         prompt=(0, 5, 2, 5, 5, 4, 3, 4),
         folder="dart/drafter",
-        options={"tree": TreeSizes(top_k=2, beam=2, total=6)},
+        options={"tree": {"top_k": 2, "beam": 2, "total": 6}},
         rules=("point_mass",),
         length=7,
         remembered=recurrence,
