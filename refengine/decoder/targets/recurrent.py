@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
+from refengine.decoder.networks.cache import causal
 from refengine.decoder.protocols import Pass, Rows, State
-from refengine.decoder.targets.transformers import Float64
+from refengine.decoder.targets.base import called, sizes, widened
 
 # What a cache holds, flat: "layer.attribute" or "layer.attribute.key" -> tensor or flag. Tensors are copies.
 Past: TypeAlias = Mapping[str, Any]
@@ -24,21 +25,10 @@ class RecurrentTarget:
     """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree."""
 
     def __init__(self, model: PreTrainedModel) -> None:
-        config = model.config.get_text_config()
-        self.model = model
-        self.vocabulary: int = config.vocab_size
-        self.width: int = config.hidden_size
-        self.layers: int = config.num_hidden_layers
+        self.model, self.dtype, self.device = model, model.dtype, model.device
+        self.vocabulary, self.width, self.layers = sizes(model)
         self.step: Step = lambda tokens, positions, past: step(model, tokens, positions, past)
         self.reset()
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
 
     def reset(self) -> None:
         self.past: Past = {}
@@ -47,7 +37,7 @@ class RecurrentTarget:
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
         count, old = len(rows.tokens), len(self.after)
-        if rows.visible is not None and not torch.equal(rows.visible, torch.ones_like(rows.visible).tril(old)):
+        if rows.visible is not None and not torch.equal(rows.visible, causal(count, old, self.device)):
             raise ValueError("a target with recurrent layers runs chains only, and these rows are a tree")
         past, found = self.after[-1] if self.after else self.past, []
         size = 1 if past else count  # a prompt is one pass
@@ -92,17 +82,8 @@ def step(
             vars(cache.layers[int(layer)])[attribute][int(key[0])] = held
         else:
             vars(cache.layers[int(layer)])[attribute] = held
-    with torch.no_grad(), Float64() if model.dtype is torch.float64 else torch.no_grad():
-        out = model(
-            input_ids=tokens[None],
-            position_ids=positions[None],
-            past_key_values=cache,
-            use_cache=True,
-            output_hidden_states=True,
-        )
-    logits = out.logits[0]
-    wide = logits if logits.dtype is torch.float64 else logits.float()
-    return wide, tuple(h[0] for h in out.hidden_states), _flat(cache)
+    out = called(model, tokens[None], positions[None], cache)
+    return widened(out.logits[0]), tuple(h[0] for h in out.hidden_states), _flat(cache)
 
 
 def _flat(cache: DynamicCache) -> Past:

@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from transformers import DynamicCache, PreTrainedModel
 
+from refengine.decoder.networks.cache import Cache, causal, keep, restore, state
 from refengine.decoder.protocols import Pass, Rows, State
+from refengine.decoder.targets.base import called, sizes, widened
 
-KV: TypeAlias = tuple[tuple[Tensor, Tensor], ...]  # one pair of [1, G, n, d] per layer that caches
+ROWS = 2  # the axis of the rows in a model's keys and values, [1, G, n, d]
 Masks: TypeAlias = Tensor | dict[str, Tensor]
 ATTENTION = {"full_attention", "sliding_attention"}
 
@@ -32,7 +33,7 @@ class Inputs:
     tokens: Tensor
     positions: Tensor
     masks: Masks
-    past: KV
+    past: Cache
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Outputs:
 
     logits: Tensor
     hidden: tuple[Tensor, ...]
-    past: KV
+    past: Cache
 
 
 Forward: TypeAlias = Callable[[Inputs], Outputs]
@@ -55,10 +56,6 @@ class TransformersTarget:
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config.get_text_config()
-        self.model = model
-        self.vocabulary: int = config.vocab_size
-        self.width: int = config.hidden_size
-        self.layers: int = config.num_hidden_layers
         self.window: int | None = getattr(config, "sliding_window", None)
         types = getattr(config, "layer_types", None)
         self.layer_types: set[str] = set(types or (["sliding_attention"] if self.window else ["full_attention"]))
@@ -68,20 +65,14 @@ class TransformersTarget:
             raise ValueError(
                 f"{config.model_type}: use_bidirectional_attention is 'all', and decoding needs a causal model"
             )
+        self.model, self.dtype, self.device = model, model.dtype, model.device
+        self.vocabulary, self.width, self.layers = sizes(model)
         self.masks_by_type = types is not None and len(self.layer_types) > 1
         self.forward: Forward = lambda inputs: forward(model, inputs)
         self.reset()
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
-
     def reset(self) -> None:
-        self.past: KV = ()
+        self.past: Cache = ()
         self.kept = 0
         self.tentative = torch.empty(0, dtype=torch.long, device=self.device)  # positions of the tentative rows
 
@@ -95,7 +86,7 @@ class TransformersTarget:
 
     def keep(self, rows: Sequence[int]) -> None:
         index = torch.tensor([*range(self.kept), *(self.kept + row for row in rows)], device=self.device)
-        self.past = tuple((k[:, :, index], v[:, :, index]) for k, v in self.past)
+        self.past = keep(self.past, index, ROWS)
         self.kept += len(rows)
         self.tentative = self.tentative[:0]
 
@@ -104,20 +95,15 @@ class TransformersTarget:
         return k[0, :, : self.kept], v[0, :, : self.kept]
 
     def state(self) -> State:
-        layers = {f"kv.{i}.{name}": x for i, kv in enumerate(self.past) for name, x in zip("kv", kv, strict=True)}
-        return {"kept": self.kept, "tentative": self.tentative, **layers}
+        return {"kept": self.kept, "tentative": self.tentative, **state(self.past)}
 
     def restore(self, state: State) -> None:
-        layers = (len(state) - 2) // 2
-        self.kept, self.tentative = state["kept"], state["tentative"]
-        self.past = tuple((state[f"kv.{i}.k"], state[f"kv.{i}.v"]) for i in range(layers))
+        self.kept, self.tentative, self.past = state["kept"], state["tentative"], restore(state)
 
     def _masks(self, rows: Rows, positions: Tensor) -> Masks:
         """Additive masks [1, 1, n, all rows]; `positions` are those of all rows, the new ones last."""
         new, old = len(rows.tokens), len(self.tentative)
-        visible = rows.visible
-        if visible is None:
-            visible = torch.ones(new, old + new, dtype=torch.bool, device=self.device).tril(old)
+        visible = causal(new, old, self.device) if rows.visible is None else rows.visible
         sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)
         full = _additive(sees, self.dtype)
         if "sliding_attention" not in self.layer_types or self.window is None:
@@ -137,35 +123,7 @@ def forward(model: PreTrainedModel, inputs: Inputs) -> Outputs:
     cache = DynamicCache()
     for layer, (k, v) in enumerate(inputs.past):
         cache.update(k, v, layer)
-    with torch.no_grad(), Float64() if model.dtype is torch.float64 else torch.no_grad():
-        out = model(
-            input_ids=inputs.tokens[None],
-            position_ids=inputs.positions[None],
-            attention_mask=inputs.masks,
-            past_key_values=cache,
-            use_cache=True,
-            output_hidden_states=True,
-        )
-    logits = out.logits[0]
-    wide = logits if logits.dtype is torch.float64 else logits.float()  # policies and rules never see half precision
-    return Outputs(wide, tuple(h[0] for h in out.hidden_states), _taken_back(cache))
-
-
-def _taken_back(cache: DynamicCache) -> KV:
+    out = called(model, inputs.tokens[None], inputs.positions[None], cache, inputs.masks)
     layers: list[Any] = list(cache.layers)
-    return tuple((layer.keys, layer.values) for layer in layers)
-
-
-class Float64(TorchFunctionMode):
-    """Every float32 that a model asks for by name is float64.
-
-    Models compute norms, softmax and rotary angles "in float32", whatever their weights are: rounding to it in the
-    middle of a float64 pass would leave 1e-8 where exact laws need 1e-15.
-    """
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.Tensor.float:
-            func = torch.Tensor.double
-        args = tuple(torch.float64 if arg is torch.float32 else arg for arg in args)
-        named = {k: torch.float64 if arg is torch.float32 else arg for k, arg in (kwargs or {}).items()}
-        return func(*args, **named)
+    past = tuple((layer.keys, layer.values) for layer in layers)
+    return Outputs(widened(out.logits[0]), tuple(h[0] for h in out.hidden_states), past)

@@ -17,8 +17,9 @@ from torch import Tensor
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.protocols import Drafter, Target, Tokens
+from refengine.decoder.targets.base import Float64
 from refengine.decoder.targets.recurrent import RecurrentTarget, step
-from refengine.decoder.targets.transformers import Float64, TransformersTarget, forward
+from refengine.decoder.targets.transformers import TransformersTarget, forward
 from refengine.engine.policy import (
     Policy,
     logit_bias,

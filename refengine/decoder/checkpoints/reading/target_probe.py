@@ -12,8 +12,9 @@ from torch import Tensor
 
 from refengine.decoder.checkpoints.reading.causal_lm import reason
 from refengine.decoder.rows import chain_rows, tree_rows
+from refengine.decoder.targets.base import Float64
 from refengine.decoder.targets.recurrent import RecurrentTarget
-from refengine.decoder.targets.transformers import Float64, TransformersTarget
+from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.errors import BadInput
 
 LENGTH, TEXT = 8, 4
