@@ -17,7 +17,7 @@ BUGS = (
         source="huggingface/transformers PR #48280 (regression from #47447); ml-explore/mlx-lm #1914",
         part="A4",
         law_class="window not enforced",
-        edits=(Edit(TARGET, "sliding = _additive(sees & near, self.dtype)", "sliding = _additive(sees, self.dtype)"),),
+        edits=(Edit(TARGET, "sliding = _additive(sees & near, dtype)", "sliding = _additive(sees, dtype)"),),
         check="network:passes",
     ),
     Bug(

@@ -19,8 +19,8 @@ from refengine.decoder.protocols import Pass, Rows, State
 from refengine.decoder.targets.base import called, sizes, widened
 
 ROWS = 2  # the axis of the rows in a model's keys and values, [1, G, n, d]
-Masks: TypeAlias = Tensor | dict[str, Tensor]
 ATTENTION = {"full_attention", "sliding_attention"}
+Masks: TypeAlias = Tensor | dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,40 @@ class Outputs:
 Forward: TypeAlias = Callable[[Inputs], Outputs]
 
 
+@dataclass(frozen=True)
+class Sight:
+    """What the attention layers of a model let a row see: all before it, or a window of it, by layer type.
+
+    by_type  whether the model takes one mask for each type, or one for all
+    """
+
+    types: frozenset[str]
+    window: int | None
+    by_type: bool
+
+    @staticmethod
+    def of(config: Any) -> "Sight":
+        """Of the text config. Raises ValueError for layers of another kind, and for a model that is not causal."""
+        window, types = getattr(config, "sliding_window", None), getattr(config, "layer_types", None)
+        kinds = frozenset(types or (["sliding_attention"] if window else ["full_attention"]))
+        if unknown := kinds - ATTENTION:
+            raise ValueError(f"{config.model_type}: layers of type {', '.join(sorted(unknown))} cannot be rolled back")
+        if getattr(config, "use_bidirectional_attention", None) == "all":
+            raise ValueError(
+                f"{config.model_type}: use_bidirectional_attention is 'all', and decoding needs a causal model"
+            )
+        return Sight(kinds, window, types is not None and len(kinds) > 1)
+
+    def masks(self, sees: Tensor, distance: Tensor, dtype: torch.dtype) -> Masks:
+        """Additive masks [b, 1, n, m] from what rows see, bool [b, n, m], and how far back each key stands [b, n, m]."""
+        full = _additive(sees, dtype)
+        if "sliding_attention" not in self.types or self.window is None:
+            return full
+        near = distance < self.window
+        sliding = _additive(sees & near, dtype)
+        return {"full_attention": full, "sliding_attention": sliding} if self.by_type else sliding
+
+
 class TransformersTarget:
     """Any causal LM of transformers whose layers are full or sliding attention, one request at a time.
 
@@ -55,19 +89,9 @@ class TransformersTarget:
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        config = model.config.get_text_config()
-        self.window: int | None = getattr(config, "sliding_window", None)
-        types = getattr(config, "layer_types", None)
-        self.layer_types: set[str] = set(types or (["sliding_attention"] if self.window else ["full_attention"]))
-        if unknown := self.layer_types - ATTENTION:
-            raise ValueError(f"{config.model_type}: layers of type {', '.join(sorted(unknown))} cannot be rolled back")
-        if getattr(config, "use_bidirectional_attention", None) == "all":
-            raise ValueError(
-                f"{config.model_type}: use_bidirectional_attention is 'all', and decoding needs a causal model"
-            )
+        self.sight = Sight.of(model.config.get_text_config())
         self.model, self.dtype, self.device = model, model.dtype, model.device
         self.vocabulary, self.width, self.layers = sizes(model)
-        self.masks_by_type = types is not None and len(self.layer_types) > 1
         self.forward: Forward = lambda inputs: forward(model, inputs)
         self.reset()
 
@@ -77,9 +101,20 @@ class TransformersTarget:
         self.tentative = torch.empty(0, dtype=torch.long, device=self.device)  # positions of the tentative rows
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
+        sees, distance = self.seen(rows)
+        masks = self.sight.masks(sees[None], distance[None], self.dtype)
+        return self.ran(rows, self.forward(Inputs(rows.tokens, rows.positions, masks, self.past)), taps)
+
+    def seen(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Of every cached row and these: whether each of these sees it, and how far back it stands. Both [n, m]."""
+        new, old = len(rows.tokens), len(self.tentative)
+        visible = causal(new, old, self.device) if rows.visible is None else rows.visible
         positions = torch.cat((torch.arange(self.kept, device=self.device), self.tentative, rows.positions))
-        inputs = Inputs(rows.tokens, rows.positions, self._masks(rows, positions), self.past)
-        outputs = self.forward(inputs)
+        sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)
+        return sees, rows.positions[:, None] - positions[None, :]
+
+    def ran(self, rows: Rows, outputs: Outputs, taps: Sequence[int]) -> Pass:
+        """Take over what a pass over these rows put out; they are tentative from now on."""
         self.past = outputs.past
         self.tentative = torch.cat((self.tentative, rows.positions))
         return Pass(rows.tokens, rows.positions, outputs.logits, {j: outputs.hidden[j] for j in taps})
@@ -100,22 +135,10 @@ class TransformersTarget:
     def restore(self, state: State) -> None:
         self.kept, self.tentative, self.past = state["kept"], state["tentative"], restore(state)
 
-    def _masks(self, rows: Rows, positions: Tensor) -> Masks:
-        """Additive masks [1, 1, n, all rows]; `positions` are those of all rows, the new ones last."""
-        new, old = len(rows.tokens), len(self.tentative)
-        visible = causal(new, old, self.device) if rows.visible is None else rows.visible
-        sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)
-        full = _additive(sees, self.dtype)
-        if "sliding_attention" not in self.layer_types or self.window is None:
-            return full
-        near = rows.positions[:, None] - positions[None, :] < self.window
-        sliding = _additive(sees & near, self.dtype)
-        return {"full_attention": full, "sliding_attention": sliding} if self.masks_by_type else sliding
-
 
 def _additive(sees: Tensor, dtype: torch.dtype) -> Tensor:
     blocked = torch.full_like(sees, torch.finfo(dtype).min, dtype=dtype)
-    return torch.where(sees, torch.zeros_like(blocked), blocked)[None, None]
+    return torch.where(sees, torch.zeros_like(blocked), blocked)[:, None]
 
 
 def forward(model: PreTrainedModel, inputs: Inputs) -> Outputs:
