@@ -40,6 +40,7 @@ from refengine.decoder.drafters.lookahead import Lookahead
 from refengine.decoder.drafters.ngram import NGram
 from refengine.decoder.drafters.prompt_lookup import PromptLookup
 from refengine.decoder.protocols import Drafter, Target
+from refengine.decoder.targets.bitwise import BitwiseTarget
 from refengine.decoder.targets.recurrent import RecurrentTarget
 from refengine.decoder.targets.transformers import ATTENTION, TransformersTarget
 from refengine.errors import BadInput
@@ -53,13 +54,16 @@ WITHOUT_WEIGHTS: dict[str, Callable[[Target, int], Drafter]] = {
 
 
 def load_target(
-    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu"
-) -> TransformersTarget | RecurrentTarget:
-    """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
+    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu", slots: int | None = None
+) -> TransformersTarget | RecurrentTarget | BitwiseTarget:
+    """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput.
+
+    slots  given: each row has one sequence of bits, however it is computed, in texts of up to so many tokens
+    """
     folder = Path(path)
     check_device(device)
     if is_meta_layout(folder):
-        return behind_the_protocol(load_trunk(folder, dtype).to(device))
+        return behind_the_protocol(load_trunk(folder, dtype).to(device), slots)
     if deepseek := has_modules(folder):
         read_deepseek(folder)  # transformers fuses experts and skips modules: its refusals would name other tensors
     if native := is_native(folder):
@@ -68,7 +72,7 @@ def load_target(
     strays = set(left_over) - COPIES if native else within(model, left_over)
     if strays and not deepseek:
         raise BadInput(f"{folder}: tensor {min(strays)} is in the file, and the config has no place for it")
-    return behind_the_protocol(model.to(device))
+    return behind_the_protocol(model.to(device), slots)
 
 
 def check_device(device: str) -> None:
@@ -134,15 +138,17 @@ def load_drafter(
     raise BadInput(f"{folder}/config.json: {said}, which is no drafter known here: see `refengine drafters`")
 
 
-def behind_the_protocol(model: PreTrainedModel) -> TransformersTarget | RecurrentTarget:
+def behind_the_protocol(
+    model: PreTrainedModel, slots: int | None = None
+) -> TransformersTarget | RecurrentTarget | BitwiseTarget:
     """Rows are rolled back by indexing where every layer is an attention layer, otherwise by remembering."""
     types = getattr(model.config.get_text_config(), "layer_types", None) or ()
     try:
-        target = TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model)
+        target = TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model, slots)
     except ValueError as error:
         raise BadInput(str(error)) from None
     refuse_unfaithful(target)
-    return target
+    return BitwiseTarget(model, slots) if slots and isinstance(target, TransformersTarget) else target
 
 
 def ar(folder: Path, target: Target, gamma: int) -> AR:
@@ -153,7 +159,7 @@ def ar(folder: Path, target: Target, gamma: int) -> AR:
     loaded, left_over = load_model(folder, target.dtype)
     if left_over:
         raise BadInput(f"{folder}: tensor {left_over[0]} has no place in the model that the config describes")
-    model = behind_the_protocol(loaded.to(target.device))
+    model = behind_the_protocol(loaded.to(target.device), getattr(target, "slots", None))
     if model.vocabulary != target.vocabulary:
         raise BadInput(f"{folder}: a vocabulary of {model.vocabulary} tokens, and the target has {target.vocabulary}")
     return AR(model, gamma)

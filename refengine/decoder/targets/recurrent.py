@@ -22,11 +22,16 @@ Step: TypeAlias = Callable[[Tensor, Tensor, Past], tuple[Tensor, tuple[Tensor, .
 
 
 class RecurrentTarget:
-    """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree."""
+    """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree.
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    slots  given: bitwise. The rows of a prompt are passes of their own too, and every row then has one sequence of
+           bits. No buffer is needed for it: only its draft model, if it has one, has as many slots
+    """
+
+    def __init__(self, model: PreTrainedModel, slots: int | None = None) -> None:
         self.model, self.dtype, self.device = model, model.dtype, model.device
         self.vocabulary, self.width, self.layers = sizes(model)
+        self.slots = slots
         self.step: Step = lambda tokens, positions, past: step(model, tokens, positions, past)
         self.reset()
 
@@ -40,7 +45,7 @@ class RecurrentTarget:
         if rows.visible is not None and not torch.equal(rows.visible, causal(count, old, self.device)):
             raise ValueError("a target with recurrent layers runs chains only, and these rows are a tree")
         past, found = self.after[-1] if self.after else self.past, []
-        size = 1 if past else count  # a prompt is one pass
+        size = 1 if past or self.slots else max(count, 1)  # a prompt is one pass
         for i in range(0, count, size):
             logits, hidden, past = self.step(rows.tokens[i : i + size], rows.positions[i : i + size], past)
             found.append((logits, hidden))
@@ -51,7 +56,7 @@ class RecurrentTarget:
     def keep(self, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(rows))):
             raise ValueError(f"rows {list(rows)} are no beginning of a chain, and recurrent states have no other")
-        if self.kept == 0 and 0 < len(rows) < len(self.after):
+        if self.kept == 0 and 0 < len(rows) < len(self.after) and not self.slots:
             raise ValueError("a prompt was run in one pass: all of it is kept, or nothing")
         self.past = self.after[len(rows) - 1] if rows else self.past
         self.kept += len(rows)

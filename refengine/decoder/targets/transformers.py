@@ -73,7 +73,7 @@ class Sight:
         return Sight(kinds, window, types is not None and len(kinds) > 1)
 
     def masks(self, sees: Tensor, distance: Tensor, dtype: torch.dtype) -> Masks:
-        """Additive masks [b, 1, n, m] from what rows see, bool [b, n, m], and how far back each key stands [b, n, m]."""
+        """Additive masks [b, 1, n, m]. sees, distance [b, n, m]: whether a row sees a key, how far back that stands."""
         full = _additive(sees, dtype)
         if "sliding_attention" not in self.types or self.window is None:
             return full
@@ -103,7 +103,8 @@ class TransformersTarget:
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
         sees, distance = self.seen(rows)
         masks = self.sight.masks(sees[None], distance[None], self.dtype)
-        return self.ran(rows, self.forward(Inputs(rows.tokens, rows.positions, masks, self.past)), taps)
+        inputs = Inputs(rows.tokens, rows.positions, masks, self.past)
+        return self.ran(rows, self.forward(inputs), taps)
 
     def seen(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Of every cached row and these: whether each of these sees it, and how far back it stands. Both [n, m]."""
@@ -143,10 +144,19 @@ def _additive(sees: Tensor, dtype: torch.dtype) -> Tensor:
 
 def forward(model: PreTrainedModel, inputs: Inputs) -> Outputs:
     """One pass: a function of its inputs and the weights, and of nothing else."""
-    cache = DynamicCache()
-    for layer, (k, v) in enumerate(inputs.past):
-        cache.update(k, v, layer)
+    cache = filled(inputs.past)
     out = called(model, inputs.tokens[None], inputs.positions[None], cache, inputs.masks)
+    return Outputs(widened(out.logits[0]), tuple(h[0] for h in out.hidden_states), taken_back(cache))
+
+
+def filled(past: Cache) -> DynamicCache:
+    """A cache of transformers that holds these keys and values, [b, G, n, d]."""
+    cache = DynamicCache()
+    for layer, (k, v) in enumerate(past):
+        cache.update(k, v, layer)
+    return cache
+
+
+def taken_back(cache: DynamicCache) -> Cache:
     layers: list[Any] = list(cache.layers)
-    past = tuple((layer.keys, layer.values) for layer in layers)
-    return Outputs(widened(out.logits[0]), tuple(h[0] for h in out.hidden_states), past)
+    return tuple((layer.keys, layer.values) for layer in layers)

@@ -238,7 +238,7 @@ def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
 @cache
 def _network(name: str) -> tuple[TransformersTarget | RecurrentTarget, Callable[..., Any]]:
     """A target, and its pass remembered."""
-    loaded = load_target(FIXTURES / name, torch.float64)
+    loaded: Any = load_target(FIXTURES / name, torch.float64)
     run = forward if isinstance(loaded, TransformersTarget) else step
     return loaded, remembered(partial(run, loaded.model))
 
