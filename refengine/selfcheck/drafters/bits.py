@@ -54,13 +54,17 @@ class Listened:
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
         passed = self.target.run(rows, taps)
+        self.listen(rows, passed)
+        return passed
+
+    def listen(self, rows: Rows, passed: Pass) -> None:
+        """These rows of its were run, in whatever pass."""
         new, old = len(rows.tokens), len(self.tentative)
         visible = causal(new, old, rows.tokens.device) if rows.visible is None else rows.visible
         self.tentative += zip(rows.positions.tolist(), rows.tokens.tolist(), strict=True)
         for sees, logits in zip(visible.tolist(), passed.logits, strict=True):
             path = sorted(row for row, seen in zip(self.tentative, sees, strict=True) if seen)
             self.heard(self.kept + tuple(token for _, token in path), logits)
-        return passed
 
     def keep(self, rows: Sequence[int]) -> None:
         self.target.keep(rows)
