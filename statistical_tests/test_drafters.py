@@ -11,7 +11,7 @@ from refengine.evidence.power import detectable_tv
 from refengine.exact.law import law
 from refengine.exact.rules import block, leviathan, point_mass, without_replacement
 from refengine.selfcheck.drafters.cells import RULES
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
 
@@ -24,7 +24,7 @@ EXACT = {
     "point_mass": point_mass.point_mass,
     "without_replacement": without_replacement.without_replacement,
 }
-PAIRS = [(drafter, rule) for drafter, tiny in TINY.items() for rule in tiny.rules]
+PAIRS = [(drafter, rule) for drafter, row in ROWS.items() for rule in row.rules]
 PARTS = ALPHA / 4  # four questions are asked of one sample: the tokens, the round, its length, its first draft
 
 

@@ -9,12 +9,13 @@ import torch
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.targets import bitwise
-from refengine.selfcheck.drafters.planted_bugs import AR, BACKBONE, DSPARK, NO_CROP, TARGET
+from refengine.selfcheck.drafters.planted_bugs import BACKBONE, NO_CROP, TARGET
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
+AR, DSPARK = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark"))
 
 
 def verdicts(drafter: str) -> dict[str, str]:
@@ -67,7 +68,7 @@ def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -
     edit = Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in")
     edited = edited_module(DSPARK, [edit])
 
-    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
+    def load(path: str, target: Any, gamma: int | None, ngram: Path | None) -> Any:
         loaded: Any = load_drafter(path, target)
         return edited.DSpark(loaded.shape, loaded.w.tensors)
 
@@ -83,11 +84,13 @@ def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -
 
 def test_drafts_that_are_not_drawn_from_q_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills an acceptance that is compared with itself: the drafts here are the row's least likely tokens."""
-    edit = Edit(AR, "turn.draw(q[-1], sites[-1])", "int(q[-1].argmin())")
+    edit = Edit(
+        "refengine.decoder.rows", 'self.turn.draw(self.q[-1], ("draft", len(self.path)))', "int(self.q[-1].argmin())"
+    )
     edited = edited_module(AR, [edit])
 
-    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
-        return edited.AR(load_target(path, target.dtype), gamma)
+    def load(path: str, target: Any, gamma: int | None, ngram: Path | None) -> Any:
+        return edited.AR(load_target(path, target.dtype), gamma or 4)
 
     monkeypatch.setattr(verify_checkpoint, "load_drafter", load)
     assert verdicts("ar")["checkpoint/acceptance"] == "violated"

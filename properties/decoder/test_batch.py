@@ -17,9 +17,10 @@ from refengine.engine.coins import Branching, Philox
 from refengine.exact.chance import runs
 from refengine.selfcheck.drafters.cells import CELLS, EXACT, POLICIES, RULES, completed, target_law, tv
 from refengine.selfcheck.drafters.exact_law import LoopLaw, Outcome
-from refengine.selfcheck.drafters.fixtures import FIXTURES, TINY
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
+from refengine.source_tree import FIXTURES
 
 MIXED = ["dspark", "eagle2", "ar", "gemma4_assistant", "lookahead", "qwen_mtp"]
 
@@ -46,7 +47,7 @@ def test_bit_for_bit_in_the_bitwise_mode(drafter: str, dtype: torch.dtype) -> No
 def law_in_company(drafter: str, lane: int, rounds: int, code: Any = batch) -> float:
     """TV between the law of one request of three, the others having prompts, lengths and coins of their own, and the
     target's; every decision of that lane is enumerated, and every round of it judged beside other rows."""
-    cell = CELLS[f"{drafter}/{TINY[drafter].rules[0]}/mixed"]
+    cell = CELLS[f"{drafter}/{ROWS[drafter].rules[0]}/mixed"]
     cell = type(cell)(cell.drafter, cell.policy, cell.rule, prompt=cell.prompt, length=3, rounds=rounds)
     company = Company(drafter, torch.float64)
     prompts = [(2, 0, 3, 1, 5), (4, 4), cell.prompt]
@@ -115,7 +116,7 @@ def test_targets_that_share_no_model_run_by_themselves() -> None:
     assert isinstance(first, TransformersTarget)
     asks: list[Any] = []
     for target in (first, second):
-        session = Session(target, TINY["ngram"].load(target), RULES["point_mass"], POLICIES["mixed"], 3)
+        session = Session(target, ROWS["ngram"].load(target), RULES["point_mass"], POLICIES["mixed"], 3)
         asks.append((target, session.open((1, 2, 3))))
     passes = together.run_together(asks)
     assert not torch.allclose(passes[0].logits, passes[1].logits)

@@ -23,9 +23,10 @@ from refengine.engine.rules.agreement import agreement
 from refengine.errors import BadInput
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
 from refengine.selfcheck.drafters.cells import RULES
-from refengine.selfcheck.drafters.fixtures import FIXTURES, TINY
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
+from refengine.source_tree import FIXTURES
 
 DTYPES = [torch.float32, torch.bfloat16]
 CODE = bitwise.__name__
@@ -158,9 +159,9 @@ def test_a_model_whose_lanes_differ_gets_one(monkeypatch: pytest.MonkeyPatch) ->
 def test_speculative_output_is_plain_output(name: str, dtype: torch.dtype) -> None:
     """Kills a tie that excuses: greedily, and sampled under `agreement` with the same coins. Drafted rows are compared
     as well."""
-    tiny, coins = TINY[name], Philox(5, torch.tensor([0]))
+    tiny, coins = ROWS[name], Philox(5, torch.tensor([0]))
     target: Any = load_target(FIXTURES / tiny.target, dtype, slots=64)
-    other = type(target)(target.model, 64)
+    other = type(target)(target.model, slots=64)
     heard = Heard(Alone(other))
     judge = Listened(target, heard)
     drafter = tiny.load(judge)

@@ -15,7 +15,8 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature, top_p
 from refengine.selfcheck.drafters.bits import Heard, Listened
 from refengine.selfcheck.drafters.cells import RULES
-from refengine.selfcheck.drafters.fixtures import FIXTURES, TINY
+from refengine.selfcheck.drafters.table import ROWS
+from refengine.source_tree import FIXTURES
 
 POLICY = pipeline(temperature(0.8), top_p(0.95))
 SEATS, WORDS = 4, 6
@@ -45,7 +46,7 @@ class Company:
     heard: Heard = field(default_factory=Heard)
 
     def __post_init__(self) -> None:
-        tiny = TINY[self.drafter]
+        tiny = ROWS[self.drafter]
         first: Any = load_target(FIXTURES / tiny.target, self.dtype, self.device, self.slots)
         more = {"slots": self.slots} if self.slots else {}
         self.sessions = []

@@ -14,7 +14,9 @@ def verify(
     target: Annotated[Path, typer.Option(help="Folder of the target model it was made for.")],
     dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",
-    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    gamma: Annotated[
+        int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
+    ] = None,
     ngram: Ngram = None,
     as_json: AsJson = False,
     out: Out = None,

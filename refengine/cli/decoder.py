@@ -32,7 +32,9 @@ def decode(
     top_k: Annotated[int | None, typer.Option()] = None,
     top_p: Annotated[float | None, typer.Option()] = None,
     rule: Annotated[str | None, typer.Option(help="By default the one that fits the drafts.")] = None,
-    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    gamma: Annotated[
+        int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of every coin.")] = 0,
     dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",

@@ -34,7 +34,7 @@ def verify(
     target: str,
     dtype: str = "float32",
     device: str = "cpu",
-    gamma: int = 4,
+    gamma: int | None = None,
     ngram: str | None = None,
 ) -> list[Finding]:
     """Findings about the drafter in one folder, drafting for the target in another. Raises BadInput."""
@@ -43,13 +43,14 @@ def verify(
     drafting = load_drafter(drafter, judge, gamma=gamma, ngram=store)
     exact = load_target(target, getattr(torch, dtype), device, slots=SLOTS)
     beside = load_drafter(drafter, exact, gamma=gamma, ngram=store)
-    arguments = {"drafter": drafter, "target": target, "dtype": dtype, "device": device, "gamma": gamma}
+    arguments = {"drafter": drafter, "target": target, "dtype": dtype, "device": device}
+    options = {"gamma": gamma, "ngram": ngram}
     common = {
         "subject": f"{Path(drafter).name} drafting for {Path(target).name}, {dtype} on {device}",
         "source": "Leviathan et al. 2023, Theorem 3.5 and section 3.1",
         "recipe": Recipe(
             function=f"{__name__}:verify",
-            arguments=arguments | ({"ngram": ngram} if ngram else {}),
+            arguments=arguments | {name: value for name, value in options.items() if value is not None},
         ),
         "role": "subject",
     }

@@ -25,6 +25,7 @@ from transformers import DynamicCache, PreTrainedModel
 from refengine.decoder.networks.cache import Cache, Pair, append, causal, keep, restore, state
 from refengine.decoder.protocols import Pass, Rows, State
 from refengine.decoder.targets.base import called, sizes, widened
+from refengine.decoder.targets.lent import Lent
 from refengine.decoder.targets.transformers import Sight
 from refengine.errors import BadInput
 
@@ -46,7 +47,7 @@ class BitwiseTarget:
         refuse_varying(config)
         self.model, self.dtype, self.device = model, model.dtype, model.device
         self.vocabulary, self.width, self.layers = sizes(model)
-        self.slots = slots
+        self.lends, self.slots = Lent(model), slots
         self.reset()
         if hasattr(model, "set_experts_implementation") and model._can_set_experts_implementation():
             model.set_experts_implementation("batched_mm")  # as many rows for each expert, whatever they choose

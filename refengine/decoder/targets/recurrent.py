@@ -6,6 +6,7 @@ the state of its parent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -15,6 +16,7 @@ from transformers import DynamicCache, PreTrainedModel
 from refengine.decoder.networks.cache import causal
 from refengine.decoder.protocols import Pass, Rows, State
 from refengine.decoder.targets.base import called, sizes, widened
+from refengine.decoder.targets.lent import Lent
 
 # What a cache holds, flat: "layer.attribute" or "layer.attribute.key" -> tensor or flag. Tensors are copies.
 Past: TypeAlias = Mapping[str, Any]
@@ -24,15 +26,16 @@ Step: TypeAlias = Callable[[Tensor, Tensor, Past], tuple[Tensor, tuple[Tensor, .
 class RecurrentTarget:
     """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree.
 
-    slots  given: bitwise. The rows of a prompt are passes of their own too, and every row then has one sequence of
-           bits. No buffer is needed for it: only its draft model, if it has one, has as many slots
+    passes  instead of `step`, a function that gives the same (one that remembers)
+    slots   given: bitwise. The rows of a prompt are passes of their own too, and every row then has one sequence of
+            bits. No buffer is needed for it: only its draft model, if it has one, has as many slots
     """
 
-    def __init__(self, model: PreTrainedModel, slots: int | None = None) -> None:
+    def __init__(self, model: PreTrainedModel, passes: Step | None = None, slots: int | None = None) -> None:
         self.model, self.dtype, self.device = model, model.dtype, model.device
         self.vocabulary, self.width, self.layers = sizes(model)
-        self.slots = slots
-        self.step: Step = lambda tokens, positions, past: step(model, tokens, positions, past)
+        self.lends, self.slots = Lent(model), slots
+        self.step: Step = passes or partial(step, model)
         self.reset()
 
     def reset(self) -> None:

@@ -8,6 +8,7 @@ their rows too, and the window is in the mask: a cache that drops rows cannot ta
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -17,6 +18,7 @@ from transformers import DynamicCache, PreTrainedModel
 from refengine.decoder.networks.cache import Cache, causal, keep, restore, state
 from refengine.decoder.protocols import Pass, Rows, State
 from refengine.decoder.targets.base import called, sizes, widened
+from refengine.decoder.targets.lent import Lent
 
 ROWS = 2  # the axis of the rows in a model's keys and values, [1, G, n, d]
 ATTENTION = {"full_attention", "sliding_attention"}
@@ -85,14 +87,16 @@ class Sight:
 class TransformersTarget:
     """Any causal LM of transformers whose layers are full or sliding attention, one request at a time.
 
+    passes  instead of `forward`, a function that gives the same (one that remembers)
     Raises ValueError for a model with other layers (recurrent state cannot be rolled back by indexing).
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, passes: Forward | None = None) -> None:
         self.sight = Sight.of(model.config.get_text_config())
         self.model, self.dtype, self.device = model, model.dtype, model.device
         self.vocabulary, self.width, self.layers = sizes(model)
-        self.forward: Forward = lambda inputs: forward(model, inputs)
+        self.lends = Lent(model)
+        self.forward: Forward = passes or partial(forward, model)
         self.reset()
 
     def reset(self) -> None:

@@ -1,0 +1,57 @@
+"""What drafters borrow of a target that is a model of transformers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Embedding
+from transformers import PreTrainedModel
+
+from refengine.decoder.protocols import Store
+
+
+@dataclass(frozen=True)
+class Lent:
+    """The `refengine.decoder.protocols.Lender` of a model."""
+
+    model: PreTrainedModel
+
+    def embedding(self) -> Tensor | None:
+        return _weight(self.model.get_input_embeddings())
+
+    def head(self) -> Tensor | None:
+        model: Any = self.model
+        return _weight(model.get_output_embeddings())
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        module: Any = self.model.get_input_embeddings()
+        written: Tensor = module(tokens)
+        return written
+
+    def written_embeddings(self) -> Tensor | None:
+        module: Any = self.model.get_input_embeddings()
+        if module is None or type(module) is Embedding or hasattr(module, "embed_norm"):
+            return self.embedding()
+        with torch.no_grad():
+            return self.embed(torch.arange(self.model.config.get_text_config().vocab_size, device=self.model.device))
+
+    def eos(self) -> int | None:
+        token: Any = getattr(self.model.config, "eos_token_id", None)
+        return (token[0] if token else None) if isinstance(token, list) else token
+
+    def positions(self) -> int | None:
+        return getattr(self.model.config, "max_position_embeddings", None)
+
+    def stores(self) -> Mapping[str, Store]:
+        text: Any = self.model.config.get_text_config()
+        types = list(getattr(text, "layer_types", None) or ())
+        own = types[: len(types) - (getattr(text, "num_kv_shared_layers", 0) or 0)]
+        last = {kind: layer for layer, kind in enumerate(own)}
+        sizes = {kind: text.per_layer_config[layer] for kind, layer in last.items()}
+        return {k: Store(layer, sizes[k].head_dim, sizes[k].num_key_value_heads) for k, layer in last.items()}
+
+
+def _weight(module: Any) -> Tensor | None:
+    return module.weight.detach() if hasattr(module, "weight") else None
