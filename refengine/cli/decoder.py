@@ -43,25 +43,32 @@ def decode(
         str | None,
         typer.Option(metavar="ROWS:SECONDS,...", help="DSpark: end blocks where a server of this speed gains nothing."),
     ] = None,
+    bitwise: Annotated[
+        bool, typer.Option("--bitwise", help="Logits have the same bits however a row is computed; slower.")
+    ] = False,
+    slots: Annotated[
+        int, typer.Option(help="With --bitwise: tokens that a text may have; the bits depend on it.")
+    ] = 1024,
 ) -> None:
     """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
     from refengine.commands import decode as command
 
     request = command.Request(
-        target,
-        drafter,
-        prompt,
-        max_new_tokens,
-        temperature,
-        top_k,
-        top_p,
-        rule,
-        gamma,
-        seed,
-        dtype.value,
-        device,
-        ngram,
-        load,
+        target=target,
+        drafter=drafter,
+        prompt=prompt,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        rule=rule,
+        gamma=gamma,
+        seed=seed,
+        dtype=dtype.value,
+        device=device,
+        ngram=ngram,
+        load=load,
+        slots=slots if bitwise else None,
     )
     text, statistics = command.decode(request)
     typer.echo(text)

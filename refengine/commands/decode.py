@@ -30,6 +30,7 @@ class Request:
 
     rule  None: the ratio rule where drafts are drawn, point_mass where not
     load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
+    slots  given: bitwise decoding of texts of up to so many tokens, drafts included
     """
 
     target: Path
@@ -46,17 +47,20 @@ class Request:
     device: str = "cpu"
     ngram: Path | None = None
     load: str | None = None
+    slots: int | None = None
 
 
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
     """The text (or the tokens, where the target has no tokenizer) and how it came about. Raises BadInput."""
     check(request)
-    target = load_target(request.target, getattr(torch, request.dtype), request.device)
+    target = load_target(request.target, getattr(torch, request.dtype), request.device, request.slots)
     drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram, load=curve(request.load))
     tokenizer = load_tokenizer(request.target)
     prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
     rule = rule_named(request.rule) if request.rule else fitting
     stop = Stop(frozenset(stop_tokens(request.target)))
+    if request.slots is not None and len(prompt) + request.max_new_tokens > request.slots:
+        raise BadInput(f"prompt and new tokens are {len(prompt) + request.max_new_tokens}, and --slots {request.slots}")
     coins = Philox(request.seed, torch.tensor([0], device=target.device))
     try:
         result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
@@ -80,6 +84,8 @@ def check(request: Request) -> None:
         raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
     if request.max_new_tokens < 1:
         raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
+    if request.slots is not None and request.slots < 1:
+        raise BadInput(f"--slots {request.slots} is not positive")
     if request.temperature < 0:
         raise BadInput(f"--temperature {request.temperature} is negative")
     if not 0 <= request.seed < 1 << 64:

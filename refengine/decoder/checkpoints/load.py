@@ -18,6 +18,7 @@ from refengine.decoder.drafters.lookahead import Lookahead
 from refengine.decoder.drafters.ngram import NGram
 from refengine.decoder.drafters.prompt_lookup import PromptLookup
 from refengine.decoder.protocols import Drafter, Target
+from refengine.decoder.targets.bitwise import BitwiseTarget
 from refengine.decoder.targets.recurrent import RecurrentTarget
 from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.errors import BadInput
@@ -42,13 +43,16 @@ WITHOUT_WEIGHTS: dict[str, Callable[..., Drafter]] = {
 
 
 def load_target(
-    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu"
-) -> TransformersTarget | RecurrentTarget:
-    """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
+    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu", slots: int | None = None
+) -> TransformersTarget | RecurrentTarget | BitwiseTarget:
+    """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput.
+
+    slots  given: each row has one sequence of bits, however it is computed, in texts of up to so many tokens
+    """
     checkpoint = Checkpoint(Path(path))
     check_device(device)
     if checkpoint.is_metas:
-        return behind_the_protocol(parallel_heads.load_trunk(checkpoint, dtype).to(device))
+        return behind_the_protocol(parallel_heads.load_trunk(checkpoint, dtype).to(device), slots)
     if deepseek := deepseek_mtp.has_modules(checkpoint):
         deepseek_mtp.read(checkpoint)  # transformers fuses experts and skips modules: its refusals name other tensors
     if native := qwen_mtp.is_native(checkpoint):
@@ -57,7 +61,7 @@ def load_target(
     strays = set(left_over) - qwen_mtp.COPIES if native else within(model, left_over)
     if strays and not deepseek:
         raise BadInput(f"{path}: tensor {min(strays)} is in the file, and the config has no place for it")
-    return behind_the_protocol(model.to(device))
+    return behind_the_protocol(model.to(device), slots)
 
 
 def check_device(device: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refengine.decoder.networks.cache import causal
 from refengine.decoder.protocols import Pass, Rows, State, Tokens, Turn, Verdict
 from refengine.decoder.rows import DrawnChain
 from refengine.engine.block import Block
@@ -36,7 +37,7 @@ class ToyTarget:
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
         new, old = len(rows.tokens), len(self.tokens) - self.kept
-        visible = torch.ones(new, old + new).tril(old).bool() if rows.visible is None else rows.visible
+        visible = causal(new, old, self.device) if rows.visible is None else rows.visible
         sees = torch.cat((torch.ones(new, self.kept).bool(), visible), -1)
         self.tokens = torch.cat((self.tokens, rows.tokens))
         self.positions = torch.cat((self.positions, rows.positions))

@@ -17,7 +17,7 @@ from torch import Tensor
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.protocols import Drafter, Target, Tokens
-from refengine.decoder.targets.transformers import Float64
+from refengine.decoder.targets.base import Float64
 from refengine.engine.policy import (
     Policy,
     logit_bias,

@@ -20,7 +20,7 @@ def load(checkpoint: Checkpoint, target: Target, gamma: int = 4) -> AR:
     loaded, left_over = load_model(checkpoint, target.dtype)
     if left_over:
         raise BadInput(f"{folder}: tensor {left_over[0]} has no place in the model that the config describes")
-    model = behind_the_protocol(loaded.to(target.device))
+    model = behind_the_protocol(loaded.to(target.device), getattr(target, "slots", None))
     if model.vocabulary != target.vocabulary:
         raise BadInput(f"{folder}: a vocabulary of {model.vocabulary} tokens, and the target has {target.vocabulary}")
     return AR(model, gamma)
