@@ -49,9 +49,14 @@ class Lent:
         types = list(getattr(text, "layer_types", None) or ())
         own = types[: len(types) - (getattr(text, "num_kv_shared_layers", 0) or 0)]
         last = {kind: layer for layer, kind in enumerate(own)}
-        sizes = {kind: text.per_layer_config[layer] for kind, layer in last.items()}
-        return {k: Store(layer, sizes[k].head_dim, sizes[k].num_key_value_heads) for k, layer in last.items()}
+        by_layer = getattr(text, "per_layer_config", None)  # Gemma 4, whose layers differ in sizes
+        return {kind: _store(layer, by_layer[layer] if by_layer else text) for kind, layer in last.items()}
 
 
 def _weight(module: Any) -> Tensor | None:
     return module.weight.detach() if hasattr(module, "weight") else None
+
+
+def _store(layer: int, sizes: Any) -> Store:
+    width = getattr(sizes, "head_dim", None) or sizes.hidden_size // sizes.num_attention_heads
+    return Store(layer, width, sizes.num_key_value_heads)
