@@ -7,7 +7,7 @@ because one that never rejects proves nothing.
 
 import itertools
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
