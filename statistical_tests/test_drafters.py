@@ -11,14 +11,14 @@ from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
 from refengine.exact.law import law
 from refengine.exact.rules import RULES
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
 
 pytestmark = pytest.mark.stat
 
 TOKENS = 1_000_000
-PAIRS = [(drafter, rule) for drafter, tiny in TINY.items() for rule in tiny.rules]
+PAIRS = [(drafter, rule) for drafter, row in ROWS.items() for rule in row.rules]
 PARTS = ALPHA / 4  # four questions are asked of one sample: the tokens, the round, its length, its first draft
 
 

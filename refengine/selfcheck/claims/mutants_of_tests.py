@@ -1,10 +1,11 @@
 """Which mistakes in a rule the tests that a claim names see by themselves.
 
 A chain (`mutants_of_rules.py`) shows that no mistake in a rule passes all of its tests. A claim is about one thing that
-the rule does, so its own tests need not see every mistake; but tests that see none are about something else, and such a
-claim is shown as unlinked. `python -m refengine.selfcheck.claims.claims --link` runs the tests of every claim against
-a seeded sample of the mutants of its rules, of the exact text and of the engine's, and writes `proofs/own_tests.json`,
-file by file; it resumes.
+the rule does, so its own tests need not see every mistake: what they see is a share. It says that they touch the rule,
+not that they test the claim. Tests that see none are about something else, and such a claim is shown as blind.
+`python -m refengine.selfcheck.claims.claims --link` runs the tests of every claim against a seeded sample of
+the mutants of its rules, of the exact text and of the engine's, and writes `proofs/own_tests.json`, file by file; it
+resumes.
 
 Statistical tests are left out: they run for minutes, and what they see is a matter of their stated power. A test that
 imports the rule by no way sees none of its mistakes and is not run.
@@ -108,4 +109,6 @@ def status(tests: Sequence[str], chains: Sequence[str]) -> str:
             return f"stale: the claim's own tests have not been run against mistakes in {module}"
         seen += sum(bool({*tests} & {*red}) for red in asked["seen"])
         total += len(asked["seen"])
-    return f"{'linked' if seen else 'unlinked'}: its own tests see {seen} of {total} sampled mistakes in its rules"
+    return (
+        f"{'its own tests see' if seen else 'blind: its own tests see'} {seen} of {total} sampled mistakes in its rules"
+    )

@@ -6,9 +6,9 @@ because one that never rejects proves nothing.
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import torch
@@ -17,8 +17,7 @@ from torch import Tensor
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.protocols import Drafter, Target, Tokens
-from refengine.decoder.targets.recurrent import RecurrentTarget, step
-from refengine.decoder.targets.transformers import Float64, TransformersTarget, forward
+from refengine.decoder.targets.base import Float64
 from refengine.engine.policy import (
     Policy,
     logit_bias,
@@ -32,9 +31,9 @@ from refengine.engine.policy import (
 from refengine.engine.rules import RULES
 from refengine.exact import law as exact
 from refengine.selfcheck.drafters.exact_law import Enumeration, LoopLaw
-from refengine.selfcheck.drafters.fixtures import TINY
-from refengine.selfcheck.drafters.memo import Remembered, remembered
 from refengine.selfcheck.drafters.planted_bugs import Plant
+from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
@@ -78,12 +77,12 @@ class Cell:
 def _cells() -> dict[str, Cell]:
     """Every drafter under every rule that fits it and every policy, with and without truncation and a stop token."""
     cells = []
-    for drafter, tiny in TINY.items():
-        for rule, policy in itertools.product(tiny.rules, POLICIES):
+    for drafter, row in ROWS.items():
+        for rule, policy in itertools.product(row.rules, POLICIES):
             # Three tokens to choose from cost ten times what two do: there, one token less is compared.
-            length = tiny.length - policy.startswith("temperature")
-            for threshold in sorted({0.0, tiny.threshold}):
-                cell = Cell(drafter, policy, rule, threshold, prompt=tiny.prompt, length=length, rounds=tiny.rounds)
+            length = row.length - policy.startswith("temperature")
+            for threshold in sorted({0.0, row.threshold}):
+                cell = Cell(drafter, policy, rule, threshold, prompt=row.prompt, length=length, rounds=row.rounds)
                 cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
     return {cell.name: cell for cell in cells}
 
@@ -92,30 +91,26 @@ CELLS = _cells()
 # Released modes that are lossy by design know a temperature and nothing else.
 LOSSY = {
     cell.name: cell
-    for drafter, tiny in TINY.items()
-    for cell in (Cell(drafter, "temperature-1", rule, prompt=tiny.prompt, length=4) for rule in tiny.lossy)
+    for drafter, row in ROWS.items()
+    for cell in (Cell(drafter, "temperature-1", rule, prompt=row.prompt, length=4) for rule in row.lossy)
 }
 # Seconds in all: one mixed policy for each drafter, and a truncated block. The others are for the long report.
 SHORT = (
     "dspark/leviathan/mixed/truncated",
-    *(f"{drafter}/{tiny.rules[0]}/mixed/stop" for drafter, tiny in TINY.items()),
+    *(f"{drafter}/{row.rules[0]}/mixed/stop" for drafter, row in ROWS.items()),
 )
 
 
 def session(cell: Cell, plant: Plant | None = None) -> Session:
     """The loop that a cell enumerates, with at most one state bug in one of its parts."""
-    tiny = TINY[cell.drafter]
-    target = _fresh(tiny.target)
-    drafter: Any = tiny.load(target, **({"threshold": cell.threshold} if cell.threshold else {}))
-    if hasattr(drafter, "model"):
-        drafter.model = _fresh(tiny.folder)
-    if hasattr(drafter, "network"):
-        drafter.network = Remembered(drafter.network)
-    if hasattr(drafter, "modules"):
-        drafter.modules = tuple(Remembered(module) for module in drafter.modules)
+    row = ROWS[cell.drafter]
+    target = target_that_remembers(row.target)
+    drafter = row.remembered(row.load(target, **({"threshold": cell.threshold} if cell.threshold else {})))
+    stop = Stop(frozenset(cell.stop))
+    play = Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, stop)
     if plant:
-        put(plant, {"target": target, "drafter": drafter, "model": getattr(drafter, "model", None)}[plant.part])
-    return Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, Stop(frozenset(cell.stop)))
+        put(plant, attrgetter(plant.part)(play))
+    return play
 
 
 def put(plant: Plant, part: Any) -> None:
@@ -160,7 +155,7 @@ def plain_row(target: str, policy: str, prompt: Tokens, out: Tokens) -> tuple[fl
 
     Two passes over one prefix differ by rounding, so a cut within CUT of a tie would be decided by the lottery of it.
     """
-    model = _network(target)[0].model
+    model: Any = target_that_remembers(target).model
     with torch.no_grad(), Float64():
         logits: Tensor = model(input_ids=torch.tensor([prompt + out]), use_cache=False).logits[0, -1]
     row = POLICIES[policy](logits, prompt, out)
@@ -194,26 +189,10 @@ def mass_report(found: LoopLaw) -> dict[str, float]:
 
 def target_of(drafter: str) -> str:
     """The folder of the target that a drafter drafts for, under fixtures/."""
-    return TINY[drafter].target
+    return ROWS[drafter].target
 
 
 def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
     """Target, drafter and rule in float32, for the cells of greedy decoding."""
     target = load_target(FIXTURES / target_of(drafter), torch.float32)
-    return target, TINY[drafter].load(target), RULES[TINY[drafter].rules[0]]
-
-
-@cache
-def _network(name: str) -> tuple[TransformersTarget | RecurrentTarget, Callable[..., Any]]:
-    """A target, and its pass remembered."""
-    loaded = load_target(FIXTURES / name, torch.float64)
-    run = forward if isinstance(loaded, TransformersTarget) else step
-    return loaded, remembered(partial(run, loaded.model))
-
-
-def _fresh(name: str) -> TransformersTarget | RecurrentTarget:
-    """A target with no history, of whichever kind its layers ask for."""
-    loaded, known = _network(name)
-    fresh = type(loaded)(loaded.model)
-    setattr(fresh, "forward" if isinstance(loaded, TransformersTarget) else "step", known)
-    return fresh
+    return target, ROWS[drafter].load(target), RULES[ROWS[drafter].rules[0]]
