@@ -54,15 +54,19 @@ def test_a_folder_of_two_layouts_is_refused_with_both_names(tmp_path: Path) -> N
         (
             "tiny/dspark",
             {"gamma": 3},
-            r"gamma is given, .* \(DSpark of DeepSpec\) takes threshold or load",
+            r"gamma is for .* \(DSpark of DeepSpec\) takes threshold or load",
         ),
         (
             "tiny/ar",
             {"threshold": 0.5},
-            r"threshold is given, .* \(a draft model of its own\) takes gamma",
+            r"threshold is for DSpark .* \(a draft model of its own\) takes gamma",
         ),
-        ("heads/medusa", {"ngram": Path("x.trie")}, r"ngram is given, and this drafter \(Medusa\) takes tree"),
-        ("tiny/ar", {"load": Load(((1, 1.0), (2, 2.0)))}, "load is given"),
+        ("heads/medusa", {"ngram": Path("x.trie")}, r"ngram is for DART, and this drafter \(Medusa\) takes tree"),
+        (
+            "tiny/ar",
+            {"load": Load(((1, 1.0), (2, 2.0)))},
+            "load is for DSpark of DeepSpec or DSpark of speculators, and",
+        ),
         ("prompt_lookup", {"load": Load(((1, 1.0), (2, 2.0)))}, r"\(prompt_lookup\) takes gamma"),
     ],
 )

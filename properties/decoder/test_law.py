@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from refengine.exact.law import tv
 from refengine.report.finding import Quantity
 from refengine.selfcheck.drafters import published_loops
 from refengine.selfcheck.drafters.battery import law, planted
@@ -16,7 +17,6 @@ from refengine.selfcheck.drafters.cells import (
     completed,
     mass_report,
     target_law,
-    tv,
 )
 from refengine.selfcheck.drafters.published_loops import LOOPS, seed_loop
 from refengine.selfcheck.drafters.table import ROWS

@@ -15,6 +15,7 @@ from torch import Tensor
 from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.parallel_heads import llama, read, read_shape, table
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.parallel_heads import ParallelHeads, Shape
 from refengine.decoder.loop import begin
@@ -31,7 +32,7 @@ TEXT = (4, 3, 2, 0, 3, 2, 4, 3, 1, 6)
 
 def noisy() -> tuple[Shape, dict[str, Tensor]]:
     """The fixture's tensors with norms away from 1 and everything else shaken, so that nothing is nearly inert."""
-    shape, tensors = read(FOLDER)
+    shape, tensors = read(Checkpoint(FOLDER))
     generator = torch.Generator().manual_seed(0)
     return shape, {name: x + 0.2 * torch.randn(x.shape, generator=generator) for name, x in tensors.items()}
 
@@ -162,7 +163,7 @@ def test_it_drafts_for_its_own_trunk_alone(tmp_path: Path) -> None:
 def test_the_schema_knows_every_tensor_and_field() -> None:
     """Kills a reader that has outgrown the statement of what is known about the layout."""
     schema = json.loads((FIXTURES / "schemas" / "parallel_heads.json").read_text())
-    shape, tensors = read(FOLDER)
+    shape, tensors = read(Checkpoint(FOLDER))
     assert tensors.keys() == table(shape).keys()
     assert {re.sub(r"^(layers|extra_heads)\.\d+", "{block}", name) for name in tensors} == schema["tensors"].keys()
     read_fields: set[str] = set()

@@ -1,6 +1,5 @@
 """`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,9 @@ from refengine.decoder.protocols import Target, Tokens
 from refengine.engine import policy as steps
 from refengine.engine.block import Block, Round
 from refengine.engine.coins import Coins, Philox
+from refengine.engine.rules import RULES
 from refengine.errors import BadInput
-
-DRAWN = ("leviathan", "block", "iid_candidates", "without_replacement")  # these need the rows that drafts come from
-RULES = ("leviathan", "block", "agreement", "point_mass", "iid_candidates", "without_replacement", "typical", "nucleus")
+from refengine.exact.rules import RULES as CARDS
 
 
 @dataclass(frozen=True)
@@ -82,6 +80,8 @@ def check(request: Request) -> None:
     """Options that no file can contradict."""
     if request.rule is not None and request.rule not in RULES:
         raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
+    if request.rule is not None and CARDS[request.rule].law == "argmax" and request.temperature:
+        raise BadInput(f"--rule {request.rule} emits the argmax at any temperature: give --temperature 0")
     if request.max_new_tokens < 1:
         raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
     if request.slots is not None and request.slots < 1:
@@ -118,12 +118,11 @@ def curve(said: str | None) -> Load | None:
 
 def rule_named(name: str) -> Rule:
     """The rule, which says in one line that a drafter's candidates are not what it is for."""
-    rule: Rule = getattr(importlib.import_module(f"refengine.engine.rules.{name}"), name)
 
     def held(p: Tensor, block: Block, coins: Coins) -> Round:
-        if block.q is None and name in DRAWN:
+        if block.q is None and CARDS[name].drawn:
             raise BadInput(f"--rule {name} weighs what was drawn, and this drafter draws nothing: use point_mass")
-        return rule(p, block, coins)
+        return RULES[name](p, block, coins)
 
     return held
 

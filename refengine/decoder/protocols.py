@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from refengine.decoder.targets.lent import Lent
 from refengine.engine.block import Block
 from refengine.engine.coins import Coins
 from refengine.engine.policy import Policy
@@ -69,50 +70,6 @@ class Pass:
         return Pass(self.tokens[index], self.positions[index], self.logits[index], taps)
 
 
-@dataclass(frozen=True)
-class Store:
-    """A layer that keeps keys and values, and their sizes."""
-
-    layer: int
-    head_dim: int
-    key_value_heads: int
-
-
-class Lender(Protocol):
-    """What a target lends to drafters whose files leave it out. None: it has no such thing."""
-
-    def embedding(self) -> Tensor | None:
-        """Its token embeddings [V, H]."""
-        ...
-
-    def written_embeddings(self) -> Tensor | None:
-        """What its embedding module writes for each token [V, H], a factor on its weight included (Gemma).
-
-        A norm that the module adds is left out, as in transformers' own DFlash.
-        """
-        ...
-
-    def embed(self, tokens: Tensor) -> Tensor:
-        """What its embedding module writes for these tokens [n], all of it: [n, H]."""
-        ...
-
-    def head(self) -> Tensor | None:
-        """Its head [V, H]."""
-        ...
-
-    def eos(self) -> int | None:
-        """Its end-of-text token, the first where there are several."""
-        ...
-
-    def positions(self) -> int | None:
-        """How many positions it has learned or declares."""
-        ...
-
-    def stores(self) -> Mapping[str, Store]:
-        """By type of layer: the last one that computes keys and values of its own."""
-        ...
-
-
 class Target(Protocol):
     """A causal language model with its cache. Rows that were run are tentative until `keep` says which stay."""
 
@@ -136,7 +93,7 @@ class Target(Protocol):
     def device(self) -> torch.device: ...
 
     @property
-    def lends(self) -> Lender | None:
+    def lends(self) -> Lent | None:
         """What drafters borrow of it; None where it has nothing to lend."""
         ...
 

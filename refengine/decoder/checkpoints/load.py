@@ -91,11 +91,16 @@ def load_drafter(path: str | Path, target: Target, **options: Any) -> Drafter:
         layout = Layout(str(path), _no_folder, WITHOUT_WEIGHTS[str(path)])
     else:
         layout = layout_of(checkpoint)
-    taken = list(inspect.signature(layout.load).parameters)[2:]
-    if others := [name for name in given if name not in taken]:
-        takes = " or ".join(taken) or "no option"
-        raise BadInput(f"{path}: {others[0]} is given, and this drafter ({layout.name}) takes {takes}")
+    for name in given.keys() - set(options_of(layout)):
+        takes = " or ".join(options_of(layout)) or "no option"
+        takers = " or ".join(other.name for other in LAYOUTS if name in options_of(other)) or "no drafter"
+        raise BadInput(f"{path}: {name} is for {takers}, and this drafter ({layout.name}) takes {takes}")
     return layout.load(checkpoint, target, **given)
+
+
+def options_of(layout: Layout) -> list[str]:
+    """The options that a layout takes: what its `load` takes after checkpoint and target."""
+    return list(inspect.signature(layout.load).parameters)[2:]
 
 
 def layout_of(checkpoint: Checkpoint) -> Layout:

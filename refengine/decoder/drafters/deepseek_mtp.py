@@ -25,8 +25,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from refengine.decoder.networks.cache import Cache
 from refengine.decoder.networks.experts import Routing, mixture
-from refengine.decoder.networks.feature_recurrence import Cache
 from refengine.decoder.networks.latent_attention import LatentHeads, latent_attention
 from refengine.decoder.networks.layers import Weights, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from refengine.decoder.networks.cache import Cache
 from refengine.decoder.networks.draft_vocabulary import drafted_tokens, spread
-from refengine.decoder.networks.feature_recurrence import Cache, self_attention
+from refengine.decoder.networks.feature_recurrence import self_attention
 from refengine.decoder.networks.layers import Heads, Weights, after_attention, softcapped
 from refengine.decoder.networks.rope import Rope
 from refengine.decoder.networks.windows import Window

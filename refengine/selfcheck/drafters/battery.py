@@ -16,6 +16,7 @@ from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.protocols import Target, Tokens
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
+from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 from refengine.selfcheck.drafters.cells import (
     CELLS,
@@ -30,7 +31,6 @@ from refengine.selfcheck.drafters.cells import (
     mass_report,
     target_law,
     target_of,
-    tv,
 )
 from refengine.selfcheck.drafters.checks import checks
 from refengine.selfcheck.drafters.exact_law import LoopLaw

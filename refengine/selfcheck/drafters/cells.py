@@ -7,7 +7,7 @@ because one that never rejects proves nothing.
 
 import itertools
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -28,12 +28,8 @@ from refengine.engine.policy import (
     top_k,
     top_p,
 )
-from refengine.engine.rules.block import block
-from refengine.engine.rules.leviathan import leviathan
-from refengine.engine.rules.nucleus import nucleus
-from refengine.engine.rules.point_mass import point_mass
-from refengine.engine.rules.typical import typical
-from refengine.engine.rules.without_replacement import without_replacement
+from refengine.engine.rules import RULES
+from refengine.exact import law as exact
 from refengine.selfcheck.drafters.exact_law import Enumeration, LoopLaw
 from refengine.selfcheck.drafters.planted_bugs import Plant
 from refengine.selfcheck.drafters.remembering import target_that_remembers
@@ -55,14 +51,6 @@ POLICIES: dict[str, Policy] = {
     "top-p": pipeline(temperature(0.7), top_p(0.6)),
     "history": pipeline(repetition_penalty(1.3), presence_penalty(0.4), top_k(2)),
     "mixed": pipeline(repetition_penalty(1.2), temperature(0.8), top_k(2), top_p(0.95)),
-}
-RULES: dict[str, Rule] = {
-    "leviathan": leviathan,
-    "block": block,
-    "point_mass": point_mass,
-    "without_replacement": without_replacement,
-    "typical": typical,  # this one and the next are lossy by design
-    "nucleus": nucleus,
 }
 
 
@@ -145,14 +133,7 @@ def cell_law(cell: Cell, plant: Plant | None = None) -> LoopLaw:
 
 def target_law(cell: Cell) -> Law:
     """The target's own joint law of the next tokens: whole sequences, no cache, none of the loop's code."""
-    law: Law = {(): 1.0}
-    for _ in range(cell.length):
-        following: Law = {}
-        for tokens, mass in law.items():
-            for after, px in _continuations(cell, tokens):
-                following[after] = following.get(after, 0.0) + mass * px
-        law = following
-    return law
+    return exact.target_law(rows_of(cell), (), cell.length, cell.stop)
 
 
 def completed(cell: Cell, found: LoopLaw) -> Law:
@@ -160,19 +141,12 @@ def completed(cell: Cell, found: LoopLaw) -> Law:
     law: Law = {}
     for outcome, mass in found.law.items():
         law[outcome.out] = law.get(outcome.out, 0.0) + mass
-    for length in range(cell.length):
-        for tokens in [tokens for tokens in law if len(tokens) == length]:
-            mass = law.pop(tokens)
-            for after, px in _continuations(cell, tokens):
-                law[after] = law.get(after, 0.0) + mass * px
-    return law
+    return exact.completed(law, rows_of(cell), (), cell.length, cell.stop)
 
 
-def _continuations(cell: Cell, tokens: Tokens) -> list[tuple[Tokens, float]]:
-    if tokens and tokens[-1] in cell.stop:
-        return [(tokens, 1.0)]
-    row = plain_row(target_of(cell.drafter), cell.policy, cell.prompt, tokens)
-    return [((*tokens, x), px) for x, px in enumerate(row) if px > 0]
+def rows_of(cell: Cell) -> Any:
+    """The target's row, in floats, after each output of a cell."""
+    return partial(plain_row, target_of(cell.drafter), cell.policy, cell.prompt)
 
 
 @cache
@@ -193,11 +167,6 @@ def plain_row(target: str, policy: str, prompt: Tokens, out: Tokens) -> tuple[fl
     if int(kept.sum()) > 3:
         raise ValueError(f"{policy} after {prompt + out}: {int(kept.sum())} tokens are left, and cells are made for 3")
     return tuple(row.tolist())
-
-
-def tv(a: Law, b: Law) -> float:
-    """Total variation."""
-    return sum(abs(a.get(x, 0.0) - b.get(x, 0.0)) for x in a.keys() | b.keys()) / 2
 
 
 def mass_report(found: LoopLaw) -> dict[str, float]:

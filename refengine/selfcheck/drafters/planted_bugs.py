@@ -136,7 +136,11 @@ BLOCKS = (
     Plant(
         "block-rows-stay-in-the-context",
         "drafter",
-        Edit(BACKBONE, " k, v = torch.cat((keys, k))", " self.cache[i] = k, v = torch.cat((keys, k))"),
+        Edit(
+            BACKBONE,
+            "    sees = window.block(",
+            "    self.cache = (*self.cache[:i], (k, v), *self.cache[i + 1 :])\n            sees = window.block(",
+        ),
         "rounds",
     ),
     Plant(
