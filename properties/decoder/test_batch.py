@@ -14,8 +14,10 @@ from refengine.decoder.protocols import Tokens
 from refengine.decoder.targets import together
 from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.engine.coins import Branching, Philox
+from refengine.engine.rules import RULES
 from refengine.exact.chance import runs
-from refengine.selfcheck.drafters.cells import CELLS, EXACT, POLICIES, RULES, completed, target_law, tv
+from refengine.exact.law import tv
+from refengine.selfcheck.drafters.cells import CELLS, EXACT, POLICIES, completed, target_law
 from refengine.selfcheck.drafters.exact_law import LoopLaw, Outcome
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
