@@ -198,4 +198,59 @@ Qed.
 
 End PointMassRuns.
 
+(** ** Independent candidates *)
+Section IidRuns.
+Variable q : seq V -> V -> R.
+Hypothesis pP : forall h, dist (p h).
+Hypothesis qP : forall h, dist (q h).
+
+(** Every node was drawn from the row at its parent, and can have been. *)
+Definition rows_drawn : seq (option (V -> R)) := [seq Some (q (h0 ++ word (parent_at j))) | j <- iota 0 (size xs)].
+Hypothesis drawn_by_q : forall j, (j < size xs)%N -> 0 < q (h0 ++ word (parent_at j)) (token_at j).
+
+Definition judged : Type := (V -> R) * seq V.
+Definition judge_fresh h : judged := (p h, [::]).
+Definition judge_chance h (s : judged) c : R := accept s.1 (q h) c.
+Definition judge_refuse h (s : judged) c : judged := (residual s.1 (q h), rcons s.2 c).
+Definition judge_last (h : seq V) (s : judged) : V -> R := s.1.
+
+Theorem iid_candidates_runs g :
+  py_iid_candidates raised (rows_of xs parents d p h0) (flat xs parents rows_drawn) (fun o => g o.1)
+  = walk (judge_node p (same_row q)) h0 (tree_of xs parents d) g.
+Proof.
+rewrite (@grown_same _ judge_fresh judge_chance judge_refuse judge_last); last first.
+  move=> h' cs f'; rewrite /judge_node /try_node /judge_fresh.
+  move: (p h') [::] 0%N => r refused i; elim: cs r refused i => [|c cs IH] r refused i; first exact: erefl.
+  by rewrite /= /bind /coin IH.
+rewrite -scan_from_root /py_iid_candidates; cbv zeta; rewrite row_of // /word /= cats0.
+set body := (fun '(_, _) => _); set after := (fun '(_, _, _, _) => _).
+suff loop m i u r s path said : (size xs - i)%N = m -> (u <= i)%N -> (i <= size xs)%N ->
+    dist s.1 -> (forall x, r x = s.1 x) ->
+    for_in (zip (iota i m) (drop i xs)) (u, path, r, said) body after (fun o => g o.1)
+    = scan judge_fresh judge_chance judge_refuse judge_last (iota i m) u s g said.
+  have := loop (size xs) 0%N 0%N (p h0) (judge_fresh h0) [::] [::]; rewrite subn0 drop0 => -> //.
+  exact: pP.
+elim: m i u r s path said => [|m IH] i u r s path said e ui lt sP rs.
+  have rP : dist r by have [s0 s1] := sP; split=> [x|]; rewrite ?rs // (total_ext rs).
+  rewrite drop_oversize -?subn_eq0 ?e //= /after /= choose_dist //.
+  by apply: total_ext => y; rewrite rs.
+have ilt : (i < size xs)%N by rewrite -subn_gt0 e.
+have e' : (size xs - i.+1)%N = m by rewrite subnS e.
+rewrite (drop_nth d ilt) /= {1}/body (item_nth raised 0%N) ?parents_size // -/(parent_at i).
+case: ifP => [_|/negbFE/eqP eq]; first by apply: IH => //; apply: leqW.
+rewrite /drawn /= item_iota // eq -/(token_at i); set here := h0 ++ word u.
+have [s0 _] := sP; have [q0 _] := qP here; have qx := drawn_by_q ilt; rewrite eq -/here in qx.
+rewrite accept_asked ?rs // row_of // -[odds _ _]/(accept s.1 (q here) (token_at i)).
+rewrite (IH i.+1 i.+1 _ (judge_fresh (h0 ++ word i.+1))) //; last exact: pP.
+congr (_ + _); rewrite /judge_chance -/here /py_residual /py_normalised.
+have same x : Num.max (r x - q here x) 0 = excess s.1 (q here) x by rewrite rs.
+have [z|z] := eqVneq (total (excess s.1 (q here))) 0; first by rewrite nothing_owed // subrr !mul0r.
+rewrite (total_ext same) (negbTE z); congr (_ * _).
+apply: (IH _ _ _ (judge_refuse here s (token_at i))) => //; first exact: leqW.
+  exact: residual_dist.
+by move=> x; rewrite same /= /residual (negbTE z).
+Qed.
+
+End IidRuns.
+
 End Scan.
