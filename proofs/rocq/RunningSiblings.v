@@ -99,7 +99,7 @@ rewrite mem_iota add0n => /andP[_ lt]; apply/negbTE; rewrite neq_ltn.
 by rewrite (leq_ltn_trans (parents_first (leq_trans lt le)) lt).
 Qed.
 
-Theorem scan_is_walk i u s g said : (u <= i)%N -> (i <= size xs)%N ->
+Lemma scan_is_walk i u s g said : (u <= i)%N -> (i <= size xs)%N ->
   scan (iota i (size xs - i)) u s g said
   = try_kids (h0 ++ word u) s 0 [seq token_at j | j <- kids_from i u] (go_on (kids_from i u) said g).
 Proof.
@@ -117,7 +117,7 @@ rewrite eq /= /bind /coin /ret; congr (_ * _ + _ * _).
 by rewrite next ?(leqW ui) // try_shift /kids_from e'; apply: try_ext => -[x [n|]].
 Qed.
 
-Corollary scan_from_root g : scan (iota 0 (size xs)) 0 (fresh h0) g [::] = walk try_node h0 (tree_of xs parents d) g.
+Lemma scan_from_root g : scan (iota 0 (size xs)) 0 (fresh h0) g [::] = walk try_node h0 (tree_of xs parents d) g.
 Proof.
 have := @scan_is_walk 0 0 (fresh h0) g [::] (leqnn _) (leq0n _); rewrite subn0 => ->.
 by rewrite kids_from_start // -from_root -[fresh h0]/(fresh (h0)) step_try /= cats0.
