@@ -13,6 +13,8 @@ CHAINS = (
 TRUNCATED = CHAINS[-3:]  # ways of drafting; the rules behind them have chains of their own
 MODULES = {"typical_inclusive": "typical"}  # where the file is not named after the rule
 
+RUNNING = ("Loops", "Running", "RunningTrees", "RunningSiblings")  # files in which every rule has theorems of its name
+
 # How a theorem `File.name` begins -> the chains that it speaks of; the longest beginning counts.
 ABOUT = {
     "Leviathan.": ("leviathan",),
@@ -35,7 +37,7 @@ ABOUT = {
     "Length.": ("leviathan",),
     "Mixtures.random_drafter": ("leviathan",),
     "Mixtures.random_tree": ("point_mass",),
-    **{f"Loops.{chain}_": (chain,) for chain in CHAINS},
+    **{f"{file}.{chain}_": (chain,) for chain in CHAINS for file in RUNNING},
     "Loops.causal_block_": ("causal", "block"),
     "Loops.stopping_block_": ("stopping", "block"),
 }
