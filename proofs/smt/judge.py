@@ -8,8 +8,7 @@ import z3
 
 from proofs.smt.chance import ONE, ZERO, SymbolicChance
 from proofs.smt.real import Atom, Leaf, Real, Term, World, asked
-from refengine.exact.block import Drafter, Rule
-from refengine.exact.law import target_rows
+from refengine.exact.block import Drafter, Rule, target_rows
 
 Tokens = tuple[int, ...]
 
