@@ -33,14 +33,15 @@ from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.diagnosis import diagnose
 from refengine.evidence.defect_laws import alternatives
 from refengine.evidence.e_process import DEFECTS
+from refengine.evidence.naming import parts
 from refengine.evidence.rows import Rows
 from refengine.selfcheck.instrument.simulated import CAP, Audits, nats, reach
 from refengine.source_tree import FIXTURES
 
 EXACTLY = {  # defects that no sample shows, as functions that the exact depth takes apart
-    "the residual is rounded to bfloat16": "residual_bfloat16",
-    "the residual is rounded to float16": "residual_float16",
-    "the normalised residual is rounded to bfloat16": "normalised_residual_bfloat16",
+    "half precision: the residual is rounded to bfloat16": "residual_bfloat16",
+    "half precision: the residual is rounded to float16": "residual_float16",
+    "half precision: the normalised residual is rounded to bfloat16": "normalised_residual_bfloat16",
 }
 SUBJECTS = str(FIXTURES / "subjects")
 FEW = 10_000  # calls up to which a defect is tried with every seed
@@ -83,7 +84,7 @@ def detect(audits: Audits, name: str, wrong: dict[str, Rows], seed: int, calls: 
         "ended": end.kind if end else "not detected",
         "calls": used,
         "kl": spent / used,
-        "named": name in diagnose(drive).split(" or "),
+        "named": name in parts(diagnose(drive)),
     }
 
 
@@ -92,7 +93,7 @@ def exactly(name: str) -> dict[str, Any]:
     (finding,) = audit_kernel(f"rounding:{EXACTLY[name]}", "verify", path=SUBJECTS, seconds=300.0)
     exact = finding.magnitude is not None and finding.magnitude.exact
     ended = "exact law" if finding.verdict == "violated" and exact else finding.verdict
-    return {"ended": ended, "calls": 0, "kl": 0.0, "named": name in finding.diagnosis.split(" or ")}
+    return {"ended": ended, "calls": 0, "kl": 0.0, "named": name in parts(finding.diagnosis)}
 
 
 def main() -> None:

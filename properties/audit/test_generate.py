@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from refengine.audit.paired.functions import audit_generate
+from refengine.evidence.alpha import NATS
 from refengine.evidence.e_process_of_pairs import Pairs
 from refengine.report.canonical import canonical
 from refengine.report.finding import Finding
@@ -93,9 +94,9 @@ def test_a_small_difference_at_every_prompt_adds_up() -> None:
     for number in range(2000):
         x, y = (int(generator.choice(40, p=law[number % 5])) for law in (sharper, rows))
         pairs.add(number % 5, {"token": x}, {"token": y})
-        if pairs.log_evidence() > np.log(1e6):
+        if pairs.log_evidence() > NATS:
             break
-    assert pairs.log_evidence() > np.log(1e6)  # after 1119 pairs; 4588 by each prompt alone
+    assert pairs.log_evidence() > NATS  # after 1119 pairs; 4588 by each prompt alone
 
 
 def test_every_bet_on_a_pair_is_fair() -> None:

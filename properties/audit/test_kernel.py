@@ -14,6 +14,7 @@ from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.campaign import End
 from refengine.audit.kernel.replay import replay
 from refengine.audit.kernel.request import Request
+from refengine.evidence.naming import BOUNDARY, BROKEN_CONTRACT, DEPENDENT_ROWS
 from refengine.report.finding import Finding, Recipe
 from refengine.report.rerun import compare, recipe_function
 from refengine.source_tree import FIXTURES
@@ -30,16 +31,16 @@ def audit(subject: str, signature: str = "verify", calls: int | None = None) -> 
 @pytest.mark.parametrize(
     ("name", "signature", "diagnosis"),
     [
-        ("residual_is_p", "verify", "corrected from p instead of the residual"),
-        ("half_precision", "verify", "the residual is rounded to float16"),
-        ("half_precision_race", "verify", "unlisted"),
+        ("residual_is_p", "verify", "resample from target: corrected from p instead of the residual"),
+        ("half_precision", "verify", "half precision: the residual is rounded to float16"),
+        ("half_precision_race", "verify", "no known class fits; it shows"),
         ("far_ids_kept", "verify", ""),
-        ("inclusive", "verify", "a boundary"),
-        ("one_coin", "verify", "one coin decides the whole block"),
+        ("inclusive", "verify", BOUNDARY),
+        ("one_coin", "verify", "positions share coins: one coin decides the whole block"),
         ("slips_late", "verify", ""),
         ("slips_first", "verify", ""),
-        ("numpy_off_by_one", "verify", "corrected one id too high"),
-        ("shared_noise", "verify_batch", "the rows of a batch depend on one another"),
+        ("numpy_off_by_one", "verify", "ids off by one: corrected one id too high"),
+        ("shared_noise", "verify_batch", DEPENDENT_ROWS),
         ("swaps_rows", "verify_batch", ""),
         ("greedy_proposer", "round", "drafted by argmax"),
     ],
@@ -148,7 +149,7 @@ def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.
 def test_an_answer_that_is_no_tokens_is_a_broken_contract(name: str, says: str) -> None:
     """Bug: garbage in the answer crashes the auditor, or is taken for evidence about the law."""
     finding = audit(f"defective:{name}")
-    assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
+    assert (finding.verdict, finding.diagnosis) == ("violated", BROKEN_CONTRACT)
     assert finding.witness is not None
     assert says in finding.witness["what"]
 

@@ -124,10 +124,10 @@ def _leviathan_with(odds: str, correction: str):
 @pytest.mark.parametrize(
     ("odds", "correction", "name"),
     [
-        ("always", "residual", "every draft is accepted, or corrected from (q - p)+"),
-        ("p", "residual", "accepted with p instead of p/q"),
-        ("right", "p", "corrected from p instead of the residual"),
-        ("right", "q", "corrected from q"),
+        ("always", "residual", "accepts always: every draft is accepted"),
+        ("p", "residual", "another acceptance: accepted with p instead of p/q"),
+        ("right", "p", "resample from target: corrected from p instead of the residual"),
+        ("right", "q", "another correction: corrected from q"),
     ],
 )
 def test_the_law_of_a_defect_is_that_of_the_mutated_rule(odds: str, correction: str, name: str) -> None:
@@ -177,7 +177,9 @@ def test_one_noise_for_draft_and_recovery_has_the_law_that_is_bet_on() -> None:
     with np.errstate(divide="ignore"):
         recovery = np.argmin(noise / np.maximum(p - q, 0.0), axis=1)
     emitted = np.where(generator.random(races) * q[draft] < p[draft], draft, recovery)
-    table = alternatives(p[None, None, None].repeat(2, axis=1), q[None, None, None])["one noise drafts and corrects"]
+    table = alternatives(p[None, None, None].repeat(2, axis=1), q[None, None, None])[
+        "draft and verifier share coins: one noise drafts and corrects"
+    ]
     told = table[0, 0, 0]
     share = np.bincount(emitted, minlength=5) / races
     assert (np.abs(share - told) <= 5.5 * np.sqrt(told * (1 - told) / races)).all()
@@ -202,7 +204,9 @@ def test_a_repeated_candidate_that_is_skipped_has_the_law_that_is_bet_on() -> No
 
     true = law(one_token)
     rows = [np.array(side, dtype=float)[None, None, None] for side in (p, q)]
-    table = alternatives(np.repeat(rows[0], 2, axis=1), rows[1])["a candidate that repeats a refused one is skipped"]
+    table = alternatives(np.repeat(rows[0], 2, axis=1), rows[1])[
+        "equal candidates merged: a candidate that repeats a refused one is skipped"
+    ]
     assert [float(true.get(x, 0)) for x in range(4)] == pytest.approx(table[0, 0, 0], abs=1e-12)
     assert np.abs(table[0, 0, 0] - rows[0][0, 0, 0]).max() > 0.01
 

@@ -29,7 +29,9 @@ from refengine.audit.common import CLAIM, SOURCE, TOO_LITTLE, Progress, thinned
 from refengine.audit.kernel.signatures import ContractBroken, check_prefix, emitted
 from refengine.audit.magnitude import at_least
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 from refengine.evidence.e_process_of_rounds import SHARES, RoundEvidence
+from refengine.evidence.naming import BROKEN_CONTRACT, ZERO_MASS
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import Rows
 from refengine.report.finding import Finding, Number, Recipe
@@ -97,7 +99,7 @@ class Trial:
 
 
 def audit_trace(
-    file: str, alpha: float = 1e-6, digest: str | None = None, progress: Progress = lambda what, share: None
+    file: str, alpha: float = ALPHA, digest: str | None = None, progress: Progress = lambda what, share: None
 ) -> list[Finding]:
     """One finding about the rounds in `file`. Raises BadInput where it is no record, or not the one with `digest`.
 
@@ -121,7 +123,7 @@ def _named(trial: Trial, rest: Rounds) -> tuple[str, float]:
     """(what the rounds look like, the least that the total variation is on average). Both from a few rounds more: which
     cells come too often was fixed before them, so their surplus bounds it (Azuma)."""
     if trial.end != "rejected":
-        return ("the contract" if trial.end == "broken" else "a token of probability zero"), 0.0
+        return (BROKEN_CONTRACT if trial.end == "broken" else ZERO_MASS), 0.0
     learned, every = trial.evidence.learned, trial.evidence.every
     often = learned.often(every)
     seen, expected = learned.seen[every].copy(), learned.expected[every].copy()

@@ -9,6 +9,7 @@ import typer
 
 from refengine.cli.output import AsJson, Out, finish
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
 
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
@@ -30,7 +31,7 @@ def kernel(
     signature: Annotated[Signature, typer.Option(help="Which plain signature the function has.")] = Signature.verify,
     path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     calls: Calls = None,
     as_json: AsJson = False,
@@ -52,7 +53,7 @@ def process(
     command: Annotated[list[str], typer.Argument(help="The program: JSON lines in, one answer out per call.")],
     signature: Annotated[Signature, typer.Option(help="Which plain signature its calls have.")] = Signature.verify,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     calls: Calls = None,
     as_json: AsJson = False,
@@ -77,7 +78,7 @@ def called(
 
 def trace(
     record: Annotated[Path, typer.Argument(metavar="FILE", help="safetensors with p, q, draft and emitted.")],
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
@@ -105,7 +106,7 @@ def endpoint(
     temperature: Temperature = 1.0,
     pairs: Pairs = 4000,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     as_json: AsJson = False,
     out: Out = None,
@@ -129,7 +130,7 @@ def generate(
     temperature: Temperature = 1.0,
     pairs: Pairs = 20_000,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     as_json: AsJson = False,
     out: Out = None,

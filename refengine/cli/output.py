@@ -44,11 +44,12 @@ def finish(findings: Sequence[Finding], as_json: bool, out: Path | None = None) 
 
 
 def save(findings: Sequence[Finding], out: Path) -> None:
-    """A report of these findings; seed and alpha are those of the first."""
+    """A report of these findings; the seed is that of the first."""
+    from refengine.bugs.catalogue.classes import glossary
     from refengine.report.report import make_report, save_report
 
-    asked = findings[0].recipe.arguments if findings else {}
-    save_report(make_report(findings, seed=asked.get("seed", 0), alpha=asked.get("alpha", 1e-6)), out)
+    seed = findings[0].recipe.arguments.get("seed", 0) if findings else 0
+    save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
 
 
 def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
@@ -79,6 +80,8 @@ def print_finding(finding: Finding) -> None:
         typer.echo(f"            reason: {finding.reason}")
     if finding.diagnosis:
         typer.echo(f"            looks like: {finding.diagnosis}")
+        for line in explained(finding.diagnosis):
+            typer.echo(f"              {line}")
     if finding.magnitude:
         size = finding.magnitude
         bound = "=" if size.exact else ">="
@@ -89,6 +92,17 @@ def print_finding(finding: Finding) -> None:
         typer.echo("            witness: " + "\n                     ".join(line[:WIDEST] for line in shown))
     for note in finding.notes:
         typer.echo(f"            note: {note}")
+
+
+def explained(diagnosis: str) -> list[str]:
+    """What each class is that a diagnosis names, and where it was reported; `refengine bugs CLASS` says more."""
+    from refengine.bugs.catalogue.classes import glossary
+
+    return [
+        f"{found.name}: {title} ({source})"
+        for found in glossary([diagnosis]).get(diagnosis, [])
+        for title, source in zip(found.titles, found.sources, strict=True)
+    ]
 
 
 def print_json(rows: Sequence[dict[str, Any]]) -> None:

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.evidence.defect_laws import alternatives, names
-from refengine.evidence.fixed_bets import ALWAYS, BALL, SELDOM, bets
+from refengine.evidence.fixed_bets import BALL, SHARE_ALWAYS, SHARE_SELDOM, bets
 from refengine.evidence.learned_bets import Learner
+from refengine.evidence.naming import ONE_COIN, SELDOM
 from refengine.evidence.one_coin import OneCoin
 from refengine.evidence.rows import Rows, log_sum
 from refengine.evidence.token_kinds import KINDS, cells, kinds
@@ -31,8 +32,7 @@ from refengine.evidence.token_kinds import KINDS, cells, kinds
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())
 EVERYWHERE, ALONE = "learned from ", "learned at one place from "
-ONE_COIN = "one coin decides the whole block"
-LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS), ONE_COIN)
+LISTED = (*DEFECTS, *(name + SELDOM for name in DEFECTS), ONE_COIN)
 GROSS, FINE = 1.0, 2.0  # nats a token at its best place that make a defect gross; what is believed of the others
 DEARER = 2.0  # a call of a wide vocabulary than one of a few tokens: it has to say as much more to be preferred
 Ints = NDArray[np.int64]
@@ -76,7 +76,7 @@ class CaseEvidence:
         padded = drafted.reshape(-1, vocabulary)
         told = alternatives(p, q, sizes)
         law = np.stack([told[name].reshape(-1, vocabulary) for name in DEFECTS])
-        placed = [bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (ALWAYS, SELDOM)]
+        placed = [bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (SHARE_ALWAYS, SHARE_SELDOM)]
         self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in placed])
         self.growth = np.concatenate([growth for _, growth in placed])  # [listed, S], where the law of the bet holds
         self.one_coin = OneCoin(p, drafted, ball)

@@ -15,10 +15,12 @@ from scipy.special import logsumexp
 from refengine.evidence.e_process import LISTED, TILTS, CaseEvidence, Draws
 from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.learned_bets import CONCENTRATIONS
+from refengine.evidence.naming import SELDOM, joined, unexplained
 from refengine.evidence.rows import Rows, ratio
 from refengine.evidence.token_kinds import CELLS, KINDS, related
 
 WIDE = 2048  # above this vocabulary a round would take seconds with the laws of all listed defects
+MIN_SHARE_NAMED = 0.2  # of the wealth: what a component holds that the diagnosis names
 SHARES = {"listed": 0.5, "tilts": 0.125, "learned": 0.375}
 
 
@@ -99,9 +101,11 @@ class RoundEvidence:
         return float(logsumexp(self.log_wealths()))
 
     def diagnosis(self) -> str:
-        """What the data look like: the components that hold a fifth of the wealth or more."""
+        """The components that hold a fifth of the wealth or more."""
         share = np.exp(self.log_wealths() - self.log_evidence())
-        tilts = [f"unlisted: {kind}, too {'often' if tilt > 0 else 'seldom'}" for kind in KINDS for tilt in TILTS]
-        names = [*(name.removesuffix(", seldom") for name in LISTED), *tilts, "unlisted: learned from the rounds"]
-        found = [names[i] for i in np.argsort(-share) if share[i] > 0.2]
-        return " or ".join(dict.fromkeys(found)) or "unlisted: many small signs"
+        often = ["seldom" if tilt < 0 else "often" for tilt in TILTS]
+        tilts = [unexplained(f"in tokens with {kind}, which come too {word}") for kind in KINDS for word in often]
+        listed = [name.removesuffix(SELDOM) for name in LISTED]
+        names = [*listed, *tilts, unexplained("in what was learned from the rounds")]
+        found = joined(names[i] for i in np.argsort(-share) if share[i] > MIN_SHARE_NAMED)
+        return found or unexplained("in many small signs")

@@ -8,7 +8,7 @@ which is what a bet may look at.
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.evidence.fixed_bets import ALWAYS, bets
+from refengine.evidence.fixed_bets import SHARE_ALWAYS, bets
 from refengine.evidence.rows import Rows, ratio, ratio_rule, residual
 
 MANY = 64  # above this vocabulary no bet is placed: there would be a table for every prefix
@@ -44,7 +44,7 @@ class OneCoin:
         p, q = self.p[place], self.q[place]
         with np.errstate(divide="ignore", invalid="ignore"):
             law = one_coin_law(p, q, below)
-            log_ratio, growth = bets((ALWAYS * law + (1.0 - ALWAYS) * p)[None], p, self.ball)
+            log_ratio, growth = bets((SHARE_ALWAYS * law + (1.0 - SHARE_ALWAYS) * p)[None], p, self.ball)
         return log_ratio[0], growth[0]
 
 

@@ -13,17 +13,23 @@ from refengine.evidence.rows import Rows, normalised, point, positive, ratio, ra
 def proposers(p: Rows, q: Rows, sizes: Rows) -> Iterator[tuple[str, Rows]]:
     """name -> the law of the next token, at places where there is a draft."""
     accept, r = ratio(p, q), residual(p, q)
-    yield "drafted by argmax, weighed against q", ratio_rule(point(q, sizes), accept, r)
+    yield "greedy proposal, soft q: drafted by argmax, weighed against q", ratio_rule(point(q, sizes), accept, r)
     for t in (0.5, 2.0):
-        yield f"drafted at temperature {t:g}, weighed against q", ratio_rule(tempered(q, t, sizes), accept, r)
-    yield "drafted from top 2, weighed against q", ratio_rule(top(q, 2, sizes), accept, r)
+        yield (
+            f"raw row as q: drafted at temperature {t:g}, weighed against q",
+            ratio_rule(tempered(q, t, sizes), accept, r),
+        )
+    yield "raw row as q: drafted from top 2, weighed against q", ratio_rule(top(q, 2, sizes), accept, r)
     for least in (0.1, 0.3):
         kept = q / sizes >= least
         refused = (q * kept * (1.0 - accept)).sum(-1, keepdims=True)
         dropped = (q * ~kept).sum(-1, keepdims=True)
-        yield f"drafts with q < {least:g} are dropped", q * accept * kept + refused * r + dropped * p
-    yield "one noise drafts and corrects", _shared_race(p, q)
-    yield "a candidate that repeats a refused one is skipped", _repeats_skipped(p, q, sizes)
+        yield (
+            f"value-dependent truncation: drafts with q < {least:g} are dropped",
+            q * accept * kept + refused * r + dropped * p,
+        )
+    yield "draft and verifier share coins: one noise drafts and corrects", _shared_race(p, q)
+    yield "equal candidates merged: a candidate that repeats a refused one is skipped", _repeats_skipped(p, q, sizes)
 
 
 def _repeats_skipped(p: Rows, q: Rows, sizes: Rows) -> Rows:

@@ -20,6 +20,7 @@ from refengine.audit.kernel.campaign import NO_TOKENS, Drive, End
 from refengine.audit.kernel.exact_depth import exact_depth
 from refengine.audit.kernel.explain_law import explain
 from refengine.audit.kernel.request import Request, identity, opened
+from refengine.evidence.alpha import ALPHA
 from refengine.evidence.learned_bets import CONCENTRATIONS
 from refengine.evidence.power import ends_wealth
 from refengine.report.finding import Finding, Recipe
@@ -34,7 +35,7 @@ def audit_kernel(
     signature: str,
     path: str | None = None,
     seed: int = 0,
-    alpha: float = 1e-6,
+    alpha: float = ALPHA,
     seconds: float = 50.0,
     calls: int | None = None,
     progress: Progress = lambda what, share: None,

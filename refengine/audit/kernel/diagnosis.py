@@ -11,12 +11,22 @@ from copy import copy
 import numpy as np
 
 from refengine.audit.kernel.campaign import Drive, Progress
-from refengine.audit.kernel.explain_law import OF_POSITIONS, OF_ROWS
 from refengine.audit.kernel.history import ABOVE, FURTHER_BACK, ROUND_BEFORE
 from refengine.evidence.defect_laws import alternatives
-from refengine.evidence.e_process import ALONE, EVERYWHERE, LISTED, ONE_COIN, TILTS
+from refengine.evidence.e_process import ALONE, EVERYWHERE, LISTED, TILTS
 from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.learned_bets import Learner
+from refengine.evidence.naming import (
+    COUNTED_CALLS,
+    DEPENDENT_POSITIONS,
+    DEPENDENT_ROUNDS,
+    DEPENDENT_ROWS,
+    DISTANT_ROUNDS,
+    ONE_COIN,
+    SELDOM,
+    joined,
+    unexplained,
+)
 from refengine.evidence.rows import Rows, log_sum
 from refengine.evidence.token_kinds import cells
 
@@ -26,11 +36,11 @@ SHARES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 0.999
 FLOOR = 1e-9  # of a law: what it says cannot be is as good as refuted by one token
 # What a feature of the past says, where what is emitted depends on it.
 SHARED = {
-    "the token before": OF_POSITIONS,
-    **{feature: OF_ROWS for where in ABOVE for feature in (f"the same place {where}", f"so far {where}")},
-    **dict.fromkeys(ROUND_BEFORE, "unlisted: a round depends on the one before, so a coin or a state is shared"),
-    FURTHER_BACK: "unlisted: a round depends on one further back, so a coin or a state is shared",
-    "the number of the call": "unlisted: what is emitted depends on the number of the call, so a state is kept",
+    "the token before": DEPENDENT_POSITIONS,
+    **{feature: DEPENDENT_ROWS for where in ABOVE for feature in (f"the same place {where}", f"so far {where}")},
+    **dict.fromkeys(ROUND_BEFORE, DEPENDENT_ROUNDS),
+    FURTHER_BACK: DISTANT_ROUNDS,
+    "the number of the call": COUNTED_CALLS,
 }
 
 
@@ -45,9 +55,9 @@ def diagnose(drive: Drive) -> str:
     likely = [i for i in np.argsort(-posterior) if posterior[i] > 0.2]
     listed = [names[i] for i in likely if i < len(LISTED)]
     met = [drive.cases[name] for name in told if drive.cases[name].calls]
-    listed = [name for name in listed if name == ONE_COIN or explains(name.removesuffix(", seldom"), met)]
+    listed = [name for name in listed if name == ONE_COIN or explains(name.removesuffix(SELDOM), met)]
     if listed:
-        return " or ".join(listed)
+        return joined(listed)
     feature = names[likely[0]].removeprefix(EVERYWHERE).removeprefix(ALONE) if likely else ""
     return SHARED[feature] if feature in SHARED and depends(feature, met) else seen(met)
 
@@ -142,7 +152,7 @@ def seen(met: list[Progress]) -> str:
     word = "often" if counts[token] > draws * due[token] else "seldom"
     cell = item.case.cell
     which = f"token {token}" if cell is None else f"a token like {int(np.argmax(cell == token))}"  # cells are ours
-    return (
-        f"unlisted, at position {position} of a block: on input {item.case.name!r} {which} comes too {word}, "
+    return unexplained(
+        f"at position {position} of a block: on input {item.case.name!r} {which} comes too {word}, "
         f"{counts[token] / draws:.2g} of the time where {due[token]:.2g} is due"
     )

@@ -8,14 +8,11 @@ import numpy as np
 
 from refengine.audit.kernel.exact_law import ExactLaw, context_after, target_row
 from refengine.evidence.defect_laws import alternatives
-from refengine.evidence.e_process import ONE_COIN
 from refengine.evidence.fixed_bets import BALL
+from refengine.evidence.naming import BOUNDARY, DEPENDENT_POSITIONS, DEPENDENT_ROWS, ONE_COIN, joined, unexplained
 from refengine.evidence.one_coin import one_coin_law
 from refengine.evidence.rows import Rows, ratio
 
-BOUNDARY = "a boundary: a coin at the end of its range emits a token of probability zero"
-OF_ROWS = "unlisted: the rows of a batch depend on one another, so a coin or noise is shared"
-OF_POSITIONS = "unlisted: the positions of a block depend on one another, so a coin or noise is shared"
 MOST = 0.1  # of the deviation: what an explanation may leave over
 
 
@@ -26,16 +23,16 @@ def explain(laws: list[ExactLaw]) -> str:
     if worst.tv <= BALL:
         return BOUNDARY
     if max(_deviation(law, mass) for law in laws for mass in _own(law)) < MOST * worst.tv:
-        return OF_ROWS  # each row is right by itself, and not given the others
+        return DEPENDENT_ROWS  # each row is right by itself, and not given the others
     simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the place
     left = _left(simple if any(law.violates() for law in simple) else laws)
     null = left.pop("")
     least = min(left.values())
     if least <= MOST * null:
-        return " or ".join(name for name, value in left.items() if value <= least + 0.02 * null)
+        return joined(name for name, value in left.items() if value <= least + 0.02 * null)
     if any(_remembers(law) for law in laws):
-        return OF_POSITIONS
-    return f"unlisted, at position {worst.position} of a block"
+        return DEPENDENT_POSITIONS
+    return unexplained(f"at position {worst.position} of a block")
 
 
 Masses = dict[tuple[int, ...], Rows]  # emitted prefix of a lane -> mass of every next token

@@ -12,6 +12,7 @@ from refengine.audit.kernel.campaign import Drive, End
 from refengine.audit.kernel.diagnosis import diagnose
 from refengine.audit.kernel.replay import Small, replay
 from refengine.audit.kernel.request import Request, identity
+from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding, Recipe
 
 MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
@@ -21,7 +22,7 @@ MORE = 4  # times the calls and the time, of an audit that is its own witness
 def smallest(request: Request, drive: Drive, end: End, until: float, notes: list[str]) -> Finding:
     """The finding about a violation that `drive` met, with the smallest witness that replays within the time."""
     calls = drive.calls
-    diagnosis = "the contract" if end.kind == "broken" else diagnose(drive)
+    diagnosis = BROKEN_CONTRACT if end.kind == "broken" else diagnose(drive)
     given = {**request.arguments(), "found_after": calls, "diagnosis": diagnosis, "notes": notes}
     for attempt in attempts(drive, end):
         again = {**given, **attempt}

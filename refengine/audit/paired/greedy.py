@@ -8,6 +8,7 @@ from math import isfinite
 
 from refengine.audit.paired.completion import Completion, Failed, Side
 from refengine.audit.paired.request import GREEDY, Request, Sides
+from refengine.evidence.naming import unexplained
 from refengine.report.finding import Finding, Number, Quantity
 
 TOKENS = 48  # of a greedy completion
@@ -36,7 +37,7 @@ def greedy(request: Request, sides: Sides, pool: ThreadPoolExecutor) -> Finding:
     defects = [p for p in partings if p.margin is not None and abs(p.margin) > NOISES * noise]
     if defects:
         witness = dict(max(defects, key=lambda p: abs(p.margin or 0.0)).__dict__)
-        diagnosis = "a token that is not the likeliest"
+        diagnosis = unexplained("at temperature 0, in a token that is not the likeliest")
         return request.finding(
             "greedy", GREEDY, method, "violated", numbers=numbers, witness=witness, diagnosis=diagnosis
         )

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from refengine.audit.common import SOURCE
 from refengine.audit.paired.completion import Side
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
 
 PROMPTS = (
@@ -31,7 +32,7 @@ class Asked:
     temperature: float = 1.0
     pairs: int = 4000
     seed: int = 0
-    alpha: float = 1e-6
+    alpha: float = ALPHA
     seconds: float = 50.0
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from refengine.audit.kernel.campaign import seeds
 from refengine.audit.paired.completion import Completion, Failed
 from refengine.audit.paired.request import SAMPLING, Request, Sides
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
+from refengine.evidence.naming import unexplained
 from refengine.evidence.power import ends_wealth
 from refengine.report.finding import Finding, Number
 
@@ -104,7 +105,7 @@ def _finding(request: Request, sampled: Sampled, bar: float) -> Finding:
             method,
             "violated",
             witness=_witness(request, sampled),
-            diagnosis="another law",
+            diagnosis=unexplained(f"in {sampled.pairs.strongest()[1]}"),
             **given,
         )
     if sampled.failed:

@@ -37,6 +37,34 @@ class Plant:
     truncated: bool = False
     length: int = 3
 
+    @property
+    def diagnosis(self) -> str:
+        """Its class in `refengine bugs`, and its name."""
+        return f"{LAW_CLASS[self.name]}: {self.name}"
+
+
+# The classes of the catalogue, with the names of the plants that have them.
+PLANTS_OF_CLASS = {
+    "rejected rows stay": "target-no-crop draft-no-crop target-no-rollback recurrent-states-not-rolled-back "
+    "draft-rows-stay-in-the-cache block-rows-stay-in-the-context rejected-keys-stay a-window-row-stays",
+    "wrong rows kept": "target-state-of-the-anchor",
+    "positions off by one": "target-position-plus-one",
+    "draft positions off by one": "draft-position-plus-one row-position-plus-one block-position-plus-one "
+    "position-plus-one position-moves-on",
+    "draft slots misaddressed": "reads-the-anchors-slot one-cache-for-all one-cache-for-all-heads",
+    "draft cache has a hole": "a-module-does-not-catch-up accepted-rows-not-cached forgets-accepted-tokens "
+    "forgets-the-anchors-slot",
+    "feature of another position": "stale-feature tokens-unshifted stale-tap stale-waiting-row stale-hidden-state "
+    "hidden-state-of-the-anchor heads-look-from-the-anchor wrong-row-after-full-acceptance stale-confidence",
+    "steps not carried on": "one-head-for-all-levels every-level-after-the-anchor own-state-not-carried",
+    "look-up under another token": "looks-up-without-the-anchor looks-in-the-prompt-alone filling-row-off-by-one "
+    "looks-back-without-the-anchor filed-under-the-next-token guesses-for-another-token learns-the-anchor-twice",
+    "window not enforced": "window-forgotten window-of-one-key-less",
+    "tree mask missing": "branches-see-each-other",
+    "value-dependent truncation": "looks-past-the-token retrospective-confidence",
+}
+LAW_CLASS = {name: law_class for law_class, names in PLANTS_OF_CLASS.items() for name in names.split()}
+
 
 NO_CROP = Edit(
     TARGET,

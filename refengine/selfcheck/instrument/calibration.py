@@ -14,6 +14,7 @@ from refengine.audit.inputs.case import Case, step
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.history import Past, features
+from refengine.evidence.alpha import ALPHA
 from refengine.evidence.e_process import CaseEvidence, Draws, Evidence
 from refengine.evidence.rows import Rows, residual
 
@@ -55,7 +56,7 @@ def correct(item: Case, lane: Ints, agreement: NDArray[np.bool_], generator: np.
 def audits(copies: int, generator: np.random.Generator) -> NDArray[np.float64]:
     """The largest log evidence that each of `copies` audits ever saw."""
     told = [item for item in cases() if item.name in CASES]
-    evidence = Evidence(tuple(features(told[0])), 1e-6)
+    evidence = Evidence(tuple(features(told[0])), ALPHA)
     pasts = {}
     for item in told:
         evidence.cases[item.name] = CaseEvidence(item.p, item.q, features(item), copies=copies)

@@ -8,23 +8,24 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from refengine.evidence.alpha import ALPHA
 from refengine.evidence.defect_laws import alternatives
 from refengine.report.finding import Finding, Recipe
 from refengine.selfcheck.instrument.calibration import audits
-from refengine.selfcheck.instrument.simulated import ALPHA, CAP, Audits
+from refengine.selfcheck.instrument.simulated import CAP, Audits
 
 CALIBRATED = 300  # audits
 DECADES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)  # log10 of 1 / alpha
 MOST_CALLS = 30_000
 SHOWN = (  # one to about every half decade of nats a call
-    "every pick is the argmax",
-    "the ratio takes p at temperature 2",
-    "corrected from p instead of the residual",
-    "the target has temperature 0.8",
-    "one noise drafts and corrects",
-    "the ratio has exponent 1.1",
-    "everything is in bfloat16",
-    "the target has temperature 1.05",
+    "greedy at temperature: every pick is the argmax",
+    "temperature dropped: the ratio takes p at temperature 2",
+    "resample from target: corrected from p instead of the residual",
+    "temperature dropped: the target has temperature 0.8",
+    "draft and verifier share coins: one noise drafts and corrects",
+    "another acceptance: the ratio has exponent 1.1",
+    "half precision: everything is in bfloat16",
+    "temperature dropped: the target has temperature 1.05",
 )
 SOURCE = "Ville 1939; Wald 1947"
 
@@ -87,5 +88,12 @@ def power() -> Finding:
         recipe=Recipe(function=f"{__name__}:replay", arguments={"which": "power"}),
         numbers={"found": len(told), "defects": len(SHOWN)},
         notes=[f"alpha {ALPHA:g}: the line is log(1/alpha)/KL = {CAP:.1f}/KL."],
-        tables={"power": {"defect": told, "nats_a_call": nats_a_call, "calls": calls}},
+        tables={
+            "power": {
+                "defect": told,
+                "nats_a_call": nats_a_call,
+                "calls": calls,
+                "fewest": [round(CAP / nats, 3) for nats in nats_a_call],
+            }
+        },
     )

@@ -11,12 +11,12 @@ from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.campaign import Drive, End
 from refengine.audit.kernel.history import features
 from refengine.audit.sandbox.child import Outcome
+from refengine.evidence.alpha import ALPHA, NATS
 from refengine.evidence.e_process import CaseEvidence
 from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.rows import Rows
 
-ALPHA = 1e-6
-CAP = np.log(1e6)  # nats: an impossible token is worth as much as the whole verdict
+CAP = NATS  # an impossible token is worth as much as the whole verdict
 
 
 class Simulated:

@@ -12,6 +12,7 @@ from typing import Any
 from refengine.audit.adapters.transformers.generate_cells import CELLS, Cell
 from refengine.audit.magnitude import small_mass
 from refengine.audit.sandbox.child import Child, Outcome
+from refengine.evidence.naming import BOUNDARY
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 SECONDS = 120.0  # for one cell; the largest takes three on an idle core
@@ -22,16 +23,18 @@ SOURCE = 'transformers, documentation of assistant_ensemble_weight: its default,
 
 # What the cells were built to tell apart; the second of the pair is the control that makes the first an explanation.
 DIAGNOSES = {
-    "two-tokenizers": "q is permuted: the pruned head's columns follow get_vocab's order, get_target_logits scatters "
-    "them in the order of the assistant's ids (two-tokenizers-in-id-order has the same models and is consistent)",
-    "gemma-4-assistant-made-constructible": "drafts are argmaxes, yet softmax(logits) is handed over as the q of their "
-    "draw (SinglePositionMultiTokenCandidateGenerator); a draft that is not drawn is a point mass",
+    "two-tokenizers": "q in another order: the pruned head's columns follow get_vocab's order, get_target_logits "
+    "scatters them in the order of the assistant's ids (two-tokenizers-in-id-order has the same models and is "
+    "consistent)",
+    "gemma-4-assistant-made-constructible": "greedy proposal, soft q: drafts are argmaxes, yet softmax(logits) is "
+    "handed over as the q of their draw (SinglePositionMultiTokenCandidateGenerator)",
 }
-GUIDANCE = "the guidance processor keeps key-value states of its own, which are not rolled back with a rejected draft"
+GUIDANCE = "history not rolled back: the guidance processor keeps key-value states of rejected drafts"
 SPECULATING = ("draft-model", "prompt-lookup", "greedy/draft-model", "greedy/prompt-lookup")
-STOP = "only EOS and the length end a block (so says a comment in _assisted_decoding): tokens after a stop string stay"
+STOP = "stop inside a block missed: only EOS and the length end a block (a comment in _assisted_decoding says so)"
 DIAGNOSES |= {f"{way}/stop-strings": STOP for way in SPECULATING}
 DIAGNOSES |= {f"{way}/guidance-scale": GUIDANCE for way in SPECULATING}
+MIXTURE = "lossy by design: ensemble-weight: drafts are judged by the documented mixture of target and assistant"
 ORDER = "the order of get_vocab is fixed here; Rust tokenizers list theirs in hash order, which differs by process"
 MADE = (
     "as released the assistant's config refuses a model all of whose layers share; that one property is overridden here"
@@ -109,7 +112,7 @@ def _finding(cell: Cell, subject: str, measured: dict[str, Any]) -> Finding:
         numbers=_numbers(cell, measured),
         magnitude=size if violated else None,
         witness=_witness(measured["law"]),
-        diagnosis=DIAGNOSES.get(cell.name, "") if violated else "lossy by design" if cell.mixture is not None else "",
+        diagnosis=DIAGNOSES.get(cell.name, "") if violated else MIXTURE if cell.mixture is not None else "",
         notes=list(NOTES.get(cell.way, ())),
         tables={"law": _plot(measured["plot"])} if measured["plot"] else {},
     )
@@ -129,9 +132,7 @@ def _mask_finding(cell: Cell, subject: str, measured: dict[str, Any]) -> Finding
         numbers={"probability of excluded outputs": small_mass(measured["outside"])},
         magnitude=Magnitude(tv=small_mass(measured["outside"]), exact=True, breaks_mask=True),
         witness=_witness(measured["mask"]),
-        diagnosis="a drafted token that the policy excludes is accepted when the uniform is exactly 0 (r <= p/q)"
-        if measured["outside"] < ONE_GRID_POINT_EACH
-        else "",
+        diagnosis=f"{BOUNDARY} (r <= p/q where r = 0)" if measured["outside"] < ONE_GRID_POINT_EACH else "",
     )
 
 

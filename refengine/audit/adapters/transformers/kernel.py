@@ -14,6 +14,7 @@ import msgspec
 from refengine.audit.adapters.transformers.kernel_law import TOLERANCE, Measured, Worst
 from refengine.audit.magnitude import small_mass
 from refengine.audit.sandbox.child import Child
+from refengine.evidence.naming import BOUNDARY, ZERO_MASS
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 KERNEL = "transformers.generation.utils:_speculative_sampling"
@@ -97,8 +98,8 @@ def _diagnosis(claim: str, worst: Worst | None) -> str:
     if claim != "zero-mass" or worst is None:
         return ""
     if Fraction(worst.amount) <= Fraction(2, 1 << 24):
-        return "accepts with r <= p/q: r = 0 accepts a token of probability zero"
-    return "tokens outside the target's support are emitted with more than boundary mass"
+        return f"{BOUNDARY} (r <= p/q where r = 0)"
+    return f"{ZERO_MASS}, with more mass than a boundary has"
 
 
 def _untested(claim: str, subject: str, kernel: str, reason: str) -> Finding:
