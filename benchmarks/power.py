@@ -2,7 +2,7 @@
 
     python benchmarks/power.py [--calls 200000] [--seeds 9] [--out benchmarks/results/power.json] [--only TEXT]
 
-The drive of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over the
+The campaign of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over the
 seeds, one seed where it takes more than ten thousand calls. Per defect:
 
     calls      until the evidence reaches 1/alpha, or a token of probability zero ends it
@@ -78,13 +78,13 @@ def best_inputs(seeds: int = 300) -> dict[str, float]:
 
 def detect(audits: Audits, name: str, wrong: dict[str, Rows], seed: int, calls: int) -> dict[str, Any]:
     """One audit of the defect."""
-    drive, end, spent = audits.run(wrong, seed, calls, in_batches(name))
-    used = drive.calls
+    campaign, end, spent = audits.run(wrong, seed, calls, in_batches(name))
+    used = campaign.calls
     return {
         "ended": end.kind if end else "not detected",
         "calls": used,
         "kl": spent / used,
-        "named": name in parts(diagnose(drive)),
+        "named": name in parts(diagnose(campaign)),
     }
 
 

@@ -88,7 +88,7 @@ def test_a_crash_is_never_a_detection() -> None:
 def test_a_small_difference_at_every_prompt_adds_up() -> None:
     """Bug: evidence of each prompt weighed by itself, so that five prompts see five times less of a temperature on one
     side than they could."""
-    generator, pairs = np.random.default_rng(0), Pairs(places=5, kinds=1)
+    generator, pairs = np.random.default_rng(0), Pairs(prompts=5, kinds=1)
     rows = generator.dirichlet(np.full(40, 0.3), 5)
     sharper = rows ** (1 / 0.65) / (rows ** (1 / 0.65)).sum(1, keepdims=True)  # TV 0.17
     for number in range(2000):
@@ -101,7 +101,7 @@ def test_a_small_difference_at_every_prompt_adds_up() -> None:
 
 def test_every_bet_on_a_pair_is_fair() -> None:
     """Bug: a bet that knows which outcome came from which sampler: wealth that grows under the null."""
-    generator, pairs = np.random.default_rng(0), Pairs(places=3, kinds=2)
+    generator, pairs = np.random.default_rng(0), Pairs(prompts=3, kinds=2)
     for _ in range(40):
         x, y = ({"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2))
         after, place = [], int(generator.integers(3))

@@ -97,7 +97,7 @@ def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         found = witness.unrepeated(REQUEST, MET, END, calls, "", [])
         return [msgspec.structs.replace(found, verdict=next(answers), replay="exact", numbers={"start": start})]
 
-    monkeypatch.setattr(witness, "diagnose", lambda drive: "")
+    monkeypatch.setattr(witness, "diagnose", lambda campaign: "")
     monkeypatch.setattr(witness, "replay", replayed)
     finding = witness.smallest(REQUEST, MET, END, monotonic() + 60, [])
     assert finding.numbers == {"start": 0}, "the second attempt starts at the first call"

@@ -71,12 +71,12 @@ def test_intervals_cover() -> None:
 
 
 def test_a_mean_over_places_shows_where_each_place_is_met_too_rarely() -> None:
-    """Bug: a finding that says TV 0 beside evidence of many nats, because the one place that it looks at was met thirty
+    """Bug: a finding that says TV 0 beside evidence of many nats, because the one site that it looks at was met thirty
     times; or a bound that is not one where nothing is off."""
-    places = 20
-    p = np.full((places, 2), 0.5)
-    learner = Learner(p, np.tile(np.arange(2), (places, 1)), np.arange(places), 1, 0.0, 1)
-    learner.counts[0] = [[21, 9], [9, 21]] * (places // 2)
+    sites = 20
+    p = np.full((sites, 2), 0.5)
+    learner = Learner(p, np.tile(np.arange(2), (sites, 1)), np.arange(sites), 1, 0.0, 1)
+    learner.counts[0] = [[21, 9], [9, 21]] * (sites // 2)
     group, often = learner.strongest()
     assert tv_at_least(*learner.share(group, often), 0.999) == 0.0
     assert 0.1 < mean_tv_at_least(*learner.shares(often), 0.999) < 0.2

@@ -88,9 +88,9 @@ class Trial:
             return
         self.tokens += len(tokens)
         if not self.evidence.add(p, q, np.array(tokens)):
-            place = next(i for i, token in enumerate(tokens) if p[i, token] <= 0)
+            site = next(i for i, token in enumerate(tokens) if p[i, token] <= 0)
             self.end = "impossible"
-            self.what = f"round {self.rounds}: token {tokens[place]} at position {place} has p = 0"
+            self.what = f"round {self.rounds}: token {tokens[site]} at position {site} has p = 0"
             return
         found = self.evidence.log_evidence()
         self.curve.append((self.rounds, found))

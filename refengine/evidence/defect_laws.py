@@ -1,7 +1,7 @@
-"""What the next token is distributed as when a known defect is at work: one law per defect and place.
+"""What the next token is distributed as when a known defect is at work: one law per defect and site.
 
-A *place* is (lane, position, context): one conditional of the null hypothesis. `alternatives(p, q)` takes the rows of
-every place and gives for every defect the row that it would emit there instead of p, computed by enumerating the
+A *site* is (lane, position, context): one conditional of the null hypothesis. `alternatives(p, q)` takes the rows of
+every site and gives for every defect the row that it would emit there instead of p, computed by enumerating the
 mutated rule. Given that all drafts before position i were kept, a rule with its own coin at each position does not
 remember them, so the law at i needs the rows alone. Where a defect makes no difference, or its law needs more than the
 rows, it says p and no bet is placed.
@@ -39,7 +39,7 @@ SAME = 1e-9  # between a law of cells and of their parts, both in float64
 
 
 def alternatives(p: Rows, q: Rows, sizes: NDArray[np.int64] | None = None) -> dict[str, Rows]:
-    """name of the defect -> its law at every place.
+    """name of the defect -> its law at every site.
 
     A law of cells is believed where it does not matter how the ids were grouped: it is computed of parts of the cells
     too, and is p wherever the two differ."""
@@ -82,7 +82,7 @@ def _with(p: Rows, q: Rows, correction: Correction) -> Rows:
 
 
 def _neighbours(rows: Rows, axis: int, step: int) -> Rows:
-    """The rows one place on along lanes (0, in a ring) or positions (1, the last one staying); themselves where the
+    """The rows one site on along lanes (0, in a ring) or positions (1, the last one staying); themselves where the
     context of the neighbour is unknown."""
     if rows.shape[2] > 1:
         return rows

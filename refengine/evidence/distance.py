@@ -45,7 +45,7 @@ def tv_at_least(hits: int, n: int, mass: float, confidence: float) -> float:
 
 
 def mean_tv_at_least(hits: int, n: int, mass: float, confidence: float) -> float:
-    """A lower bound on the mean TV over the places and pasts of n draws, each asked about a set of its own that was
+    """A lower bound on the mean TV over the sites and pasts of n draws, each asked about a set of its own that was
     fixed before: hits - due is a martingale but for what the laws are off by, with steps of range 1 (Azuma, Hoeffding).
     """
     return max(0.0, hits / n - mass - float(np.sqrt(-np.log(1.0 - confidence) / (2.0 * n))))

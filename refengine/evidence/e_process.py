@@ -6,9 +6,9 @@ moment one looks (Ville). It is a mixture of three kinds of component, none of w
 
 * listed   half of the prior: the law of each known defect (alternatives.py), the most powerful bet there is against it,
            and the same defect when it strikes seldom; and one that remembers (coupled.py);
-* tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every place;
+* tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every site;
 * learners three eighths: Dirichlet-multinomials on few cells, for each feature of the past that could matter; once for
-           what shows on every input, and once for what shows at one place of one input.
+           what shows on every input, and once for what shows at one site of one input.
 
 The null of a float32 subject is not the point p but the ball of total variation BALL around it. A fixed bet R is
 divided by 1 + BALL (max R - min R) >= E[R] under any law in the ball; a learner is measured against the likeliest law.
@@ -31,22 +31,22 @@ from refengine.evidence.token_kinds import KINDS, cells, kinds
 
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())
-EVERYWHERE, ALONE = "learned from ", "learned at one place from "
+EVERYWHERE, ALONE = "learned from ", "learned at one site from "
 LISTED = (*DEFECTS, *(name + SELDOM for name in DEFECTS), ONE_COIN)
-GROSS, FINE = 1.0, 2.0  # nats a token at its best place that make a defect gross; what is believed of the others
+GROSS, FINE = 1.0, 2.0  # nats a token at its best site that make a defect gross; what is believed of the others
 DEARER = 2.0  # a call of a wide vocabulary than one of a few tokens: it has to say as much more to be preferred
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Emitted tokens, in order: place [n], token [n], and for each feature the state of the past [n], -1 for none.
+    """Emitted tokens, in order: site [n], token [n], and for each feature the state of the past [n], -1 for none.
 
     copy [n] says which of several independent audits a token belongs to. coin [n]: were there one coin for the block,
     the tokens kept so far would say that it lies below this.
     """
 
-    place: Ints
+    site: Ints
     token: Ints
     states: Mapping[str, Ints]
     copy: Ints | None = None
@@ -92,13 +92,13 @@ class CaseEvidence:
 
     def add(self, draws: Draws) -> None:
         """Count draws and bring `log_wealth` up to date: [copies, components], in the order of `components`."""
-        copy = np.zeros_like(draws.place) if draws.copy is None else draws.copy
-        index = (copy * len(self.p) + draws.place) * self.p.shape[1] + draws.token
+        copy = np.zeros_like(draws.site) if draws.copy is None else draws.copy
+        index = (copy * len(self.p) + draws.site) * self.p.shape[1] + draws.token
         self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
         for name, learner in self.learners.items():
-            learner.add(copy, draws.place, draws.token, draws.states[name])
+            learner.add(copy, draws.site, draws.token, draws.states[name])
         if draws.coin is not None:
-            gained = self.one_coin.log_ratio(draws.place, draws.token, draws.coin)
+            gained = self.one_coin.log_ratio(draws.site, draws.token, draws.coin)
             self.coin_wealth += np.bincount(copy, gained, len(self.counts))[:, None]
         tabled = self.counts.reshape(len(self.counts), -1) @ self.log_ratio.reshape(len(self.log_ratio), -1).T
         learned = np.array([learner.log_wealth() for learner in self.learners.values()])  # [features, 2, copies]
@@ -115,12 +115,12 @@ class CaseEvidence:
 
     def impossible(self, draws: Draws) -> NDArray[np.bool_]:
         """Which draws have probability zero."""
-        return np.asarray(self.p[draws.place, draws.token] <= 0.0)
+        return np.asarray(self.p[draws.site, draws.token] <= 0.0)
 
     def _tilted(self) -> Rows:
         """log wealth of R(v) = exp(t [v in kind]) / E_p, [copies, kinds * tilts], from counts alone."""
         mass = (self.kind * self.p).sum(-1)
-        split = (mass > 0) & (mass < 1)  # a whole or an empty kind places no bet
+        split = (mass > 0) & (mass < 1)  # a whole or an empty kind makes no bet
         mean = 1.0 + mass[..., None] * np.expm1(TILTS)
         spread = self.ball * np.abs(np.expm1(TILTS)) / mean
         cost = split[..., None] * (np.log(mean) + np.log1p(spread))
@@ -164,7 +164,7 @@ class Evidence:
         listed = [0.45 * always / always.sum(), np.full(len(DEFECTS), 0.04 / len(DEFECTS)), np.full(1, 0.01)]
         count = len(KINDS) * len(TILTS)
         rest = max(len(self.features) - 1, 1)
-        learned = [np.full(1, 0.0625), np.full(len(self.features) - 1, 0.125 / rest)]  # a third for the place itself
+        learned = [np.full(1, 0.0625), np.full(len(self.features) - 1, 0.125 / rest)]  # a third for the site itself
         return np.asarray(np.log(np.concatenate([*listed, np.full(count, 0.125 / count), *learned, *learned])))
 
     def log_wealths(self) -> Rows:

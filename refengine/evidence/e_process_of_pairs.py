@@ -5,8 +5,8 @@ set, which of them came from the first sampler is then a fair coin, whatever the
 it is x, from what each sampler emitted so far, and pays a / (1/2). So wealth is a martingale, and reaches 1/alpha with
 probability at most alpha at whatever moment one looks.
 
-Outcomes come at places (the prompts), and several things are looked at of each (features). A defect may show at one
-place alone, a little at each, or only in that one sampler keeps to what is common: a third of the wealth is on each.
+Outcomes come at prompts, and several things are looked at of each (features). A defect may show at one
+prompt alone, a little at each, or only in that one sampler keeps to what is common: a third of the wealth is on each.
 """
 
 from collections import Counter
@@ -59,19 +59,19 @@ class Feature:
 
 @dataclass
 class Pairs:
-    """The e-process. `places` and `kinds` are the most places and features of an outcome that may come: each has its
+    """The e-process. `prompts` and `kinds` are the most prompts and features of an outcome that may come: each has its
     share of the wealth from the start. `everywhere` is the wealth of betting on a feature wherever it comes."""
 
-    places: int
+    prompts: int
     kinds: int
-    features: dict[tuple[int, str], Feature] = field(default_factory=dict)  # (place, name)
+    features: dict[tuple[int, str], Feature] = field(default_factory=dict)  # (prompt, name)
     everywhere: dict[str, Rows] = field(default_factory=dict)
     commoner: Feature = field(default_factory=Feature)
 
-    def add(self, place: int, first: Mapping[str, Hashable], second: Mapping[str, Hashable]) -> None:
-        """One pair of outcomes at a place, each as the features that it has; a feature counts where both have it."""
+    def add(self, prompt: int, first: Mapping[str, Hashable], second: Mapping[str, Hashable]) -> None:
+        """One pair of outcomes at a prompt, each as the features that it has; a feature counts where both have it."""
         both = [name for name in first if name in second]
-        told = [self.features.setdefault((place, name), Feature()) for name in both]
+        told = [self.features.setdefault((prompt, name), Feature()) for name in both]
         common = [
             sum(feature.log_frequency(outcome[name]) for name, feature in zip(both, told, strict=True))
             for outcome in (first, second)
@@ -85,21 +85,21 @@ class Pairs:
         """What has not come yet keeps its share."""
         alone = [feature.log_wealth for feature in self.features.values()]
         families = [
-            _mean(alone, self.places * self.kinds),
+            _mean(alone, self.prompts * self.kinds),
             _mean(list(self.everywhere.values()), self.kinds),
             _mean([self.commoner.log_wealth], 1),
         ]
         return float(logsumexp(families) - np.log(len(families)))
 
     def strongest(self) -> tuple[int, str]:
-        """(place, name) of the feature that told; `COMMONER` in its place where that told more than any."""
-        place, name = max(self.features, key=lambda key: float(self.features[key].log_wealth.max()))
+        """(prompt, name) of the feature that told; `COMMONER` in its stead where that told more than any."""
+        prompt, name = max(self.features, key=lambda key: float(self.features[key].log_wealth.max()))
         most = max((float(wealth.max()), kind) for kind, wealth in self.everywhere.items())
-        alone = float(self.features[place, name].log_wealth.max())
+        alone = float(self.features[prompt, name].log_wealth.max())
         if float(self.commoner.log_wealth.max()) > max(most[0], alone):
-            return place, COMMONER
+            return prompt, COMMONER
         if most[0] <= alone:
-            return place, name
+            return prompt, name
         there = [key for key in self.features if key[1] == most[1]]
         return max(there, key=lambda key: float(self.features[key].log_wealth.max()))
 

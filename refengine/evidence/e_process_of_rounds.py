@@ -84,11 +84,11 @@ class RoundEvidence:
         same rows, say that it is unknown.
         """
         target, draft = (rows[None, :, None].repeat(2, axis=2) for rows in (p, q))
-        evidence = CaseEvidence(target, draft, {"the place": 1})
+        evidence = CaseEvidence(target, draft, {"the site": 1})
         position = np.arange(len(tokens), dtype=np.int64)
         kept = ratio(p[:-1], q)[position[:-1], tokens[:-1]]
         below = np.minimum.accumulate(np.concatenate([[1.0], kept]))
-        evidence.add(Draws(2 * position, tokens, {"the place": np.zeros_like(position)}, coin=below))
+        evidence.add(Draws(2 * position, tokens, {"the site": np.zeros_like(position)}, coin=below))
         return evidence.log_wealth[0, : len(self.fixed)]
 
     def log_wealths(self) -> Rows:

@@ -1,4 +1,4 @@
-"""Bets that learn: a Dirichlet-multinomial on few cells, per group of places and past.
+"""Bets that learn: a Dirichlet-multinomial on few cells, per group of sites and past.
 
 The wealth of such a bet after counts n is DM(n; c pi) / prod pi^n, in closed form: the order of the draws does not
 matter, so it is computed from counts whenever somebody looks, and it is a martingale at every single draw. A prior
@@ -17,11 +17,11 @@ STAKE = 0.1  # of the wealth of a feature, what one case may lose
 
 
 class Learner:
-    """One feature of one case: groups = classes of places x states of the past.
+    """One feature of one case: groups = classes of sites x states of the past.
 
-    p      [S, V]  the null rows of the places
+    p      [S, V]  the null rows of the sites
     cell   [S, V]  the cell of every token, equal within a class
-    group  [S]     the class of every place: places of one class have equal null rows and cells
+    group  [S]     the class of every site: sites of one class have equal null rows and cells
     states         how many states of the past the feature tells apart
     ball           the null is a ball of this total variation around p
     copies         independent audits that are counted side by side
@@ -33,22 +33,22 @@ class Learner:
         self.cell, self.group, self.states = cell, group, states
         width = int(cell.max()) + 1
         mass = np.zeros((int(group.max()) + 1, width))
-        for place in range(len(p)):  # the last place of a class speaks for it: they are equal
-            mass[group[place]] = np.bincount(cell[place], p[place], width)
+        for site in range(len(p)):  # the last site of a class speaks for it: they are equal
+            mass[group[site]] = np.bincount(cell[site], p[site], width)
         self.mass = np.repeat(mass, states, axis=0)
         self.counts = np.zeros((copies, *self.mass.shape))
         # sup over the ball of a cell's mass is pi + ball, so the ratio against any null in it is at least this
         self.log_null = np.log(np.where(self.mass > 0, self.mass + ball, 1.0))
 
     def add(
-        self, copy: NDArray[np.int64], place: NDArray[np.int64], token: NDArray[np.int64], state: NDArray[np.int64]
+        self, copy: NDArray[np.int64], site: NDArray[np.int64], token: NDArray[np.int64], state: NDArray[np.int64]
     ) -> None:
         """Count draws; `state` is -1 where the feature has nothing to say."""
         told = state >= 0
-        copy, place, token, state = copy[told], place[told], token[told], state[told]
+        copy, site, token, state = copy[told], site[told], token[told], state[told]
         _, groups, width = self.counts.shape
-        row = copy * groups + self.group[place] * self.states + state
-        index = row * width + self.cell[place, token]
+        row = copy * groups + self.group[site] * self.states + state
+        index = row * width + self.cell[site, token]
         self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
 
     def log_wealth(self) -> tuple[Rows, Rows]:

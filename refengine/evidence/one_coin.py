@@ -20,28 +20,28 @@ def one_coin_law(p: Rows, q: Rows, below: Rows) -> Rows:
 
 
 class OneCoin:
-    """The bet on it. p, q [lanes, gamma + 1, contexts, V], q being p where there is no draft, which places no bet."""
+    """The bet on it. p, q [lanes, gamma + 1, contexts, V], q being p where there is no draft, which makes no bet."""
 
     def __init__(self, p: Rows, q: Rows, ball: float) -> None:
         self.p, self.q, self.ball = p.reshape(-1, p.shape[-1]), q.reshape(-1, p.shape[-1]), ball
         self.typical = _typical(p, q).ravel()
 
-    def log_ratio(self, place: NDArray[np.int64], token: NDArray[np.int64], below: Rows) -> Rows:
+    def log_ratio(self, site: NDArray[np.int64], token: NDArray[np.int64], below: Rows) -> Rows:
         """What every draw multiplies the wealth by: log, [n]."""
-        gained = np.zeros(len(place))
-        told = (below > 0) & (below < 1) if self.p.shape[-1] <= MANY else np.zeros(len(place), dtype=bool)
+        gained = np.zeros(len(site))
+        told = (below > 0) & (below < 1) if self.p.shape[-1] <= MANY else np.zeros(len(site), dtype=bool)
         if told.any():
-            (where, least), each = np.unique(np.stack([place[told], below[told]]), axis=1, return_inverse=True)
+            (where, least), each = np.unique(np.stack([site[told], below[told]]), axis=1, return_inverse=True)
             log_ratio, _ = self._bets(where.astype(np.int64), least)
             gained[told] = log_ratio[each.ravel(), token[told]]
         return gained
 
     def growth(self) -> Rows:
-        """Its expected growth at every place for a typical prefix: [1, S]."""
+        """Its expected growth at every site for a typical prefix: [1, S]."""
         return self._bets(np.arange(len(self.p)), self.typical)[1][None]
 
-    def _bets(self, place: NDArray[np.int64], below: Rows) -> tuple[Rows, Rows]:
-        p, q = self.p[place], self.q[place]
+    def _bets(self, site: NDArray[np.int64], below: Rows) -> tuple[Rows, Rows]:
+        p, q = self.p[site], self.q[site]
         with np.errstate(divide="ignore", invalid="ignore"):
             law = one_coin_law(p, q, below)
             log_ratio, growth = bets((SHARE_ALWAYS * law + (1.0 - SHARE_ALWAYS) * p)[None], p, self.ball)

@@ -11,7 +11,7 @@ from refengine.evidence.rows import Rows, normalised, point, positive, ratio, ra
 
 
 def proposers(p: Rows, q: Rows, sizes: Rows) -> Iterator[tuple[str, Rows]]:
-    """name -> the law of the next token, at places where there is a draft."""
+    """name -> the law of the next token, at sites where there is a draft."""
     accept, r = ratio(p, q), residual(p, q)
     yield "greedy proposal, soft q: drafted by argmax, weighed against q", ratio_rule(point(q, sizes), accept, r)
     for t in (0.5, 2.0):

@@ -1,4 +1,4 @@
-"""Cells: at most 16 groups of tokens per place, fixed by (p, q) before anything is drawn."""
+"""Cells: at most 16 groups of tokens per site, fixed by (p, q) before anything is drawn."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -22,7 +22,7 @@ History = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a law is from the null at one place.
+    """How far a law is from the null at one site.
 
     tv          half the sum over histories and tokens of |mass - reach * p(token)|
     impossible  the mass of tokens with p = 0
@@ -41,20 +41,20 @@ class Deviation:
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """The enumerated law of one call on a case, with how far each place is from the null."""
+    """The enumerated law of one call on a case, with how far each site is from the null."""
 
     case: Case
     outcomes: list[Any]  # [(tokens per lane, probability)]
     runs: int
-    places: list[Deviation]
+    sites: list[Deviation]
 
     @property
     def worst(self) -> Deviation:
-        return max(self.places, key=lambda place: place.tv)
+        return max(self.sites, key=lambda site: site.tv)
 
     @property
     def impossible(self) -> Deviation:
-        return max(self.places, key=lambda place: place.impossible)
+        return max(self.sites, key=lambda site: site.impossible)
 
     def violates(self) -> bool:
         return self.worst.tv > BALL or self.impossible.impossible > 0
@@ -84,7 +84,7 @@ def exact_law(case: Case, reply: dict[str, Any]) -> ExactLaw:
 
 
 def deviations(case: Case, outcomes: list[Any]) -> list[Deviation]:
-    """One per place of a call; `outcomes` is [(tokens per lane, probability)]."""
+    """One per site of a call; `outcomes` is [(tokens per lane, probability)]."""
     lanes = len(outcomes[0][0])
     found = []
     for lane in range(lanes):

@@ -18,13 +18,13 @@ MOST = 0.1  # of the deviation: what an explanation may leave over
 
 def explain(laws: list[ExactLaw]) -> str:
     """The listed defects whose laws are nearest to what was enumerated, by Kullback-Leibler divergence summed over all
-    places and emitted prefixes; named where they leave less than a tenth of what the null leaves."""
-    worst = max((law.worst for law in laws), key=lambda place: place.tv)
+    sites and emitted prefixes; named where they leave less than a tenth of what the null leaves."""
+    worst = max((law.worst for law in laws), key=lambda site: site.tv)
     if worst.tv <= BALL:
         return BOUNDARY
     if max(_deviation(law, mass) for law in laws for mass in _own(law)) < MOST * worst.tv:
         return DEPENDENT_ROWS  # each row is right by itself, and not given the others
-    simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the place
+    simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the site
     left = _left(simple if any(law.violates() for law in simple) else laws)
     null = left.pop("")
     least = min(left.values())
@@ -61,8 +61,8 @@ def _left(laws: list[ExactLaw]) -> dict[str, float]:
         tables = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
         for masses in _own(law):
             for (lane, *prefix), mass in masses.items():
-                place = lane, len(prefix), context_after(law.case, prefix)
-                told = {name: table[place] for name, table in tables.items()}
+                site = lane, len(prefix), context_after(law.case, prefix)
+                told = {name: table[site] for name, table in tables.items()}
                 told[ONE_COIN] = _one_coin(law, lane, tuple(prefix))
                 seen = mass > 0
                 for name, row in told.items():
@@ -78,8 +78,8 @@ def _one_coin(law: ExactLaw, lane: int, prefix: tuple[int, ...]) -> Rows:
     if len(prefix) == case.gamma:
         return p
     for i, token in enumerate(prefix):
-        place = lane, i, context_after(case, prefix[:i])
-        below = min(below, float(ratio(case.p[place], case.q[place])[token]) or 1.0)
+        site = lane, i, context_after(case, prefix[:i])
+        below = min(below, float(ratio(case.p[site], case.q[site])[token]) or 1.0)
     with np.errstate(all="ignore"):
         return one_coin_law(p, case.q[lane, len(prefix), context_after(case, prefix)], np.array(below))
 

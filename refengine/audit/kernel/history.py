@@ -1,4 +1,4 @@
-"""From what a subject emitted to the draws that evidence counts: the place of each token, and the state of its past.
+"""From what a subject emitted to the draws that evidence counts: the site of each token, and the state of its past.
 
 The past of a token is what came before it: earlier rounds, the emitted prefix, rows above it in its batch up to its own
 position. The current draft is no part of it, nor how much further any row will get: rows may be worked through one by
@@ -23,7 +23,7 @@ FURTHER_BACK = "the last token of a round further back"
 BACK = np.array([2, 3, 4])  # as of buffers that take turns; calls take these in turn, and a state tells them apart
 ABOVE = ("of the row above", "two rows above", "further above")
 NEAR = 3  # rows from which on it is further: all of those are taken in turn
-TOKENS = ("the token before", *ROUND_BEFORE[:2], FURTHER_BACK, *(f"the same place {where}" for where in ABOVE))
+TOKENS = ("the token before", *ROUND_BEFORE[:2], FURTHER_BACK, *(f"the same position {where}" for where in ABOVE))
 
 
 def features(case: Case) -> dict[str, int]:
@@ -31,24 +31,24 @@ def features(case: Case) -> dict[str, int]:
     tokens = case.vocabulary if case.vocabulary <= SMALL else 1
     further = max(case.lanes - NEAR, 1)
     return {
-        "the place": 1,
+        "the site": 1,
         "the token before": tokens,
         **dict(zip(ROUND_BEFORE, (tokens, tokens, case.gamma + 1), strict=True)),
         FURTHER_BACK: tokens * len(BACK),
-        **{f"the same place {where}": tokens * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
+        **{f"the same position {where}": tokens * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
         **{f"so far {where}": (case.gamma + SIGNS) * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
         "the number of the call": PARITIES,
     }
 
 
 @dataclass
-class Past:
+class History:
     """Turns blocks of emitted tokens into draws, remembering the last rounds across blocks."""
 
     case: Case
     lane_of: Callable[[Ints], Ints] | None  # the lanes of calls; None where every call takes all lanes
     last: Ints | None = field(default=None)  # [max(BACK), lanes of a call, gamma + 1], -1 before there were any
-    odds: Rows = field(init=False)  # min(1, p/q) of every token at every place, 1 where it cannot be drafted
+    odds: Rows = field(init=False)  # min(1, p/q) of every token at every site, 1 where it cannot be drafted
     sign: Ints = field(init=False)  # of p - q there
 
     def __post_init__(self) -> None:
@@ -62,18 +62,18 @@ class Past:
         token = tokens.astype(np.int64)
         emitted, shape = token >= 0, token.shape
         number = start + np.arange(len(token))
-        place = self._place(token, start)
+        site = self._site(token, start)
         states = {
-            "the place": np.zeros(shape, dtype=np.int64),
+            "the site": np.zeros(shape, dtype=np.int64),
             "the token before": np.concatenate([np.full_like(token[:, :, :1], -1), token[:, :, :-1]], axis=2),
             **self._before(token, number),
-            **self._above(place, token, number),
+            **self._above(site, token, number),
             "the number of the call": (number % PARITIES)[:, None, None],
         }
         if self.case.vocabulary > SMALL:
             states |= dict.fromkeys(TOKENS, np.full((1, 1, 1), -1))
         told = {name: np.broadcast_to(state, shape)[emitted] for name, state in states.items()}
-        return Draws(place[emitted], token[emitted], told, coin=self._coin(place, token)[emitted])
+        return Draws(site[emitted], token[emitted], told, coin=self._coin(site, token)[emitted])
 
     def _before(self, token: Ints, number: Ints) -> dict[str, Ints]:
         """What earlier rounds of the same lanes tell: [calls, lanes, 1]."""
@@ -85,41 +85,41 @@ class Past:
         told = dict(zip(ROUND_BEFORE, (previous[:, :, :1], _last(previous), lengths - 1), strict=True))
         return {**told, FURTHER_BACK: _apart(further, which, self.case.vocabulary)}
 
-    def _above(self, place: Ints, token: Ints, number: Ints) -> dict[str, Ints]:
+    def _above(self, site: Ints, token: Ints, number: Ints) -> dict[str, Ints]:
         """What rows above tell: [calls, lanes, i]."""
-        so_far, told = self._so_far(place, token), {}
+        so_far, told = self._so_far(site, token), {}
         which = number % max(token.shape[1] - NEAR, 1)
         none = np.zeros_like(which)
         for where, lag, of in zip(ABOVE, (none + 1, none + 2, which + NEAR), (none, none, which), strict=True):
-            told[f"the same place {where}"] = _apart(_down(token, lag), of, self.case.vocabulary)
+            told[f"the same position {where}"] = _apart(_down(token, lag), of, self.case.vocabulary)
             told[f"so far {where}"] = _apart(_down(so_far, lag), of, self.case.gamma + SIGNS)
         return told
 
-    def _so_far(self, place: Ints, token: Ints) -> Ints:
+    def _so_far(self, site: Ints, token: Ints) -> Ints:
         """Where a row had ended before a position, or else the sign of p - q at its token there: [calls, lanes, i]."""
         length = (token >= 0).sum(2)[:, :, None]
-        sign = self.sign[place, np.maximum(token, 0)]
+        sign = self.sign[site, np.maximum(token, 0)]
         return np.where(length <= np.arange(token.shape[2]), length - 1, self.case.gamma + sign)
 
-    def _coin(self, place: Ints, token: Ints) -> Rows:
+    def _coin(self, site: Ints, token: Ints) -> Rows:
         """The coin of a block that has only one lies below this, as the kept tokens tell: [calls, lanes, i]."""
         least = np.ones(token.shape)
-        odds = self.odds[place[:, :, :-1], np.maximum(token[:, :, :-1], 0)]
+        odds = self.odds[site[:, :, :-1], np.maximum(token[:, :, :-1], 0)]
         least[:, :, 1:] = np.minimum.accumulate(odds, axis=2)
         return least
 
-    def _place(self, token: Ints, start: int) -> Ints:
+    def _site(self, token: Ints, start: int) -> Ints:
         """The index of (lane, position, context) of every token."""
         calls, width, positions = token.shape
         if self.lane_of is None:
             lane = np.broadcast_to(np.arange(width), (calls, width))
         else:
             lane = self.lane_of(start + np.arange(calls))[:, None]
-        place, context = np.zeros_like(token), np.zeros((calls, width), dtype=np.int64)
+        site, context = np.zeros_like(token), np.zeros((calls, width), dtype=np.int64)
         for i in range(positions):
-            place[:, :, i] = (lane * positions + i) * self.case.contexts + context
+            site[:, :, i] = (lane * positions + i) * self.case.contexts + context
             context = np.asarray(step(context, np.maximum(token[:, :, i], 0), self.case.contexts))
-        return place
+        return site
 
 
 def _last(rounds: Ints) -> Ints:

@@ -141,6 +141,6 @@ def detectable(pairs: Pairs, alpha: float) -> tuple[float, float]:
     most = max((f.count for f in pairs.features.values()), default=0)
     one, each = (
         ends_wealth(count / 2, np.log(1 / alpha) + np.log(9.0 * others) + 3.0)
-        for count, others in ((most, pairs.places * pairs.kinds), (pairs.commoner.count, pairs.kinds))
+        for count, others in ((most, pairs.prompts * pairs.kinds), (pairs.commoner.count, pairs.kinds))
     )
     return one, each

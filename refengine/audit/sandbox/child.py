@@ -35,7 +35,8 @@ from refengine.audit.sandbox.forkserver import Forked
 from refengine.audit.sandbox.framing import HEADER, decode, frame, received
 
 Handler: TypeAlias = Callable[[Any], Any]
-Kind: TypeAlias = Literal["result", "raised", "hang", "killed", "adapter"]
+Failure: TypeAlias = Literal["raised", "hang", "killed", "adapter"]
+Kind: TypeAlias = Literal["result"] | Failure
 
 MEMORY_GIB = 12  # that can be written; address space is reserved by the terabyte (CUDA, Go, Java) and is not counted
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine

@@ -73,11 +73,11 @@ def power() -> Finding:
     tried, told, calls, nats_a_call = Audits(), [], [], []
     tables = {case: alternatives(item.p, item.q, item.sizes) for case, item in tried.told.items()}
     for name in SHOWN:
-        drive, end, spent = tried.run({case: table[name] for case, table in tables.items()}, 0, MOST_CALLS)
+        campaign, end, spent = tried.run({case: table[name] for case, table in tables.items()}, 0, MOST_CALLS)
         if end is not None:
             told.append(name)
-            calls.append(drive.calls)
-            nats_a_call.append(round(spent / drive.calls, 6))
+            calls.append(campaign.calls)
+            nats_a_call.append(round(spent / campaign.calls, 6))
     return Finding(
         id="evidence.power",
         subject="the default schedule of audit kernel",
