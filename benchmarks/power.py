@@ -2,8 +2,8 @@
 
     python benchmarks/power.py [--calls 200000] [--seeds 9] [--out benchmarks/results/power.json] [--only TEXT]
 
-The campaign of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over the
-seeds, one seed where it takes more than ten thousand calls. Per defect:
+The campaign of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over
+the seeds, one seed where it takes more than ten thousand calls. Per defect:
 
     calls      until the evidence reaches 1/alpha, or a token of probability zero ends it
     kl         nats a call on the inputs that were used, up to then, against the nearest law of the null (bets.BALL)

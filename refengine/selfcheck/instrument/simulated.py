@@ -89,7 +89,7 @@ class Audits:
     def run(
         self, laws: dict[str, Rows], seed: int, calls: int, batch: bool = False
     ) -> tuple[Campaign, End | None, float]:
-        """One audit of a subject that emits by `laws`: the campaign, how it ended, and the nats that its draws were worth,
+        """One audit of a subject that emits by `laws`: the campaign, its end, and the nats that its draws were worth,
         which is KL(law || p) summed over the sites that were visited."""
         child: Any = Simulated(self.told, laws, batch)
         campaign = Campaign(child, "verify_batch" if batch else "verify", seed, ALPHA, monotonic() + 3600.0)
