@@ -58,13 +58,23 @@ def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
     counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
     if violated := by_verdict["violated"]:
-        worst = ", ".join(sorted({f.diagnosis for f in violated if f.diagnosis})) or violated[0].claim
+        worst = _together([finding.diagnosis for finding in violated]) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"
     reason = by_verdict["not tested"][0].reason if by_verdict["not tested"] else "nothing was run"
     if by_verdict["consistent"]:
         beside = f"; not tested: {reason}" if by_verdict["not tested"] else ""
         return CONSISTENT, f"VERDICT consistent ({counts}){beside}"
     return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
+
+
+def _together(diagnoses: Sequence[str]) -> str:
+    """One diagnosis in full; of several that differ, the classes that they name."""
+    from refengine.bugs.catalogue.classes import glossary
+
+    different = sorted({*diagnoses} - {""})
+    explained = glossary(different)
+    classes = [[found.name for found in explained.get(said, [])] or [said] for said in different]
+    return different[0] if len(different) == 1 else ", ".join(sorted({name for names in classes for name in names}))
 
 
 def coloured(verdict: str) -> str:
