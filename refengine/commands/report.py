@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from refengine.audit.adapters import adapters
 from refengine.bugs.catalogue.classes import glossary
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding
@@ -59,8 +60,7 @@ def sections(full: bool) -> list[Section]:
         Section("bridge", bridge),
         Section("bugs", bugs),
         Section("evidence", evidence),
-        Section("transformers: verification", hf_kernel),
-        Section("transformers: generation", hf_generate),
+        *libraries(),
     ]
 
 
@@ -140,13 +140,8 @@ def evidence() -> Iterable[Finding]:
     return findings()
 
 
-def hf_kernel() -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
-
-    return audit_kernel_hf()
-
-
-def hf_generate() -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.generate import audit_generate_hf
-
-    return audit_generate_hf()
+def libraries() -> Iterable[Section]:
+    """A section for every audit of a library that has an adapter."""
+    for adapter in adapters().values():
+        for part, run in adapter.audits.items():
+            yield Section(f"{adapter.name}: {part}", run)
