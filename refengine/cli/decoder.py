@@ -46,20 +46,20 @@ def decode(
     from refengine.commands import decode as command
 
     request = command.Request(
-        target,
-        drafter,
-        prompt,
-        max_new_tokens,
-        temperature,
-        top_k,
-        top_p,
-        rule,
-        gamma,
-        seed,
-        dtype.value,
-        device,
-        ngram,
-        load,
+        target=target,
+        drafter=drafter,
+        prompt=prompt,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        rule=rule,
+        gamma=gamma,
+        seed=seed,
+        dtype=dtype.value,
+        device=device,
+        ngram=ngram,
+        load=load,
     )
     text, statistics = command.decode(request)
     typer.echo(text)
