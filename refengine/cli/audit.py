@@ -170,8 +170,8 @@ def generate(
 def questions(
     prompts: Path | None, tokens: int, temperature: float, pairs: int, seed: str, alpha: float, seconds: float
 ) -> dict[str, Any]:
-    """What two sides are asked (audit/paired/request.py), from the command line."""
-    from refengine.audit.paired.request import PROMPTS
+    """What two sides are asked (audit/paired/comparison.py), from the command line."""
+    from refengine.audit.paired.comparison import PROMPTS
 
     check_alpha(alpha)
     check_seconds(seconds)

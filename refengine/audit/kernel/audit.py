@@ -15,7 +15,7 @@ from typing import Any, Self, assert_never
 import msgspec
 import numpy as np
 
-from refengine.audit.common import TOO_LITTLE, Progress, thinned
+from refengine.audit.common import MAX_UNSEEN_TV, Progress, thinned
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel import witness
@@ -160,10 +160,10 @@ class Audit:
             reason = f"{first}; so on {len(campaign.skipped)} of {tried} inputs, consistent on the others"
             return self._not_tested(reason)
         least = detectable(campaign)
-        if least > TOO_LITTLE:
+        if least > MAX_UNSEEN_TV:
             spent = f"{campaign.calls} calls" + (f" in {request.seconds:g} s" if clock else "")
             option = "--seconds" if clock else "--calls"
-            return self._not_tested(f"{spent} would not show a TV of {TOO_LITTLE:g}: give it more with {option}")
+            return self._not_tested(f"{spent} would not show a TV of {MAX_UNSEEN_TV:g}: give it more with {option}")
         method = (
             f"sequential evidence, alpha {request.alpha:g}, {campaign.calls} calls over {tried} inputs, "
             f"TV >= {least:.1g} at the site visited most would have been seen with probability 0.99."
