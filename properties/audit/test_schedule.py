@@ -9,7 +9,7 @@ import pytest
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.inputs.hostile import LIVE, cases
 from refengine.audit.kernel.diagnosis import depends, diagnose, where_it_shows
-from refengine.audit.kernel.history import BACK, FURTHER_BACK, ROUND_BEFORE, History, features
+from refengine.audit.kernel.history import FURTHER_BACK, LAGS, ROUND_BEFORE, History, features
 from refengine.audit.magnitude import at_least
 from refengine.evidence.alpha import NATS
 from refengine.evidence.defect_laws import alternatives
@@ -119,7 +119,7 @@ def test_rounds_and_rows_of_every_distance_are_looked_at() -> None:
     that does not divide the batch), where the states tell of the round before and of some rows above alone."""
     item = next(item for item in cases() if item.name == "coin")
     count, generator = features(item), np.random.default_rng(3)
-    back = [(FURTHER_BACK, int(lag), 0) for lag in BACK]
+    back = [(FURTHER_BACK, int(lag), 0) for lag in LAGS]
     for feature, rounds, rows in (*back, *(("the same position further above", 0, rows) for rows in (5, 7))):
         tokens = np.full((512, item.lanes, item.gamma + 1), -1, dtype=np.int32)
         tokens[..., 0] = generator.random(tokens.shape[:2]) < 0.5  # what p says

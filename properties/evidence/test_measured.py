@@ -12,10 +12,10 @@ from refengine.selfcheck.instrument import finding as measured
 
 def test_calibration_and_power_come_out_and_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: figures of the instrument that are written down rather than made, or that cannot be made again."""
-    monkeypatch.setattr(measured, "CALIBRATED", 60)
+    monkeypatch.setattr(measured, "CALIBRATION_AUDITS", 60)
     monkeypatch.setattr(
         measured,
-        "SHOWN",
+        "SHOWN_DEFECTS",
         (
             "greedy at temperature: every pick is the argmax",
             "resample from target: corrected from p instead of the residual",

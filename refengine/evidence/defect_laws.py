@@ -1,10 +1,10 @@
-"""What the next token is distributed as when a known defect is at work: one law per defect and site.
+"""The law of the next token under each known defect, at every site.
 
 A *site* is (lane, position, context): one conditional of the null hypothesis. `alternatives(p, q)` takes the rows of
-every site and gives for every defect the row that it would emit there instead of p, computed by enumerating the
-mutated rule. Given that all drafts before position i were kept, a rule with its own coin at each position does not
-remember them, so the law at i needs the rows alone. Where a defect makes no difference, or its law needs more than the
-rows, it says p and no bet is placed.
+every site and gives for every defect the row that it would emit there instead of p, in closed form; tests enumerate the
+catalogue's edits of the rule and compare. Given that all drafts before position i were kept, a rule with its own coin
+at each position does not remember them, so the law at i needs the rows alone. Where a defect makes no difference, or
+its law needs more than the rows, the law is p and no bet is placed. Names are "CLASS: what was observed" (naming.py).
 
 Shapes: p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V], result [lanes, gamma + 1, contexts, V]; sizes
 [V], where rows are kept by cells (rows.py).
@@ -33,27 +33,27 @@ from refengine.evidence.rows import (
 )
 
 Correction: TypeAlias = Rows | Callable[[int], Rows]
-EPSILON = 1e-5  # what is added to what might be zero, or what it is clamped at
-MANY = 64  # above this vocabulary, laws that need a V x V table are left out
-SAME = 1e-9  # between a law of cells and of their parts, both in float64
+EPSILON = 1e-5  # added to a probability that might be zero, or its lower clamp
+MAX_TABLED_VOCABULARY = 64  # above it, laws that need a V x V table are left out
+ROUNDING = 1e-9  # between a law of cells and the law of their parts, both in float64
 
 
 def alternatives(p: Rows, q: Rows, sizes: NDArray[np.int64] | None = None) -> dict[str, Rows]:
     """name of the defect -> its law at every site.
 
-    A law of cells is believed where it does not matter how the ids were grouped: it is computed of parts of the cells
+    A law of cells counts where it does not depend on the grouping of the ids: it is computed from parts of the cells
     too, and is p wherever the two differ."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if sizes is None:
             return _laws(p, q, np.ones(p.shape[-1]))
-        told = _laws(p, q, sizes.astype(float))
-        parts = np.minimum(sizes, 2 + np.arange(len(sizes)))  # unlike ones, so that nothing cancels
+        whole = _laws(p, q, sizes.astype(float))
+        parts = np.minimum(sizes, 2 + np.arange(len(sizes)))  # of unequal sizes, so that nothing cancels
         first = np.cumsum(parts) - parts
         split = _laws(*(np.repeat(rows / parts, parts, axis=-1) for rows in (p, q, sizes)))
-    for name, law in told.items():
+    for name, law in whole.items():
         apart = np.abs(np.add.reduceat(split[name], first, axis=-1) - law).max(-1, keepdims=True)
-        told[name] = np.where(apart < SAME, law, p)
-    return told
+        whole[name] = np.where(apart < ROUNDING, law, p)
+    return whole
 
 
 def _laws(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
@@ -77,12 +77,12 @@ def names() -> list[str]:
 
 def _with(p: Rows, q: Rows, correction: Correction) -> Rows:
     if callable(correction):
-        return p if p.shape[-1] > MANY else drafted_correction(q, ratio(p, q), correction)
+        return p if p.shape[-1] > MAX_TABLED_VOCABULARY else drafted_correction(q, ratio(p, q), correction)
     return ratio_rule(q, ratio(p, q), correction)
 
 
 def _neighbours(rows: Rows, axis: int, step: int) -> Rows:
-    """The rows one site on along lanes (0, in a ring) or positions (1, the last one staying); themselves where the
+    """The rows of the next lane (axis 0, in a ring) or position (axis 1, the last one repeated); unchanged where the
     context of the neighbour is unknown."""
     if rows.shape[2] > 1:
         return rows
@@ -143,7 +143,7 @@ def _below(accept: Rows, bits: int) -> Rows:
 
 
 def _corrections(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Correction]:
-    """What is drawn from after a refusal, the acceptance being right."""
+    """The row that a correction is drawn from after a refusal, the acceptance being right."""
     r = residual(p, q)
     ids = np.arange(p.shape[-1])
     next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
@@ -224,7 +224,7 @@ def _same_coin(p: Rows, q: Rows) -> Callable[[int], Rows]:
 
 
 def _bonuses(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
-    """The token after a block that was kept whole, everything before it being right."""
+    """The row of the token after a block that was kept whole, everything before it being right."""
     bonus = p[:, -1:]
     last_q = q[:, -1:] if p.shape[2] == 1 else bonus
     return {

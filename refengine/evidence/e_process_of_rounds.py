@@ -1,9 +1,9 @@
 """Sequential evidence where no two rounds have the same rows, as in the record of a running engine.
 
-The null and the validity are those of sequential.py: given the rows and what was emitted before, the next token is ~ p.
-What is bet on cannot be tabled once, so it is computed for each round: the law of every listed defect, tilts of each
-kind of token, and a learner that carries over from round to round how much more often than p says the tokens of a cell
-were emitted. Each of its bets is fixed by the rows and the past alone.
+The null and the validity are those of e_process.py: given the rows and the tokens before, the next token is ~ p. The
+laws that are bet on cannot be tabled once, so they are computed for each round: the law of every listed defect, tilts
+of each kind of token, and a learner that carries over from round to round how much more often than p says the tokens of
+a cell were emitted. Each of its bets is fixed by the rows and the history alone.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from refengine.evidence.naming import SELDOM, joined, unexplained
 from refengine.evidence.rows import Rows, ratio
 from refengine.evidence.token_kinds import CELLS, KINDS, related
 
-WIDE = 2048  # above this vocabulary a round would take seconds with the laws of all listed defects
+MAX_LISTED_VOCABULARY = 2048  # above it a round would take seconds with the laws of all listed defects
 MIN_SHARE_NAMED = 0.2  # of the wealth: what a component holds that the diagnosis names
 SHARES = {"listed": 0.5, "tilts": 0.125, "learned": 0.375}
 
@@ -38,7 +38,7 @@ class Tilts:
         self.log_wealth = np.zeros((self.groups, len(CONCENTRATIONS)))
 
     def add(self, group: int, mass: Rows, cell: int) -> None:
-        """One token: the null mass of every cell and the cell that came; the bet is placed before that is looked at."""
+        """One token: the null mass of every cell, and its own cell, on which its bet does not depend."""
         weight = (self.seen[group] + CONCENTRATIONS[:, None]) / (self.expected[group] + CONCENTRATIONS[:, None])
         live = mass > 0
         mean = (weight * mass).sum(1)
@@ -51,7 +51,7 @@ class Tilts:
         return float(logsumexp(self.log_wealth) - np.log(self.log_wealth.size))
 
     def often(self, group: int) -> NDArray[np.bool_]:
-        """The cells that came more often than p says."""
+        """The cells that were emitted more often than p says."""
         return np.asarray(self.seen[group] > self.expected[group])
 
 
@@ -68,7 +68,7 @@ class RoundEvidence:
         if (p[np.arange(len(tokens)), tokens] <= 0).any():
             return False
         drafted = np.concatenate([q, p[-1:]])
-        if len(q) and p.shape[1] <= WIDE:  # the listed defects are of rounds that draft
+        if len(q) and p.shape[1] <= MAX_LISTED_VOCABULARY:  # the listed defects are of rounds that draft
             self.fixed += self._fixed(p, q, tokens)
         cell = related(p, drafted)
         for i, token in enumerate(tokens):

@@ -1,6 +1,6 @@
 """Defects of the proposer: the rule is right, and the draft was not drawn from the q that it is weighed against.
 
-Shapes: p, q and the laws [lanes, gamma, contexts, V]; sizes [V] as in alternatives.py.
+Shapes: p, q and the laws [lanes, gamma, contexts, V]; sizes [V] as in defect_laws.py.
 """
 
 from collections.abc import Iterator
@@ -33,9 +33,9 @@ def proposers(p: Rows, q: Rows, sizes: Rows) -> Iterator[tuple[str, Rows]]:
 
 
 def _repeats_skipped(p: Rows, q: Rows, sizes: Rows) -> Rows:
-    """Two candidates from q by recursive rejection, the second passed over, with its update of the residual, where it
-    is the first again. A refused draft has no residual left, so what is skipped is a refusal: r = (p - q)+ stands
-    where (r - q)+ is due."""
+    """Two candidates from q by recursive rejection. Where the second is the first again it is skipped, with its update
+    of the residual: since a refused draft has no residual left, a refusal is skipped, and r = (p - q)+ stands where
+    (r - q)+ is due."""
     repeated = (q / sizes * positive(q - p)).sum(-1, keepdims=True)
     r = residual(p, q)
     return np.asarray(p + repeated * (r - residual(r, q)))

@@ -1,4 +1,4 @@
-"""A campaign of sampled calls: a child, the inputs, the evidence, and the rule by which effort moves between inputs."""
+"""A campaign of sampled calls: a child, the inputs, the evidence, and the schedule of calls over the inputs."""
 
 import zlib
 from collections.abc import Iterator

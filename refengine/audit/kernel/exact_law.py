@@ -1,4 +1,4 @@
-"""An enumerated law of one call, held to the conditional null."""
+"""An enumerated law of one call, compared with the conditional null."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.rows import Rows
 
-SELDOM = 3e-6
-AGREEMENT = 1e-9  # the p-value below which we distrust our interception rather than the subject
+MIN_SAMPLED_MASS = 3e-6  # of an outcome: rarer ones, of boundaries, are not expected in a sample
+MIN_AGREEMENT = 1e-9  # the p-value below which the interception is distrusted rather than the subject
 
-# What a token is conditioned on (see past.py): the rows above up to its own position, and its own prefix.
+# What a token is conditioned on (history.py): the lanes above up to its own position, and its own prefix.
 History = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 
 
@@ -60,9 +60,8 @@ class ExactLaw:
         return self.worst.tv > BALL or self.impossible.impossible > 0
 
     def agrees(self, tokens: NDArray[np.int32]) -> bool:
-        """Whether sampled calls [n, lanes, gamma + 1] follow this law: a check on our interception, not on the subject.
-        Outcomes rarer than a few in 10^6 are left out of it: boundaries, which a sample does not meet."""
-        usual = [(lanes, mass) for lanes, mass in self.outcomes if mass > SELDOM]
+        """Whether sampled calls [n, lanes, gamma + 1] follow this law: a check of interception, not of the subject."""
+        usual = [(lanes, mass) for lanes, mass in self.outcomes if mass > MIN_SAMPLED_MASS]
         rank = {self._key(lanes): i for i, (lanes, _) in enumerate(usual)}
         counts = np.zeros(len(rank) + 1)
         for call in tokens:
@@ -71,7 +70,7 @@ class ExactLaw:
         if counts[-1] > 0:
             return False
         cell = pool(mass, np.ones_like(mass), len(tokens))
-        return g_test(pooled(counts[:-1], cell), pooled(mass, cell)).p_value > AGREEMENT
+        return g_test(pooled(counts[:-1], cell), pooled(mass, cell)).p_value > MIN_AGREEMENT
 
     @staticmethod
     def _key(lanes: Any) -> tuple[tuple[int, ...], ...]:
