@@ -23,10 +23,10 @@ from refengine.evidence.naming import OR, joined, unexplained
 from refengine.exact.row import Row, row
 from refengine.report.html import render
 from refengine.report.report import make_report
-from refengine.selfcheck.drafters.planted_bugs import PLANTS
+from refengine.selfcheck.drafters.table import ROWS
 
 CONSTANTS = [text for name, text in vars(naming).items() if name.isupper() and ": " in text]
-PLANTED = sorted({plant.diagnosis for plants in PLANTS.values() for plant in plants})
+PLANTED = sorted({plant.diagnosis for drafter in ROWS.values() for plant in drafter.plants})
 DIAGNOSED = [*LISTED, *CONSTANTS, *SHARED.values(), *DIAGNOSES.values(), MIXTURE, *PLANTED]
 
 
