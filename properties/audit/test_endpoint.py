@@ -93,10 +93,10 @@ def test_an_answer_without_an_end_is_cut(mode: str, says: str) -> None:
 
 def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: a rate limit met half way taken for a refusal of what is asked, which throws the audit away."""
-    monkeypatch.setattr(openai_client, "PAUSE", 0.0)
+    monkeypatch.setattr(openai_client, "PAUSE_SECONDS", 0.0)
     greedy, sampling = audit("busy", pairs=200)
     assert [greedy.verdict, sampling.verdict] == ["consistent", "consistent"]
-    monkeypatch.setattr(openai_client, "PAUSE", 60.0)
+    monkeypatch.setattr(openai_client, "PAUSE_SECONDS", 60.0)
     assert "429" in audit("busy", pairs=1)[0].reason
 
 
