@@ -177,7 +177,7 @@ def _planted(
             "live states that differ from a recompute": len(found.mismatches),
         },
         magnitude=_magnitude(moved),
-        diagnosis=plant.name,
+        diagnosis=plant.diagnosis,
     )
 
 
