@@ -24,9 +24,11 @@ from refengine.decoder.targets.recurrent import step
 from refengine.decoder.targets.transformers import TransformersTarget, forward
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
+from refengine.engine.rules import RULES
 from refengine.engine.rules.agreement import agreement
+from refengine.exact.law import tv
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
-from refengine.selfcheck.drafters.cells import CELLS, EXACT, POLICIES, RULES, completed, target_law, tv
+from refengine.selfcheck.drafters.cells import CELLS, EXACT, POLICIES, completed, target_law
 from refengine.selfcheck.drafters.exact_law import Enumeration
 from refengine.selfcheck.drafters.memo import remembered
 from refengine.selfcheck.drafters.table import ROWS

@@ -16,6 +16,7 @@ from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.protocols import Tokens
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
+from refengine.engine.rules import RULES
 from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
@@ -25,11 +26,9 @@ from refengine.selfcheck.drafters.cells import (
     LOSSY,
     MOVED,
     SHORT,
-    SLOTS,
     Cell,
     cell_law,
     completed,
-    greedy_parts,
     mass_report,
     target_law,
     target_of,
@@ -42,6 +41,7 @@ from refengine.selfcheck.drafters.table import ROWS, place
 from refengine.source_tree import FIXTURES
 
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
+SLOTS = 64  # of greedy decoding: the longest prompt, 32 tokens, and any draft after them
 STOPS = 3  # of the tokens that a prompt produces, how many are declared stop tokens in turn
 LOSSLESS = "Leviathan et al. 2023, Theorem 3.5; Sun et al. 2024, Theorem 2; here of drafter, rule and loop together"
 
@@ -184,9 +184,9 @@ def _planted(
 @torch.inference_mode()
 def greedy_equality(drafter: str) -> list[Finding]:
     """float32 greedy decoding of every fixture prompt in the bitwise mode, and where a stop token ends it."""
-    target, drafting, rule = greedy_parts(drafter)
-    heard = Heard(alone(target_of(drafter)))
-    judge, differing = Listened(target, heard), []
+    row, heard = ROWS[drafter], Heard(alone(target_of(drafter)))
+    judge, differing = Listened(load_target(FIXTURES / row.target, torch.float32, slots=SLOTS), heard), []
+    drafting, rule = row.load(judge), RULES[row.rules[0]]
     prompts = json.loads((FIXTURES / target_of(drafter)).with_name("prompts.json").read_text())
     for prompt in (tuple(prompt["prompt"]) for prompt in prompts):
         wanted = plainly(target_of(drafter), prompt)

@@ -41,7 +41,6 @@ Law: TypeAlias = dict[Any, float]
 
 # Rounding of a cell's sums stays under 1e-13; a cut of a policy must be further from a tie than any two passes differ.
 EXACT, CUT, MOVED = 1e-12, 1e-9, 1e-6
-SLOTS = 64  # of the cells of greedy decoding: the longest prompt, 32 tokens, and any draft after them
 
 ONLY = logit_bias({token: float("-inf") for token in (1, 4, 5, 6, 7)})  # three words of the language are left: 0, 2, 3
 POLICIES: dict[str, Policy] = {
@@ -194,6 +193,6 @@ def target_of(drafter: str) -> str:
 
 
 def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
-    """Target (bitwise), drafter and rule in float32, for the cells of greedy decoding."""
-    target = load_target(FIXTURES / target_of(drafter), torch.float32, slots=SLOTS)
+    """Target, drafter and rule in float32, for the cells of greedy decoding."""
+    target = load_target(FIXTURES / target_of(drafter), torch.float32)
     return target, ROWS[drafter].load(target), RULES[ROWS[drafter].rules[0]]
