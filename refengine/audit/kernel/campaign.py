@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.audit.inputs.case import Case
-from refengine.audit.inputs.hostile import OPENING, block_size
+from refengine.audit.inputs.hostile import OPENING_INPUTS, block_size
 from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.history import History, features
 from refengine.audit.sandbox.child import Child, Failure
@@ -172,7 +172,7 @@ class Campaign:
         a round of all. Listed defects get most turns while few calls were spent; then the round gets more, for defects
         that nobody listed. The schedule depends on calls that are over alone."""
         spent = 0
-        for name in list(self.cases)[:OPENING]:
+        for name in list(self.cases)[:OPENING_INPUTS]:
             spent += 1
             yield name, 1
             for _ in range(CALLS_AFTER_LEAD):
