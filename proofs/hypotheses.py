@@ -13,7 +13,6 @@ Both first hold the theorems to the files of instances: one that has hypotheses 
 about nothing, and an instance may not assume anything itself.
 """
 
-import json
 import random
 import re
 import subprocess
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs.statements import Drop, every, sentence_end, unapplied
-from refengine.selfcheck.claims.hypotheses import PROOFS, RECORD, SOURCES, blank_comments, digest, fresh
+from refengine.selfcheck.claims.hypotheses import PROOFS, RECORD, SOURCES, blank_comments, digest_of, fresh
 
 BUILD = PROOFS / "build" / "rocq"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)
@@ -64,9 +63,9 @@ def keep(answers: dict[str, str]) -> None:
     record: dict[str, dict[str, Any]] = {}
     for drop in every():
         if drop.key() in answers:
-            entry = record.setdefault(drop.file, {"digest": digest(drop.file), "missed_by": {}})
+            entry = record.setdefault(drop.file, {"digest": digest_of(drop.file), "missed_by": {}})
             entry["missed_by"][drop.key()] = answers[drop.key()]
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    RECORD.write(record)
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from refengine.report.progress import Section, run_sections
 
 import refengine
 from properties.helpers import report_example as example
@@ -16,7 +17,6 @@ from refengine.errors import BadInput
 from refengine.report.canonical import canonical
 from refengine.report.finding import Finding
 from refengine.report.journal import Journal, run_key
-from refengine.report.progress import Section, run_sections
 from refengine.report.report import make_report
 from refengine.report.run_record import save_run
 

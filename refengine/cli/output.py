@@ -28,9 +28,7 @@ Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a repor
 
 
 def finish(findings: Sequence[Finding], as_json: bool, out: Path | None = None) -> NoReturn:
-    """Print what was found, write it where it was asked for, print the verdict line last, and exit with its code."""
-    if out is not None:
-        save(findings, out)
+    """Print what was found and the verdict line, write it where it was asked for, and exit with the verdict's code."""
     if as_json:
         import msgspec
 
@@ -40,6 +38,8 @@ def finish(findings: Sequence[Finding], as_json: bool, out: Path | None = None) 
             print_finding(finding)
     code, line = verdict(findings)
     typer.echo(line)
+    if out is not None:
+        save(findings, out)
     raise typer.Exit(code)
 
 

@@ -11,16 +11,14 @@ from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
 
 def report(
     out: Annotated[Path, typer.Option(help="Folder for report.json, report.html and run.json.")] = Path("out"),
-    full: Annotated[bool, typer.Option("--full", help="The long report: every policy, the mutation run.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run everything again and compare.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when any subject is violated.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the journal of an interrupted run.")] = False,
 ) -> None:
     """The whole correctness report on the embedded fixtures and on whatever real libraries are installed."""
     from refengine.commands.report import write_report
 
-    outcome = write_report(out, full=full, fresh=fresh)
-    for line in outcome.lines:
-        typer.echo(line)
+    outcome = write_report(out, full=full, fresh=fresh, say=typer.echo)
     raise typer.Exit(VIOLATED if outcome.failed or (strict and outcome.subjects_violated) else CONSISTENT)
 
 

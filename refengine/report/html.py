@@ -13,7 +13,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from refengine.report.canonical import canonical, plain, write_atomic
+from refengine.files import write_atomic
+from refengine.report.canonical import canonical, plain
 from refengine.report.finding import Finding, Quantity, Role, Verdict
 from refengine.report.plots import magnitude, plot, short
 from refengine.report.report import ALARMING, Report, parse_report, unexpected

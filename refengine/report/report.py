@@ -10,7 +10,8 @@ import msgspec
 
 import refengine
 from refengine.errors import BadInput
-from refengine.report.canonical import canonical, parse, write_atomic
+from refengine.files import write_atomic
+from refengine.report.canonical import canonical, parse
 from refengine.report.finding import Finding, Role, Verdict
 
 SCHEMA = 1

@@ -6,6 +6,7 @@ in a child process by `hf_measure`; here measurements become findings.
 """
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -56,18 +57,20 @@ def audit_generate_hf(
     except PackageNotFoundError:
         return [_untested(CELLS[name], "transformers", "transformers is not installed") for name in names]
     findings: list[Finding] = []
-    child = Child("refengine.audit.adapters.transformers.generate_law:serve")
-    try:
-        for name in names:
-            progress(name)
-            outcome = child.ask(name, SECONDS)
-            if outcome.kind in ("hang", "killed"):  # the other cells get a fresh process
-                child.close()
-                child = Child("refengine.audit.adapters.transformers.generate_law:serve")
-            findings += _findings(CELLS[name], subject, outcome)
-    finally:
-        child.close()
+    for name in names:
+        progress(name)
+        outcome = _child().ask(name, SECONDS)
+        if outcome.kind in ("hang", "killed"):  # the other cells get a fresh process
+            _child().close()
+            _child.cache_clear()
+        findings += _findings(CELLS[name], subject, outcome)
     return findings
+
+
+@cache
+def _child() -> Child:
+    """The process that measures; cells share what it has imported, and it ends with this one."""
+    return Child("refengine.audit.adapters.transformers.generate_law:serve")
 
 
 def _findings(cell: Cell, subject: str, outcome: Outcome) -> list[Finding]:
