@@ -69,9 +69,7 @@ def decode(
 def drafters(
     report: Annotated[
         Path,
-        typer.Option(
-            help="Take the verdicts from this report; where there is none, what is on record is shown and the rest is run."
-        ),
+        typer.Option(help="Take the verdicts from this report; without it those on record, and the rest is run."),
     ] = Path("out/report.json"),
     as_json: AsJson = False,
 ) -> None:

@@ -1,6 +1,6 @@
 """The committed results of every exact-law cell: what their digest depends on, and what is shown of them."""
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,10 @@ import torch
 
 from refengine.selfcheck.drafters import committed_cells
 from refengine.selfcheck.drafters.cells import CELLS, Cell, session
-from refengine.selfcheck.drafters.committed_cells import closure, content, parts_of, shown
+from refengine.selfcheck.drafters.committed_cells import shown
+from refengine.selfcheck.drafters.computed_from import content, parts_of
 from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.source_edits.committed import Committed
 
 CELL = "ngram/point_mass/mixed"
 
@@ -48,43 +50,21 @@ def test_a_digest_sees_a_tensor_a_setting_and_a_rule() -> None:
         assert parts_of("dspark", 0.0, "leviathan") != parts_of("dspark", 0.8, "leviathan")
 
 
-def test_a_digest_sees_what_the_code_imports_and_no_other_drafter() -> None:
-    """Kills a digest of one file, which misses a rotation gone wrong, and one of everything, which is always stale."""
-    found = closure(frozenset({"refengine.decoder.drafters.dspark"}))
-    assert {
-        "refengine.decoder.networks.block_backbone",
-        "refengine.decoder.networks.rope",
-        "refengine.decoder.networks.layers",
-    } <= found
-    assert "refengine.decoder.drafters.medusa" not in found
-
-
-@pytest.mark.parametrize(
-    ("text", "differs"),
-    [
-        ('"""Said anew."""\n\n\ndef f(x):\n    # a comment\n    """And here."""\n    return x + 1\n', False),
-        ('"""A module."""\n\n\ndef f(x):\n    """Adds."""\n    return x - 1\n', True),
-    ],
-)
-def test_code_counts_and_comments_do_not(
-    text: str, differs: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Kills a result that an edit of the code leaves current, and one that a comment makes stale."""
-    monkeypatch.setattr(committed_cells, "source_path", lambda module: tmp_path / "module.py")
-    seen = []
-    for version in ('"""A module."""\n\n\ndef f(x):\n    """Adds."""\n    return x + 1\n', text):
-        (tmp_path / "module.py").write_text(version)
-        seen.append(committed_cells.source.__wrapped__("refengine.module"))
-    assert (seen[0] != seen[1]) == differs
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Committed:
+    """The record of these tests alone."""
+    own = replace(committed_cells.RECORD, file=tmp_path / "cells.json")
+    monkeypatch.setattr(committed_cells, "RECORD", own)
+    return own
 
 
 def law_of(name: str, **changes: Any) -> dict[str, Any]:
     counted = dict.fromkeys(committed_cells.COUNTED, 3)
-    return {"digest": committed_cells.digest("law", name), "consistent": True, "tv": 1e-16, **counted, **changes}
+    return {"consistent": True, "tv": 1e-16, **counted, **changes}
 
 
 def planted_in(name: str, moved: float = 0.1) -> dict[str, Any]:
-    return {"digest": committed_cells.digest("planted", name), "a bug": [moved, 0.0, 1.0]}
+    return {"a bug": [moved, 0.0, 1.0]}
 
 
 @pytest.mark.parametrize(
@@ -96,32 +76,29 @@ def planted_in(name: str, moved: float = 0.1) -> dict[str, Any]:
         ({"consistent": False, "digest": "another"}, "not tested"),
     ],
 )
-def test_what_is_shown(change: dict[str, Any], verdict: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_shown(change: dict[str, Any], verdict: str, record: Committed) -> None:
     """Kills a stale result that is shown, a missing one that is not missed, and a violated one that is hidden."""
-    monkeypatch.setattr(committed_cells, "RESULT", tmp_path / "cells.json")
     cells = [name for name, cell in CELLS.items() if cell.drafter == "ngram"]
-    results = {name: {"law": law_of(name), "planted": planted_in(name)} for name in cells}
-    committed_cells.save(results)
+    for name in cells:
+        record.put(f"law {name}", law_of(name))
+        record.put(f"planted {name}", planted_in(name))
     assert shown("ngram")[0].verdict == "consistent"
-    results[CELL]["law"] |= change
-    committed_cells.save(results)
+    entries = record.entries()
+    record.write({**entries, f"law {CELL}": {**entries[f"law {CELL}"], **change}})
     (finding,) = shown("ngram")
     assert finding.verdict == verdict
     assert finding.numbers["cells"] == len(cells) - (verdict == "not tested")
-    del results[CELL]
-    committed_cells.save(results)
+    record.write({key: entry for key, entry in entries.items() if key != f"law {CELL}"})
     assert shown("ngram")[0].verdict == "not tested"
 
 
 @pytest.mark.parametrize(("cells", "verdict"), [(1, "consistent"), (8, "violated")])
-def test_a_planted_bug_that_moves_nothing_is_shown(
-    cells: int, verdict: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_planted_bug_that_moves_nothing_is_shown(cells: int, verdict: str, record: Committed) -> None:
     """Kills a committed negative control that nobody looks at: one cell may stand a bug, not all of a drafter's."""
-    monkeypatch.setattr(committed_cells, "RESULT", tmp_path / "cells.json")
     names = [name for name, cell in CELLS.items() if cell.drafter == "ngram"]
-    moved = {name: 1e-9 if i < cells else 0.1 for i, name in enumerate(names)}
-    committed_cells.save({name: {"law": law_of(name), "planted": planted_in(name, moved[name])} for name in names})
+    for i, name in enumerate(names):
+        record.put(f"law {name}", law_of(name))
+        record.put(f"planted {name}", planted_in(name, 1e-9 if i < cells else 0.1))
     (finding,) = shown("ngram")
     idle = [f"a bug in {name}: no effect on what is compared" for name in names[:cells]]
     assert (finding.verdict, finding.notes) == (
@@ -131,25 +108,23 @@ def test_a_planted_bug_that_moves_nothing_is_shown(
     assert finding.numbers["planted bugs that move the law"] == len(names) - cells
 
 
-def test_a_run_goes_on_where_it_was_cut_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_run_goes_on_where_it_was_cut_off(monkeypatch: pytest.MonkeyPatch, record: Committed) -> None:
     """Kills a run that starts over, one that leaves half a file, and one that skips what is stale."""
-    monkeypatch.setattr(committed_cells, "RESULT", tmp_path / "cells.json")
-    ran: list[tuple[str, str]] = []
+    ran: list[str] = []
 
     def found(what: str, name: str) -> dict[str, Any]:
         if len(ran) == 3:
             raise KeyboardInterrupt
-        ran.append((what, name))
+        ran.append(f"{what} {name}")
         return {}
 
     monkeypatch.setattr(committed_cells, "found", found)
     with pytest.raises(KeyboardInterrupt):
         committed_cells.main(["ngram"])
     first = list(ran)
-    held = json.loads((tmp_path / "cells.json").read_text())
-    assert [name for _, name in first] == list(held)
-    held[first[0][1]]["law"]["digest"] = "another"
-    committed_cells.save(held)
+    entries = record.entries()
+    assert first == list(entries)
+    record.write({**entries, first[0]: {**entries[first[0]], "digest": "another"}})
     ran.clear()
     with pytest.raises(KeyboardInterrupt):
         committed_cells.main(["ngram"])
