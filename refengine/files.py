@@ -22,6 +22,16 @@ def write_atomic(path: Path, text: str) -> None:
         raise BadInput(f"cannot write {path}: {error.strerror}") from None
 
 
+def make_folder(path: Path) -> None:
+    """A folder that files can be written in. Raises BadInput where there cannot be one."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise BadInput(f"cannot write in {path}: {error.strerror}") from None
+
+
 def _replace(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -3,13 +3,15 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from refengine.cli.output import AsJson, print_rows
-from refengine.report.tables import Battery, battery
 from refengine.report.terminal import Progress
+
+if TYPE_CHECKING:
+    from refengine.report.tables import Battery
 
 Ngram = Annotated[Path | None, typer.Option(help="The n-gram store of a drafter that has one elsewhere (DART).")]
 
@@ -76,6 +78,7 @@ def drafters(
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
     from refengine.report.report import load_report
     from refengine.report.steps import played
+    from refengine.report.tables import battery
     from refengine.selfcheck.drafters.battery import steps
     from refengine.selfcheck.recorded import PRELOAD, settle
 
@@ -91,7 +94,7 @@ def drafters(
     print_battery(battery(findings), as_json)
 
 
-def print_battery(found: Battery, as_json: bool) -> None:
+def print_battery(found: "Battery", as_json: bool) -> None:
     """The table of drafters by checks; on a terminal as signs, with the reasons below."""
     rows: list[dict[str, Any]] = []
     reasons: dict[str, str] = {}

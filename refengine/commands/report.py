@@ -23,7 +23,7 @@ from refengine.report.steps import run_steps
 from refengine.selfcheck.recorded import PRELOAD, sample, settle, summary
 from refengine.selfcheck.steps import read_only
 from refengine.selfcheck.steps import steps as own_steps
-from refengine.source_tree import ROOT
+from refengine.source_tree import IN_SOURCE_TREE, ROOT
 
 SEED, ALPHA = 0, 1e-6
 
@@ -76,9 +76,10 @@ def steps(full: bool) -> Iterator[Step]:
 
 def commit_id() -> str:
     """Of the commit that is checked out; a fixed text where there is no git or no repository."""
-    with suppress(OSError, subprocess.CalledProcessError):
-        git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    if IN_SOURCE_TREE:
+        with suppress(OSError, subprocess.CalledProcessError):
+            git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+            return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     return "no commit"
 
 

@@ -15,7 +15,7 @@ from refengine.report.canonical import canonical, parse
 from refengine.report.finding import Finding, Role, Verdict
 
 SCHEMA = 1
-PACKAGES = ("hypothesis", "msgspec", "numpy", "safetensors", "scipy", "sympy", "torch", "transformers")
+PACKAGES = ("msgspec", "numpy", "safetensors", "scipy", "torch", "transformers")
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -45,6 +45,7 @@ def run_steps(
             raise ValueError(f"two steps are called {name!r}")
     lines = {name: line for name in names if (line := journal.finished(name))}
     with Progress("report", len(steps)) as shown:
+        shown.at("processes are started")
         for line in lines.values():
             shown.finish(f"{line.step}: {_told(line)}, from the journal")
         todo = [step for step in steps if step.name not in lines]
@@ -128,7 +129,7 @@ class _Worker:
     def answer(self) -> tuple[Performed, float]:
         try:
             answer = self.line.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             self.process.join()
             raise RuntimeError(f"{self.step.name}: its process ended with code {self.process.exitcode}") from None
         if isinstance(answer, BaseException):

@@ -69,7 +69,7 @@ class Progress:
                 self._show_bar()
             return
         while not self._ended.wait(self._said + LINE_S - time.monotonic()):
-            if time.monotonic() >= self._said + LINE_S:
+            if time.monotonic() >= self._said + LINE_S and self._what:
                 self._print(" ".join(filter(None, (self._counted(), f"{self._seconds():.0f} s", self._what))))
 
     def _seconds(self) -> float:

@@ -43,9 +43,13 @@ def _names(module: str) -> frozenset[str]:
 def names_of(file: Path) -> frozenset[str]:
     """The modules of this package that a file imports, their packages included, and those that its neighbours among
     the tests and proofs do."""
-    names = set(imported_names(file))
-    for name in [name for name in names if not name.startswith(PACKAGE.name)]:
-        names |= names_of(file_of(name))
+    names: set[str] = set()
+    pending, seen = [file], {file}
+    while pending:
+        names |= (found := imported_names(pending.pop()))
+        near = {file_of(name) for name in found if not name.startswith(PACKAGE.name)} - seen
+        pending += near
+        seen |= near
     parents = {name.rsplit(".", 1)[0] for name in names if "." in name}
     return frozenset(name for name in names | parents if name.split(".")[0] == PACKAGE.name and name != PACKAGE.name)
 

@@ -29,7 +29,7 @@ from refengine.selfcheck.drafters.damage import Strictness, strictness
 from refengine.selfcheck.drafters.exact_law import off_scratch
 from refengine.selfcheck.drafters.fixtures import TINY
 from refengine.selfcheck.drafters.table import CHECKS, NOT_TESTED, place
-from refengine.source_tree import FIXTURES
+from refengine.source_tree import FIXTURES, IN_SOURCE_TREE, NOT_SHIPPED
 from refengine.source_tree import ROOT as TREE
 
 PATTERNS, ROUNDS = 12, 6  # forced accept patterns from the cell's prompt, and rounds of each
@@ -115,7 +115,7 @@ def damaged(folder: str, target: str) -> Strictness:
 
 def agrees(drafter: str) -> list[Finding]:
     """The tests against recordings of the official code, or against a live peer, in a process of their own."""
-    if (drafter, "agrees") in NOT_TESTED:
+    if (drafter, "agrees") in NOT_TESTED or not IN_SOURCE_TREE:
         return [_finding(drafter, "agrees", "tests against recordings of independent code")]
     file, which = AGREES[drafter]
     outcomes = {name: said for name, said in tested(file).items() if re.search(which, name)}
@@ -234,7 +234,7 @@ def _finding(
         claim=f"{CHECKS[check][0].upper()}{CHECKS[check][1:]}.",
         source="Leviathan et al. 2023, section 3, for every drafter",
         verdict="not tested" if numbers is None else "violated" if doubts else "consistent",
-        reason=NOT_TESTED[drafter, check] if numbers is None else "",
+        reason=NOT_TESTED.get((drafter, check), NOT_SHIPPED) if numbers is None else "",
         method=method,
         recipe=Recipe(function=f"{__name__}:{check.replace('-', '_')}", arguments={"drafter": drafter}),
         numbers=numbers or {},
