@@ -1,4 +1,4 @@
-"""Run every command of an installed refengine in this folder: exit codes, what is printed, and that nothing traces back.
+"""Run every command of an installed refengine in this folder: exit codes, what is printed, and no traceback.
 
 Usage: python wheel_commands.py REFENGINE
 """

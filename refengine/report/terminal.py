@@ -68,12 +68,14 @@ class Progress:
             if not self._ended.wait(PATIENCE_S):
                 self._show_bar()
             return
-        while not self._ended.wait(self._said + LINE_S - time.monotonic()):
-            if time.monotonic() >= self._said + LINE_S and self._what:
-                self._print(" ".join(filter(None, (self._counted(), f"{self._seconds():.0f} s", self._what))))
-
-    def _seconds(self) -> float:
-        return time.monotonic() - self._begun
+        while not self._ended.wait(max(0.01, self._said + LINE_S - time.monotonic())):
+            if time.monotonic() < self._said + LINE_S:
+                continue
+            if self._what:
+                seconds = f"{time.monotonic() - self._begun:.0f} s"
+                self._print(" ".join(filter(None, (self._counted(), seconds, self._what))))
+            else:  # nothing to be said of
+                self._said = time.monotonic()
 
     def _show_bar(self) -> None:
         from rich.console import Console

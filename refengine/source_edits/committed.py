@@ -18,7 +18,7 @@ from typing import Any
 
 from refengine.files import write_atomic
 from refengine.source_edits.imports import OURS, file_of, imported_names, is_module
-from refengine.source_edits.loader import PACKAGE
+from refengine.source_tree import PACKAGE
 
 # What keeps and shows results does not make them. The package itself only has a version.
 BOOKKEEPING = (

@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from refengine.source_edits import loader
-from refengine.source_edits.loader import PACKAGE, source_path
+from refengine.source_edits.loader import source_path
+from refengine.source_tree import PACKAGE
 
 # The folders of this repository that hold Python modules; the package itself first.
 OURS = (PACKAGE.name, "properties", "proofs", "statistical_tests", "benchmarks")

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from refengine.bugs.mutation.mutants import Mutant, mutants
 from refengine.report.finding import Finding, Recipe
 from refengine.source_edits.committed import Committed, digest, own_code
-from refengine.source_edits.loader import PACKAGE, source_path
+from refengine.source_edits.loader import source_path
+from refengine.source_tree import PACKAGE
 
 HERE = Path(__file__).parent
 SURVIVORS = HERE / "survivors.toml"

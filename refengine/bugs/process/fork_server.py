@@ -22,7 +22,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from refengine.source_edits.loader import PACKAGE, edited, install_sources
+from refengine.source_edits.loader import edited, install_sources
+from refengine.source_tree import PACKAGE
 
 MEMORY_LIMIT = 6 << 30  # bytes of address space beyond what the parent holds: an endless list ends in MemoryError
 PATIENCE = 60.0  # wall seconds for a child that says nothing: processor time ends checks, this ends what sleeps

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from refengine.bugs.checks import CHECKS
 from refengine.source_edits.imports import imported
-from refengine.source_edits.loader import PACKAGE
+from refengine.source_tree import PACKAGE
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
 # Imported once per server, before it forks.
