@@ -23,7 +23,7 @@ if "$python" -c 'import torch, transformers' 2>/dev/null; then
   "$python" - "$work/lib" <<'PY'
 import sys, sysconfig
 from pathlib import Path
-lib, without = Path(sys.argv[1]), ("refengine", "hypothesis", "_hypothesis", "sympy", "pytest", "_pytest", "z3", "xdist")
+lib, without = Path(sys.argv[1]), ("refengine", "hypothesis", "_hypothesis", "pytest", "_pytest", "z3", "xdist")
 for place in dict.fromkeys(p for p in sys.path if p.endswith("-packages")):
     for entry in Path(place).iterdir():
         if not entry.name.startswith(without) and entry.suffix != ".pth" and not (lib / entry.name).exists():

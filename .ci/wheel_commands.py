@@ -28,6 +28,9 @@ def verify(p, q, draft, generator):
 LAW = {"rule": "leviathan", "p": [[0.5, 0.5], [1, 0]], "q": [[0.25, 0.75]]}
 ECHO = "import sys\nfor line in sys.stdin:\n    print('[0]', flush=True)\n"
 failed: list[str] = []
+Path("law.json").write_text(json.dumps(LAW))
+Path("mine.py").write_text(SAMPLER)
+Path("echo.py").write_text(ECHO)
 
 
 def run(*arguments: str, code: int | tuple[int, ...] = 0, says: str = "", out: str | None = None, **env: str) -> str:
@@ -60,19 +63,16 @@ def cheap() -> None:
     run("bugs", says="resample-from-target")
     run("claims", "leviathan", says="consistent")
     run("claims", "no-such-claim", code=2, says="no-such-claim")
-    Path("law.json").write_text(json.dumps(LAW))
     run("law", "law.json", says="TV from the target")
     run("law", "absent.json", code=2, says="absent.json")
     run("vectors", "list", says="leviathan")
     run("vectors", "export", "vectors.jsonl")
-    Path("echo.py").write_text(ECHO)
     run("vectors", "run", "--rule", "leviathan", sys.executable, "echo.py", code=1, says="VERDICT violated")
     run("rerun", "absent.json", code=2, says="absent.json")
 
 
 def audits() -> None:
     """A sampler of one's own, and what goes wrong with files."""
-    Path("mine.py").write_text(SAMPLER)
     kernel = ("audit", "kernel", "mine:verify", "--path", ".", "--calls", "2000")
     run(*kernel, "--out", "found.json", code=(0, 1), says="VERDICT")
     run("rerun", "found.json", says="confirmed")
@@ -86,9 +86,8 @@ def audits() -> None:
 
 def decoder() -> None:
     """The reference decoder on the fixtures that the wheel carries."""
-    from refengine.source_tree import FIXTURES
-
-    target, drafter = str(FIXTURES / "tiny" / "target"), str(FIXTURES / "tiny" / "dspark")
+    (fixtures,) = Path(REFENGINE).parents[1].glob("lib/*/site-packages/refengine/shipped/fixtures")
+    target, drafter = str(fixtures / "tiny" / "target"), str(fixtures / "tiny" / "dspark")
     run("decode", "--target", target, "--drafter", drafter, "1 2 3", "--max-new-tokens", "4", says="tokens")
     run("decode", "--target", "absent", "--drafter", drafter, "1 2 3", code=2, says="absent")
     run("checkpoint", "verify", drafter, "--target", target, code=0, says="VERDICT consistent")
