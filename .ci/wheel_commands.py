@@ -11,19 +11,18 @@ from pathlib import Path
 
 REFENGINE = sys.argv[1]
 SAMPLER = """
-import random
+import torch
 
 
 def verify(p, q, draft, generator):
-    rows = list(zip(p, q, draft))
     out = []
-    for p_row, q_row, x in rows:
-        if random.random() * q_row[x] < p_row[x]:
+    for i, x in enumerate(draft):
+        if torch.rand((), generator=generator) * q[i, x] < p[i, x]:
             out.append(int(x))
-            continue
-        rest = [max(a - b, 0.0) for a, b in zip(p_row, q_row)]
-        return [*out, random.choices(range(len(rest)), rest)[0]]
-    return [*out, random.choices(range(len(p[-1])), [float(x) for x in p[-1]])[0]]
+        else:
+            rest = (p[i] - q[i]).clamp(min=0)
+            return [*out, int(torch.multinomial(rest, 1, generator=generator))]
+    return [*out, int(torch.multinomial(p[-1], 1, generator=generator))]
 """
 LAW = {"rule": "leviathan", "p": [[0.5, 0.5], [1, 0]], "q": [[0.25, 0.75]]}
 ECHO = "import sys\nfor line in sys.stdin:\n    print('[0]', flush=True)\n"
