@@ -10,15 +10,17 @@ import torch
 from torch import Tensor
 
 from properties.helpers.engine_cases import TWINS, Case, case, rounds, tensors
-from refengine.engine.block import NOTHING, Block, check_rows
+from refengine.engine.block import NOTHING, Block
+from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded
 from refengine.engine.path import path_of
-from refengine.engine.row import correction, rescaled, total
+from refengine.engine.row import correction, rescaled
 from refengine.engine.rules.block import block as block_rule
 from refengine.engine.rules.iid_candidates import iid_candidates
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
+from refengine.engine.sums import total
 from refengine.exact.block import Block as Exact
 from refengine.exact.block import Round
 
@@ -116,6 +118,7 @@ def test_row_helpers_on_plain_numbers() -> None:
     p, q = torch.tensor([[0.5, 0.5], [0.5, 0.5]]), torch.tensor([[0.75, 0.25], [0.5, 0.5]])
     assert correction(p, q).tolist() == [[0.0, 0.25], [0.5, 0.5]]
     assert total(torch.tensor([[1.0, 2.0, 4.0]])).tolist() == [7.0]
+    assert total(torch.ones(0, 3)).tolist() == []  # no lane of a batch was refused
     kept = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
     assert path_of(kept).tolist() == [[0, 2, NOTHING], [NOTHING] * 3, [0, 1, 2]]
 

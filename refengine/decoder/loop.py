@@ -12,7 +12,8 @@ from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, State, Target, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, chain_rows, tree_rows
-from refengine.engine.block import Block, Round, check_rows
+from refengine.engine.block import Block, Round
+from refengine.engine.check import check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import Policy
 from refengine.engine.policy import rows as policy_rows
