@@ -1,6 +1,7 @@
 """The one way through the house, read off the source: who may import whom, and where uniforms may be compared."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -70,6 +71,8 @@ def allowed(name: str, permitted: tuple[str, ...]) -> bool:
         return "stdlib" in permitted
     if first != "refengine" and "others" in permitted:
         return True
+    if re.fullmatch(r"refengine\.exact\.rules\.\w+\.[A-Z_]+", name):
+        return True  # a constant of a rule, such as a default: said once, beside the exact text, and read anywhere
     return name == "refengine" or any(name == p or name.startswith(p + ".") for p in permitted)
 
 

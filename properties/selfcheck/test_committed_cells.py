@@ -11,17 +11,17 @@ from refengine.selfcheck.drafters import committed_cells
 from refengine.selfcheck.drafters.cells import CELLS, Cell, session
 from refengine.selfcheck.drafters.committed_cells import shown
 from refengine.selfcheck.drafters.computed_from import content, parts_of
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed
 
 CELL = "ngram/point_mass/mixed"
 
 
-@pytest.mark.parametrize("drafter", TINY)
+@pytest.mark.parametrize("drafter", ROWS)
 def test_a_digest_is_of_what_was_loaded_alone(drafter: str) -> None:
     """Kills a digest of addresses or of memory that nobody has written: no result would ever be current."""
     fresh = parts_of.__wrapped__
-    rule = TINY[drafter].rules[0]
+    rule = ROWS[drafter].rules[0]
     assert fresh(drafter, 0.0, rule) == fresh(drafter, 0.0, rule)
 
 
@@ -132,7 +132,7 @@ def test_a_run_goes_on_where_it_was_cut_off(monkeypatch: pytest.MonkeyPatch, rec
     assert not set(ran[1:]) & set(first)
 
 
-@pytest.mark.parametrize("drafter", TINY)
+@pytest.mark.parametrize("drafter", ROWS)
 def test_what_is_committed_is_not_violated(drafter: str) -> None:
     """Kills a committed result that accuses the reference; a stale one is for the report to show."""
     assert shown(drafter)[0].verdict != "violated"

@@ -33,13 +33,13 @@ def read_only() -> Iterator[Step]:
         yield Step(name.partition(":")[0], partial(_run, f"refengine.{name}"), "records")
     yield Step("not expressed", partial(_run, "refengine.bugs.kill_matrix:rerun_not_expressed"), "records")
     if FIXTURES.is_dir():
-        from refengine.selfcheck.drafters.fixtures import TINY
+        from refengine.selfcheck.drafters.table import ROWS
 
-        for drafter in TINY:
+        for drafter in ROWS:
             yield Step(
                 f"every policy of {drafter}",
                 partial(_run, "refengine.selfcheck.drafters.committed_cells:shown", drafter),
-                TINY[drafter].folder or "no checkpoint",
+                ROWS[drafter].folder or "no checkpoint",
             )
 
 

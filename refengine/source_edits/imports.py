@@ -64,8 +64,21 @@ def imported_names(file: Path) -> frozenset[str]:
         while "." in holder and not is_module(holder):
             holder = holder.rpartition(".")[0]
         if is_module(holder):
-            found.add(holder)
+            found |= {holder} if name == holder else {holder, *listed(holder)}
     return frozenset(found)
+
+
+@cache
+def listed(package: str) -> frozenset[str]:
+    """The modules of a package that imports whatever stands in its folder, as its `__path__` tells; else none.
+
+    They count for who imports the listing by name, not for who imports one of the modules.
+    """
+    file = file_of(package)
+    if file.name != "__init__.py":
+        return frozenset()
+    lists = any(isinstance(node, ast.Name) and node.id == "__path__" for node in ast.walk(ast.parse(file.read_text())))
+    return frozenset(f"{package}.{module.stem}" for module in file.parent.glob("[!_]*.py") if lists)
 
 
 def dotted(tree: ast.AST) -> Iterator[str]:

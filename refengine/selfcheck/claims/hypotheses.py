@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
 from refengine.source_edits.committed import Committed, digest
 from refengine.source_tree import PROOFS
 
-SOURCES, COMMAND = PROOFS / "rocq", "python3 -m proofs.hypotheses"
-
-
-def blank_comments(text: str) -> str:
-    """Comments as spaces, so that positions and lines stay."""
-    return re.sub(r"\(\*.*?\*\)", lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.S)
+COMMAND = "python3 -m proofs.hypotheses"
 
 
 @cache

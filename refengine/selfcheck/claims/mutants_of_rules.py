@@ -23,8 +23,7 @@ from refengine.bugs.mutation.run import run as held_to_everything
 from refengine.bugs.process.pool import Job, Servers
 from refengine.selfcheck.claims import coq_bridge
 from refengine.selfcheck.claims.chains import CHAINS, files
-from refengine.source_edits.committed import Committed, digest, own_code
-from refengine.source_edits.loader import source_path
+from refengine.source_edits.committed import Committed, digest, module_digest
 from refengine.source_tree import PROOFS
 
 COMMAND = "python -m refengine.selfcheck.claims.mutants_of_rules"
@@ -38,8 +37,8 @@ def subjects() -> list[str]:
 
 @cache
 def digest_of(module: str) -> str:
-    """Of a rule's text and of the laws that it is held to."""
-    return digest(own_code(source_path(module))[0], json.dumps(coq_bridge.recorded(), sort_keys=True))
+    """Of everything that a rule runs through, rows, coins and chance too, and of the laws that it is held to."""
+    return digest(module_digest(module), json.dumps(coq_bridge.recorded(), sort_keys=True))
 
 
 RECORD = Committed(PROOFS / "links.json", digest_of, COMMAND, subjects)

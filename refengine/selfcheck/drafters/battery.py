@@ -16,8 +16,10 @@ from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.protocols import Target, Tokens
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
+from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 from refengine.report.step import Step
+from refengine.selfcheck.drafters import peers
 from refengine.selfcheck.drafters.cells import (
     CELLS,
     EXACT,
@@ -31,15 +33,13 @@ from refengine.selfcheck.drafters.cells import (
     mass_report,
     target_law,
     target_of,
-    tv,
 )
-from refengine.selfcheck.drafters.checks import AGREES, checks
+from refengine.selfcheck.drafters.checks import checks
 from refengine.selfcheck.drafters.computed_from import digest_of
 from refengine.selfcheck.drafters.exact_law import LoopLaw
-from refengine.selfcheck.drafters.fixtures import TINY
-from refengine.selfcheck.drafters.planted_bugs import PLANTS, Plant
+from refengine.selfcheck.drafters.planted_bugs import Plant
 from refengine.selfcheck.drafters.published_loops import LOOPS, seed_loop
-from refengine.selfcheck.drafters.table import place
+from refengine.selfcheck.drafters.table import ROWS, place
 from refengine.source_tree import FIXTURES
 
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
@@ -64,17 +64,17 @@ def steps(full: bool = False) -> Iterator[Step]:
             "loops",
             partial(digest_of, "published", LOOPS[name].cell.drafter),
         )
-    for drafter in PLANTS:
+    for drafter in ROWS:
         yield _step(f"greedy decoding with {drafter}", drafter, partial(greedy_equality, drafter))
         for check, step in checks(drafter).items():
             yield _step(f"{check} of {drafter}", drafter, step)
 
 
 def _step(name: str, drafter: str, run: Callable[[], list[Finding]]) -> Step:
-    """Drafters of one checkpoint damage it once; drafters whose tests are in one file run them once."""
-    check, place = name.split(" of ")[0], TINY[drafter].folder or "no checkpoint"
+    """Drafters of one checkpoint damage it once; drafters whose tests are in the same files run them once."""
+    check, place = name.split(" of ")[0], ROWS[drafter].folder or "no checkpoint"
     if check == "agrees":
-        place = f"tests in {AGREES[drafter][0]}" if drafter in AGREES else place
+        place = "tests in " + " ".join(file.name for file in peers.files_of(drafter))
     return Step(name, run, place, partial(digest_of, check, drafter))
 
 
@@ -145,7 +145,7 @@ def planted(name: str) -> list[Finding]:
     longest = replace(CELLS[name], rounds=CELLS[name].rounds - 1, length=5 if CELLS[name].length >= 5 else 3)
     cells = [replace(longest, length=n) for n in sorted({3, longest.length})]
     clean = cache(lambda cell: (cell_law(cell), target_law(cell)))
-    return [_planted(name, cells, plant, clean) for plant in PLANTS[longest.drafter] if _shows(plant, longest)]
+    return [_planted(name, cells, plant, clean) for plant in ROWS[longest.drafter].plants if _shows(plant, longest)]
 
 
 def _shows(plant: Plant, cell: Cell) -> bool:

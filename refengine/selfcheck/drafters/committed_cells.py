@@ -11,6 +11,7 @@ either. A stale result is `not tested`.
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.selfcheck.drafters.battery import LOSSLESS, law, planted
 from refengine.selfcheck.drafters.cells import CELLS, EXACT, MOVED
 from refengine.selfcheck.drafters.computed_from import parts_of
-from refengine.selfcheck.drafters.planted_bugs import PLANTS
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed, digest
 from refengine.source_tree import RESULTS
 
@@ -72,7 +73,7 @@ def digest_of(key: str) -> str:
     cell = CELLS[name]
     known = [repr(cell), parts_of(cell.drafter, cell.threshold, cell.rule)]
     if what == PLANTED:
-        known += [repr(plant) for plant in PLANTS[cell.drafter]]
+        known += [repr(replace(plant, edit=replace(plant.edit, module=""))) for plant in ROWS[cell.drafter].plants]
     return digest(*known)
 
 

@@ -16,15 +16,14 @@ from torch import Tensor
 
 from refengine.selfcheck.drafters import cells
 from refengine.selfcheck.drafters.cells import CELLS, LOSSY, SHORT, Cell, session
-from refengine.selfcheck.drafters.checks import AGREES
-from refengine.selfcheck.drafters.fixtures import TINY
-from refengine.selfcheck.drafters.planted_bugs import PLANTS
+from refengine.selfcheck.drafters.peers import files_of
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import digest, file_digest, module_digest
-from refengine.source_tree import FIXTURES, GOLDEN, PROPERTIES
+from refengine.source_tree import FIXTURES, GOLDEN
 
 # Listings of every drafter: what a cell takes from them is in the objects that it is made of.
 CATALOGUES = (
-    "refengine.selfcheck.drafters.fixtures",
+    "refengine.selfcheck.drafters.table",
     "refengine.selfcheck.drafters.planted_bugs",
     "refengine.selfcheck.drafters.rows",
     "refengine.decoder.checkpoints",
@@ -35,24 +34,17 @@ EXAMINERS = "refengine.selfcheck.drafters.battery"
 @cache
 def digest_of(check: str, drafter: str) -> str:
     """Of everything that one check of a drafter depends on: "agrees", "loads", or any other, which are of its cells."""
-    known = [module_digest(EXAMINERS, CATALOGUES), drafter, repr(PLANTS[drafter])]
+    known = [module_digest(EXAMINERS, CATALOGUES), drafter, repr(ROWS[drafter].plants), repr(ROWS[drafter].not_tested)]
     for cell in [cell for cell in (*(CELLS[name] for name in SHORT), *LOSSY.values()) if cell.drafter == drafter]:
         known += [repr(cell), parts_of(drafter, cell.threshold, cell.rule)]
-    folders = {TINY[drafter].folder, TINY[drafter].target} - {""}
+    folders = {ROWS[drafter].folder, ROWS[drafter].target} - {""}
     if check == "loads":
         known += [module_digest("refengine.decoder.checkpoints.load"), *(files(FIXTURES / name) for name in folders)]
     elif check == "greedy decoding with":
-        known += [files((FIXTURES / TINY[drafter].target).parent)]
-    elif check == "agrees" and drafter in AGREES:
-        known += [tests_digest(AGREES[drafter][0])]
+        known += [files((FIXTURES / ROWS[drafter].target).parent)]
+    elif check == "agrees":
+        known += [*map(file_digest, files_of(drafter)), files(FIXTURES), files(GOLDEN)]
     return digest(*sorted(known))
-
-
-@cache
-def tests_digest(name: str) -> str:
-    """Of the tests of a drafter against independent code, of the recordings and of the networks."""
-    file = PROPERTIES / "drafters" / f"{name}.py"
-    return digest(file_digest(file) if file.is_file() else "no tests here", files(FIXTURES), files(GOLDEN))
 
 
 @cache
@@ -69,7 +61,7 @@ def parts_of(drafter: str, threshold: float, rule: str) -> str:
     modules, seen = {"refengine.selfcheck.drafters.exact_law"}, hashlib.sha256()
     for part in content(session(Cell(drafter, "mixed", rule, threshold)), modules):
         seen.update(part)
-    for folder in sorted({TINY[drafter].folder, TINY[drafter].target} - {""}):
+    for folder in sorted({ROWS[drafter].folder, ROWS[drafter].target} - {""}):
         for name in ("config.json", "params.json"):
             file = FIXTURES / folder / name
             seen.update(file.read_bytes() if file.is_file() else b"")
@@ -81,9 +73,10 @@ def parts_of(drafter: str, threshold: float, rule: str) -> str:
 def content(value: Any, modules: set[str]) -> Iterator[bytes]:
     """A live object down to its tensors, and the modules of this package that it is made of. Raises TypeError."""
     kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
-    if kind.__module__.startswith("refengine."):
+    ours = kind.__module__.startswith("refengine.")
+    if ours:
         modules.add(kind.__module__)
-    yield f"{kind.__qualname__}(".encode()
+    yield f"{kind.__qualname__}(".encode() if ours else f"{kind.__module__}.{kind.__qualname__}(".encode()
     if isinstance(value, Tensor | np.ndarray):
         array = value.detach().cpu().contiguous().numpy() if isinstance(value, Tensor) else value
         yield f"{array.dtype} {array.shape}".encode() + array.tobytes()
@@ -101,7 +94,7 @@ def content(value: Any, modules: set[str]) -> Iterator[bytes]:
         yield from content(sorted(value), modules)
     elif isinstance(value, str | bytes | int | float | None | torch.device | torch.dtype | range):
         yield repr(value).encode()
-    elif kind is not value and kind.__module__.startswith("refengine."):
+    elif kind is not value and ours:
         names = [field.name for field in fields(value)] if is_dataclass(value) else vars(value)
         yield from content({name: getattr(value, name) for name in names}, modules)
     elif kind is not value:
