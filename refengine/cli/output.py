@@ -4,12 +4,14 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from refengine.errors import BadInput
-from refengine.report.finding import Finding
+
+if TYPE_CHECKING:
+    from refengine.report.finding import Finding
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
 WIDEST = 160  # characters of one entry of a witness on a terminal; --json has the whole
@@ -27,10 +29,8 @@ def writable(file: Path | None) -> Path | None:
 Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a report.json, which `rerun` makes again.")]
 
 
-def finish(findings: Sequence[Finding], as_json: bool, out: Path | None = None) -> NoReturn:
-    """Print what was found, write it where it was asked for, print the verdict line last, and exit with its code."""
-    if out is not None:
-        save(findings, out)
+def finish(findings: "Sequence[Finding]", as_json: bool, out: Path | None = None) -> NoReturn:
+    """Print what was found and the verdict line, write it where it was asked for, and exit with the verdict's code."""
     if as_json:
         import msgspec
 
@@ -40,10 +40,12 @@ def finish(findings: Sequence[Finding], as_json: bool, out: Path | None = None) 
             print_finding(finding)
     code, line = verdict(findings)
     typer.echo(line)
+    if out is not None:
+        save(findings, out)
     raise typer.Exit(code)
 
 
-def save(findings: Sequence[Finding], out: Path) -> None:
+def save(findings: "Sequence[Finding]", out: Path) -> None:
     """A report of these findings; the seed is that of the first."""
     from refengine.bugs.catalogue.classes import glossary
     from refengine.report.report import make_report, save_report
@@ -52,7 +54,7 @@ def save(findings: Sequence[Finding], out: Path) -> None:
     save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
 
 
-def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
+def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     """The exit code and the last line of an audit: the worst finding decides, nothing tested is not consistent, and
     what was not tested is said."""
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
@@ -83,7 +85,7 @@ def coloured(verdict: str) -> str:
     return typer.style(f"{verdict:<11}", fg=colour, bold=True)
 
 
-def print_finding(finding: Finding) -> None:
+def print_finding(finding: "Finding") -> None:
     """One finding for a person reading a terminal."""
     typer.echo(f"{coloured(finding.verdict)} {finding.id}\n            {finding.claim}\n            {finding.method}")
     if finding.reason:
