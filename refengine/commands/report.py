@@ -6,14 +6,15 @@ The full report runs everything again and compares it with the record.
 
 import datetime
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from refengine.audit.adapters.transformers.generate_cells import CELLS
-from refengine.report.finding import Finding
+from refengine.audit.adapters import adapters
+from refengine.bugs.catalogue.classes import glossary
+from refengine.evidence.alpha import ALPHA
 from refengine.report.html import save_html
 from refengine.report.journal import Journal, run_key
 from refengine.report.report import Report, make_report, save_report, unexpected
@@ -25,7 +26,7 @@ from refengine.selfcheck.steps import read_only
 from refengine.selfcheck.steps import steps as own_steps
 from refengine.source_tree import IN_SOURCE_TREE, ROOT
 
-SEED, ALPHA = 0, 1e-6
+SEED = 0
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def write_report(out: Path, *, full: bool = False, fresh: bool = False, say: Cal
         lines = run_steps(chosen, journal, partial(settle, again=again), preload=PRELOAD)
     hows = {line.step: line.how for line in lines if line.how}
     findings = [*(finding for line in lines for finding in line.findings), summary(hows, again & hows.keys())]
-    report = make_report(findings, seed=SEED, alpha=ALPHA)
+    report = make_report(findings, seed=SEED, defects=glossary(finding.diagnosis for finding in findings))
     found = outcome(report)
     for line in found.lines:
         say(line)
@@ -66,9 +67,11 @@ def write_report(out: Path, *, full: bool = False, fresh: bool = False, say: Cal
 
 def steps(full: bool) -> Iterator[Step]:
     """The parts of the report: third parties first, then what the referee says about itself."""
-    yield Step("transformers kernel", hf_kernel, "transformers 0")
-    for number, name in enumerate(CELLS):
-        yield Step(f"transformers generate {name}", partial(hf_generate, name), f"transformers {(number + 1) % 2}")
+    number = 0
+    for adapter in adapters().values():
+        for part, run in adapter.audits.items():
+            yield Step(f"{adapter.name}: {part}", run, f"libraries {number % 2}")
+            number += 1
     yield from own_steps(full)
     if not full:
         yield from read_only()
@@ -103,15 +106,3 @@ def outcome(report: Report) -> Outcome:
         failed=bool(doubts),
         subjects_violated=any(f.role == "subject" and f.verdict == "violated" for f in report.findings),
     )
-
-
-def hf_kernel() -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
-
-    return audit_kernel_hf()
-
-
-def hf_generate(cell: str) -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.generate import audit_generate_hf
-
-    return audit_generate_hf([cell])
