@@ -1,10 +1,8 @@
 """The kill matrix: every entry of the catalogue against every check, each entry in a process of its own."""
 
-import atexit
 import json
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +31,8 @@ def kill_matrix(progress: Callable[[str], None] = lambda name: None) -> list[Fin
 def rerun(name: str = "") -> list[Finding]:
     """The findings of one entry again; "" is the unedited source."""
     bug = find(name) if name else None
-    (answers,) = _server().run([job_of(bug) if bug else Job("", {}, tuple(CHECKS), seconds=SECONDS)])
+    (answers,) = Servers(1).run([job_of(bug) if bug else Job("", {}, tuple(CHECKS), seconds=SECONDS)])
     return [finding(bug, answers) if bug else unedited(answers)]
-
-
-@cache
-def _server() -> Servers:
-    """One for all the entries that a process runs again; it ends with the process."""
-    servers = Servers(1)
-    atexit.register(servers.__exit__, None, None, None)
-    return servers
 
 
 def job_of(bug: Bug) -> Job:

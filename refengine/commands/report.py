@@ -67,9 +67,11 @@ def write_report(out: Path, *, full: bool = False, fresh: bool = False, say: Cal
 
 def steps(full: bool) -> Iterator[Step]:
     """The parts of the report: third parties first, then what the referee says about itself."""
+    number = 0
     for adapter in adapters().values():
-        for number, (part, run) in enumerate(adapter.audits.items()):
-            yield Step(f"{adapter.name} {part}", run, f"{adapter.name} {number % 2}")
+        for part, run in adapter.audits.items():
+            yield Step(f"{adapter.name}: {part}", run, f"libraries {number % 2}")
+            number += 1
     yield from own_steps(full)
     if not full:
         yield from read_only()

@@ -88,7 +88,7 @@ def _bug_digest(name: str) -> str:
         repr(bug),
         repr(checks),
         *sorted(map(module_digest, modules)),
-        module_digest("refengine.bugs.process.fork_server"),
+        module_digest("refengine.bugs.process.job"),
     )
 
 

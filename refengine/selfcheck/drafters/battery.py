@@ -19,9 +19,9 @@ from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules import RULES
 from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
-from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
 from refengine.report.step import Step
 from refengine.selfcheck.drafters import peers
+from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
 from refengine.selfcheck.drafters.cells import (
     CELLS,
     EXACT,
