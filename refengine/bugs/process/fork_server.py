@@ -143,25 +143,36 @@ def run_check(check: str, seconds: float) -> dict[str, Any]:
 
 
 def run_tests(file: str) -> dict[str, Any]:
-    """A test file of this repository: a failed assertion is a violation, everything else that fails is a crash."""
+    """A test file: the first claim that is false, or the first crash where there is no such claim."""
     import pytest
 
     os.chdir(PACKAGE.parent)
     for module in sorted(edited):  # before pytest's own finder, which rewrites asserts, would find the file on disk
         import_module(module)
-    failed: list[str] = []
-
-    class Listener:
-        def pytest_exception_interact(self, call: Any) -> None:
-            failed.append(call.excinfo.type.__name__)
-
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    listener = _Listener()
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--show-capture=no"]
     options += ["-W", "ignore:Module already imported"]  # what the server preloaded is not rewritten, nor need it be
-    code = pytest.main([*options, file], plugins=[Listener()])
+    code = pytest.main([*options, file], plugins=[listener])
     if code == 0:
         return {"outcome": "holds"}
-    outcome = "violated" if code == 1 and failed == ["AssertionError"] else "crashed"
-    return {"outcome": outcome, "detail": f"{file}: {', '.join(failed) or f'exit code {int(code)}'}"}
+    return listener.answer or {"outcome": "crashed", "detail": f"{file}: exit code {int(code)}"}
+
+
+class _Listener:
+    """What the tests of a file say. A claim is false where an assertion fails, or where nothing is refused."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] | None = None
+
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        error, kind = call.excinfo.value, call.excinfo.type.__name__
+        named = isinstance(error, ValueError) and any(words in str(error) for words in REFUSALS)
+        outcome = "violated" if named or kind in ("AssertionError", "Failed") else "crashed"
+        if self.answer is None or outcome == "violated":
+            said = next(iter(str(error).splitlines()), "")
+            self.answer = {"outcome": outcome, "detail": f"{node.name}: {kind}: {said}"[:400]}
+        if outcome == "violated" and hasattr(node, "session"):
+            node.session.shouldstop = "a claim is false"
 
 
 if __name__ == "__main__":

@@ -7,17 +7,22 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 from refengine.bugs.checks import CHECKS
-from refengine.source_edits.imports import imported
+from refengine.source_edits.imports import imported, names_of
 from refengine.source_edits.loader import PACKAGE
+from refengine.source_tree import ROOT
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
 # Imported once per server, before it forks.
-PRELOAD = ("torch", "transformers.models.llama.modeling_llama", "transformers.models.mistral.modeling_mistral")
+PRELOAD = (
+    *("torch", "transformers.models.llama.modeling_llama", "transformers.models.mistral.modeling_mistral"),
+    *("pytest", "hypothesis"),
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,16 @@ class Answer:
 
 def checks_that_load(modules: Sequence[str]) -> tuple[str, ...]:
     """The checks that import any of these modules, however indirectly. No other can see an edit of them."""
-    wanted = set(modules)
-    return tuple(check for check in CHECKS if wanted & imported(f"refengine.bugs.checks.{check.split(':')[0]}"))
+    return tuple(check for check in CHECKS if not loaded_by(check).isdisjoint(modules))
+
+
+@cache
+def loaded_by(check: str) -> frozenset[str]:
+    """The modules of this package that a check imports, however indirectly."""
+    module, _, name = check.partition(":")
+    if module != "pytest":
+        return imported(f"refengine.bugs.checks.{module}")
+    return frozenset().union(*(imported(found) for found in names_of(ROOT / name.partition("::")[0])))
 
 
 class Servers:

@@ -1,16 +1,14 @@
-"""Lanes of a batch are independent, float rows are survived, and bad rows are named."""
+"""What the engine does to rows: rounding is survived, and bad rows are named."""
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 import torch
 from torch import Tensor
 
-from properties.helpers.engine_cases import TWINS, Case, case, rounds, tensors
-from refengine.engine.block import NOTHING, Block, check_rows
+from refengine.bugs.checks.batches import EVERY, Pair, batch, cases, unpadded
+from refengine.engine.block import NOTHING, Block, Round, check_rows
 from refengine.engine.coins import Philox, Recorded
 from refengine.engine.path import path_of
 from refengine.engine.row import correction, rescaled, total
@@ -19,47 +17,30 @@ from refengine.engine.rules.iid_candidates import iid_candidates
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
-from refengine.exact.block import Block as Exact
-from refengine.exact.block import Round
 
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("name", TWINS)
-def test_a_lane_does_not_see_its_batch(name: str) -> None:
-    """Kills one lane's row, draft, depth or NaN reaching another: ragged lanes together equal each lane alone."""
-    twins = TWINS[name]
-    cases = [case(twins, random.Random(f"lanes/{name}/{seed}"), bits=4) for seed in range(64)]
-    requests = torch.arange(100, 164)
-    p, block = tensors(cases)
-    together = rounds(twins.run(p, block, Philox(5, requests)))
-    for lane, c in enumerate(cases):
-        alone = twins.run(*tensors([c]), Philox(5, requests[lane : lane + 1]))
-        assert rounds(alone) == [together[lane]], (lane, c)
-    assert len({len(r.tokens) for r in together}) > 2, "the lanes end at different depths"
-
-
-@pytest.mark.parametrize("name", TWINS)
-def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(name: str) -> None:
+@pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
+def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(pair: Pair) -> None:
     """Kills a residual or total that rounding has emptied: every emitted token has p > 0, whatever the row sums to."""
-    twins = TWINS[name]
     generator = torch.Generator().manual_seed(1)
-    cases = [case(twins, random.Random(f"float/{name}/{seed}"), bits=4, vocabulary=5) for seed in range(200)]
-    p, block = tensors(cases)
-    assert block.q is not None
-    noise = 1 + torch.randn(p.shape, generator=generator) * 2.0**-22
-    p, q = p * noise, block.q * (1 + torch.randn(block.q.shape, generator=generator) * 2.0**-22)
-    for lane, r in enumerate(rounds(twins.run(p, replace(block, q=q), Philox(0, torch.arange(200))))):
-        places = [0, *(j + 1 for j in r.path)]
-        assert all(p[lane, place, x] > 0 for place, x in zip(places, r.tokens, strict=True))
+    p, block = batch(cases(pair, 25, bits=4, vocabulary=5)[-150:])
+    p = p * (1 + torch.randn(p.shape, generator=generator) * 2.0**-22)
+    if block.q is not None:
+        block = replace(block, q=block.q * (1 + torch.randn(block.q.shape, generator=generator) * 2.0**-22))
+    got = unpadded(pair.batched(p, block, Philox(0, torch.arange(len(p))), **pair.floats()))
+    for lane, (tokens, path) in enumerate(got):
+        places = [0, *(j + 1 for j in path)]
+        assert all(p[lane, place, x] > 0 for place, x in zip(places, tokens, strict=True))
 
 
-def ratio_rules() -> list[Callable[..., object]]:
+def ratio_rules() -> list[Callable[..., Round]]:
     return [leviathan, block_rule, iid_candidates, without_replacement]
 
 
 @pytest.mark.parametrize("rule", ratio_rules())
-def test_a_refusal_that_leaves_nothing_emits_from_p(rule: Callable[..., object]) -> None:
+def test_a_refusal_that_leaves_nothing_emits_from_p(rule: Callable[..., Round]) -> None:
     """Kills the 0 / 0 of a residual that rounding has emptied (MTPLX #82): p is q but for one bit at the draft."""
     q = torch.tensor([[[0.25, 0.75]]])
     p = torch.stack((q[0, 0] - torch.tensor([2.0**-25, 0.0]), q[0, 0]))[None]
@@ -67,18 +48,18 @@ def test_a_refusal_that_leaves_nothing_emits_from_p(rule: Callable[..., object])
     site = ("accept", 0) if rule in (leviathan, block_rule) else ("accept", 0, 0)
     for u, x in ((0.2, 0), (0.9, 1)):
         coins = Recorded({site: 1 - 2.0**-25, ("emit", 0): u})
-        assert rounds(rule(p, block, coins)) == [Round((x,), ())]  # type: ignore[arg-type]
+        assert unpadded(rule(p, block, coins)) == [((x,), ())]
 
 
 @pytest.mark.parametrize("rule", [*ratio_rules()[:2], iid_candidates])
-def test_a_draft_that_q_cannot_have_drawn_passes_iff_p_wants_it(rule: Callable[..., object]) -> None:
+def test_a_draft_that_q_cannot_have_drawn_passes_iff_p_wants_it(rule: Callable[..., Round]) -> None:
     """Kills a division by q = 0: with q(x) = 0 the ratio is infinite where p(x) > 0, and a refusal where p(x) = 0."""
     q = torch.tensor([[[0.0, 1.0]]])
     site = ("accept", 0) if rule in (leviathan, block_rule) else ("accept", 0, 0)
-    for wanted, expected in ((0.5, Round((0, 1), (0,))), (0.0, Round((1,), ()))):
+    for wanted, expected in ((0.5, ((0, 1), (0,))), (0.0, ((1,), ()))):
         p = torch.tensor([[[wanted, 1 - wanted], [0.0, 1.0]]])
         coins = Recorded({site: 0.0, ("emit", 0): 0.0, ("emit", 1): 0.0})
-        assert rounds(rule(p, Block(torch.tensor([[0]]), torch.tensor([[-1]]), q), coins)) == [expected]  # type: ignore[arg-type]
+        assert unpadded(rule(p, Block(torch.tensor([[0]]), torch.tensor([[-1]]), q), coins)) == [expected]
 
 
 def test_many_distinct_siblings_do_not_underflow() -> None:
@@ -90,7 +71,7 @@ def test_many_distinct_siblings_do_not_underflow() -> None:
     rows = torch.nn.functional.pad(q, (0, 1)).expand(1, n, n + 1)
     block = Block(torch.arange(n)[None], torch.full((1, n), -1), rows)
     got = without_replacement(p, block, Philox(0, torch.tensor([0])))
-    assert rounds(got) == [Round((n,), ())]
+    assert unpadded(got) == [((n,), ())]
 
 
 def test_block_weights_of_long_blocks_do_not_underflow() -> None:
@@ -140,17 +121,9 @@ def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
 
 def good() -> tuple[Tensor, Block]:
     """Two lanes, the second drafted one node fewer; unused places hold NaN and wild ids."""
-    c = Case(((Fraction(1, 2),) * 2,) * 3, _block((0, 1), (-1, 0)))
-    shorter = Case(((Fraction(1, 2),) * 2,) * 2, _block((1,), (-1,)))
-    p, block = tensors([c, shorter])
-    parents = block.parents.clone()
-    parents[1, 1] = 77
-    return p, replace(block, parents=parents)
-
-
-def _block(tokens: tuple[int, ...], parents: tuple[int, ...]) -> Exact:
-    half = (Fraction(1, 2),) * 2
-    return Exact(tokens, parents, (half,) * len(tokens), (None,) * len(tokens))
+    p, q = torch.full((2, 3, 2), 0.5), torch.full((2, 2, 2), 0.5)
+    p[1, 2], q[1, 1] = NAN, NAN
+    return p, Block(torch.tensor([[0, 1], [1, NOTHING]]), torch.tensor([[-1, 0], [-1, 77]]), q)
 
 
 def test_check_rows_passes_what_is_sound() -> None:
