@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from properties.helpers.coins import COINS
 from refengine.decoder import Stop, generate
 from refengine.decoder.loop import Session
 from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
@@ -11,9 +12,6 @@ from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
 
 SAMPLED = pipeline(temperature(0.8))
-
-
-COINS = Philox(5, torch.tensor([0]))
 
 
 def toy() -> tuple[ToyTarget, ToyDrafter]:

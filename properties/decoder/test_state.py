@@ -1,4 +1,4 @@
-"""The loop and the target: ends of output, trees, rollback, and incremental = from scratch under any accept pattern."""
+"""State: trees, rollback, and incremental = from scratch under any accept pattern, on toys and on tiny networks."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM
 
-from properties.helpers.forced import forced
+from properties.helpers.coins import COINS
 from refengine.decoder import generate, load_drafter, load_target
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.loop import Session, begin, nodes, plain
@@ -24,13 +24,13 @@ from refengine.engine.rules.greedy import greedy as greedy_rule
 from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Chance, runs
 from refengine.selfcheck.drafters.cells import greedy_parts
+from refengine.selfcheck.drafters.checks import along
 from refengine.selfcheck.drafters.exact_law import difference, off_scratch
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
 SAMPLED = pipeline(temperature(0.8))
 GREEDY = pipeline(greedy())
-COINS = Philox(5, torch.tensor([0]))
 
 
 def toy() -> tuple[ToyTarget, ToyDrafter]:
@@ -90,20 +90,17 @@ def test_a_target_that_drafts_for_itself_is_always_right() -> None:
         assert all(len(played.verdict.path) == 3 for played in result.rounds)
 
 
-@pytest.mark.parametrize("name", sorted(PARTS))
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     prompt=st.lists(st.integers(0, 4), min_size=1, max_size=4),
     pattern=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=5),
 )
-def test_state_after_any_pattern_is_that_of_a_recompute(
-    name: str, prompt: list[int], pattern: list[tuple[int, int]]
-) -> None:
+def test_state_after_any_pattern_is_that_of_a_recompute(prompt: list[int], pattern: list[tuple[int, int]]) -> None:
     """Kills a cache that keeps a rejected row, misses an accepted one, or holds it at the wrong position."""
-    session = Session(*PARTS[name], leviathan, SAMPLED, 10**6)
+    session = Session(*toy(), leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-        session.rule = forced(kept, token)
+        session.rule = along((token,) * kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
 
@@ -167,7 +164,7 @@ def test_recurrent_state_is_rolled_back_too(prompt: list[int], pattern: list[tup
     session = Session(RECURRENT, AR(DRAFT, 2), leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-        session.rule = forced(kept, token)
+        session.rule = along((token,) * kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
 

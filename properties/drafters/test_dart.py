@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from properties.helpers.coins import COINS
 from properties.helpers.damaged import Edit, damaged
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
@@ -24,7 +25,6 @@ from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.networks.rope import Linear, Rope
 from refengine.decoder.protocols import Tokens, Turn
-from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.point_mass import point_mass
 from refengine.errors import BadInput
@@ -33,7 +33,6 @@ from refengine.source_tree import FIXTURES
 
 GOLDEN, TINY = FIXTURES / "golden" / "dart_A" / "drafter", FIXTURES / "dart" / "drafter"
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
-COINS = Philox(5, torch.tensor([0]))
 SAMPLED = pipeline(temperature(0.8))
 
 

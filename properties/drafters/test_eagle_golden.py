@@ -1,7 +1,6 @@
 """EAGLE-1, EAGLE-2's tree and the three layouts of EAGLE-3 against recordings of the official code."""
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -10,6 +9,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS, InOrder, Recorded
 from refengine.decoder import Stop, load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.eagle1 import load_eagle1
 from refengine.decoder.checkpoints.layouts.eagle3 import load_eagle3
@@ -17,14 +18,12 @@ from refengine.decoder.drafters.eagle_trees import Chain, DynamicTree
 from refengine.decoder.loop import Rule, Session, generate, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.targets.transformers import TransformersTarget
-from refengine.engine.coins import Coins, Philox, Site, accept_below
+from refengine.engine.coins import Coins
 from refengine.engine.policy import Policy, greedy, pipeline, temperature, top_p
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
-from refengine.exact.chance import DEPTHS
 from refengine.source_tree import GOLDEN
 
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 GREEDY = pipeline(greedy())
 TREE = DynamicTree(total=19, depth=4, top_k=6)  # recorded as 20 verified nodes, root included
 TREES = {"eagle1_A": ("target_llama6A", load_eagle1), "eagle3_A": ("target_llama8A", load_eagle3)}
@@ -61,12 +60,6 @@ def draft_of(session: Session) -> Draft:
     d = session.drafter
     assert isinstance(d, FeatureRecurrence)
     return Draft(d.network, d.cache, d.length, (session.prompt + session.out)[-1], d.feature)
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recordings' own float32 error is about 3e-6."""
-    assert ours.shape == theirs.shape
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
 # --- SafeAILab: dynamic trees -----------------------------------------------------------------------------------------
@@ -135,22 +128,6 @@ def test_the_wide_tree_of_the_release(tree: tuple[str, TransformersTarget, Featu
     assert [parent + 1 for parent in parents] == t["tree60.parents"].tolist()[1:]
 
 
-@dataclass
-class InOrder:
-    """The uniforms of one official round in the order they were used, and the token that the round drew last."""
-
-    uniforms: list[float]
-    emitted: int
-    weights: Tensor | None = None  # what the last token was drawn from
-
-    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
-        return accept_below(torch.tensor([self.uniforms.pop(0)], dtype=torch.float64), num, den)
-
-    def choose(self, weights: Tensor, site: Site) -> Tensor:
-        self.weights = weights[0] / weights[0].sum()
-        return torch.tensor([self.emitted])
-
-
 @pytest.mark.parametrize(("run", "policy"), [
     ("T1", pipeline(temperature(1.0))), ("T07p", pipeline(temperature(0.7), top_p(0.9))),
 ])  # fmt: skip
@@ -216,22 +193,6 @@ def test_deepspec_outputs(chain: Case) -> None:
     runs += [(run, tuple(run["prompt_ids"]), 36, Stop()) for run in held["other_prompts"]]
     for run, start, limit, stop in runs:
         assert list(generate(*parts, leviathan, GREEDY, start, limit, COINS, stop).tokens) == run["new_tokens"]
-
-
-@dataclass
-class Recorded:
-    """The decisions of one official round: drafted tokens and uniforms by depth, and the token that was emitted."""
-
-    drafts: list[int]
-    uniforms: list[float]
-    emitted: int
-
-    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
-        u = self.uniforms[int(site[1]) % DEPTHS]
-        return accept_below(torch.tensor([u], dtype=torch.float64), num, den)
-
-    def choose(self, weights: Tensor, site: Site) -> Tensor:
-        return torch.tensor([self.drafts[int(site[1]) % DEPTHS] if site[0] == "draft" else self.emitted])
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.7])

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters.eagle_trees import Chain
@@ -46,12 +47,6 @@ def recording(request: pytest.FixtureRequest) -> tuple[Target, FeatureRecurrence
 
 
 Recording = tuple[Target, FeatureRecurrence, dict[str, Tensor]]
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recordings' own float32 error is about 2e-6."""
-    assert ours.shape == theirs.shape
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
 def official(drafter: FeatureRecurrence, g: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:

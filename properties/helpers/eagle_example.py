@@ -11,12 +11,10 @@ from refengine.decoder.checkpoints.layouts.eagle3 import load_eagle3
 from refengine.decoder.drafters.eagle_trees import Chain, DynamicTree, StaticTree
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Target
-from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.source_tree import FIXTURES
 
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
-COINS = Philox(5, torch.tensor([0]))
 SAMPLED = pipeline(temperature(0.8))
 LOAD: dict[str, Callable[[Path, Target, Plan | None], FeatureRecurrence]] = {
     "eagle1": load_eagle1,
@@ -31,4 +29,4 @@ PLANS: dict[str, Plan] = {
 
 
 def loaded(name: str, plan: Plan | None = None) -> FeatureRecurrence:
-    return LOAD[name](FIXTURES / "eagle" / name, TARGET, plan)
+    return LOAD[name](FIXTURES / "eagle" / name, TARGET, plan or PLANS[name])
