@@ -71,7 +71,7 @@ class ExactLaw:
         if counts[-1] > 0:
             return False
         cell = pool(mass, np.ones_like(mass), len(tokens))
-        return g_test(pooled(counts[:-1], cell), pooled(mass, cell)).p_value > AGREEMENT
+        return g_test(pooled(counts[:-1], cell), pooled(mass, cell)) > AGREEMENT
 
     @staticmethod
     def _key(lanes: Any) -> tuple[tuple[int, ...], ...]:

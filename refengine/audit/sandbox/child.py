@@ -105,17 +105,6 @@ class Child:
             return self._ready
         return self._receive(seconds) if self._send(request) else self._death()
 
-    def send(self, request: Any) -> None:
-        """Send a request and come back at once; `receive` fetches the reply. Lets both sides work at the same time."""
-        if self._ready is None:
-            self._ready = self._receive(START_SECONDS)
-        if self._ready.ok:
-            self._send(request)
-
-    def receive(self, seconds: float) -> Outcome:
-        """The reply to what was sent."""
-        return self._receive(seconds) if self._ready is not None and self._ready.ok else self._ready or self._death()
-
     def close(self) -> None:
         """Kill whatever still runs. Safe to call twice."""
         self._process.kill()

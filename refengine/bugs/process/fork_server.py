@@ -150,9 +150,10 @@ def run_tests(file: str) -> dict[str, Any]:
     for module in sorted(edited):  # before pytest's own finder, which rewrites asserts, would find the file on disk
         import_module(module)
     listener = _Listener()
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--show-capture=no"]
-    options += ["-W", "ignore:Module already imported"]  # what the server preloaded is not rewritten, nor need it be
-    code = pytest.main([*options, file], plugins=[listener])
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-q", "--tb=no", "--assert=plain", "-p", "refengine.pytest_plugin"]
+    left_out = ("cacheprovider", "unraisableexception", "threadexception")  # they take longer than the tests
+    code = pytest.main([*options, *(f"-pno:{name}" for name in left_out), file], plugins=[listener])
     if code == 0:
         return {"outcome": "holds"}
     return listener.answer or {"outcome": "crashed", "detail": f"{file}: exit code {int(code)}"}
@@ -169,8 +170,9 @@ class _Listener:
         named = isinstance(error, ValueError) and any(words in str(error) for words in REFUSALS)
         outcome = "violated" if named or kind in ("AssertionError", "Failed") else "crashed"
         if self.answer is None or outcome == "violated":
-            said = next(iter(str(error).splitlines()), "")
-            self.answer = {"outcome": outcome, "detail": f"{node.name}: {kind}: {said}"[:400]}
+            lines = str(call.excinfo.traceback[-1].statement if kind == "AssertionError" else error).splitlines()
+            said = " ".join([node.name + ":", *map(str.strip, lines)] if kind == "AssertionError" else lines[:1])
+            self.answer = {"outcome": outcome, "detail": said[:400]}
         if outcome == "violated" and hasattr(node, "session"):
             node.session.shouldstop = "a claim is false"
 
