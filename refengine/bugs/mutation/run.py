@@ -24,8 +24,11 @@ from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load, 
 
 SECONDS = 6.0  # processor time of one check; the longest takes one second on unedited source
 TEST_SECONDS = 90.0  # of one test file; the longest takes fifteen seconds on unedited source
-ORDER = (
-    *("rounds:law", "rounds", "loops", "pytest", "twins:law", "numerics", "twins", "large", "decoding", "network"),
+TESTED = "pytest:properties/exact_and_engine/test_"
+ORDER = (  # the beginnings of their names
+    *(f"{TESTED}{name}" for name in ("exact_chance", "exact", "policy")),
+    *("rounds:law", "rounds", "loops", TESTED, "twins:law", "numerics", "twins", "large"),
+    *("pytest", "decoding", "network"),
 )
 # The tests of the core that take longer than a check may.
 TESTS = (
@@ -79,7 +82,7 @@ def concerned(module: str) -> tuple[str, ...]:
 
 
 def rank(check: str) -> int:
-    return next(place for place, name in enumerate(ORDER) if name in (check, check.split(":")[0]))
+    return next(place for place, name in enumerate(ORDER) if check.startswith(name))
 
 
 @cache
