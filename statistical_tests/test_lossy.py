@@ -31,7 +31,7 @@ ROUNDS = 2_000_000
     ("engine", "exact"), [(typical, exact_typical), (nucleus, exact_nucleus)], ids=["typical", "nucleus"]
 )
 def test_a_lossy_rule_has_its_own_law_and_no_other(engine: object, exact: object) -> None:
-    """Bug: a lossy mode that loses something else than it says."""
+    """Kills a lossy mode that loses something else than it says."""
 
     def one_round(chance: Chance) -> tuple[int, ...]:
         tokens = [chance.choose(q, ("draft", i)) for i, q in enumerate(Q)]

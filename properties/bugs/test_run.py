@@ -134,14 +134,14 @@ def f(p: "tuple[int, ...]", q, n: int = 1) -> "list[int]":
 
 def test_guards_may_be_left_out() -> None:
     """Kills a mutator for which every guard stands: a `where`, a mask, an early return, a value that is replaced."""
-    text = '''
+    text = """
 def f(p, live, there):
     live = live & ~there
     fresh = torch.where(live, p, 0.0).where(there, 1.0)
     p[:, 0] = fresh
     if live:
         return fresh
-'''
+"""
     changes = {piece.change for piece in mistakes_in(text)}
     assert changes >= {
         "`live & ~there` to `(live)`", "`live & ~there` to `(~there)`", "`live = live & ~there` to `pass`",

@@ -114,7 +114,7 @@ def test_a_tied_child_stays_behind_its_parent() -> None:
 
 
 def test_a_whole_tree_is_accepted_to_its_depth() -> None:
-    """The oracle: kills a candidate that is lost although the tree holds every continuation there is."""
+    """Kills, as an oracle, a candidate that is lost although the tree holds every continuation there is."""
     session = Session(TARGET, loaded(top_k=8, beam=216, total=258), point_mass, pipeline(ONLY, temperature(1.0)), 24)
     session.begin((5, 4, 0, 4), COINS)
     while not session.done:

@@ -50,7 +50,7 @@ def test_lower_bounds_are_below() -> None:
 
 
 def test_a_mean_over_places_shows_where_each_place_is_met_too_rarely() -> None:
-    """Kills a finding that says TV 0 beside evidence of many nats, because the one place that it looks at was met thirty
+    """Kills a finding that says TV 0 beside evidence of many nats, because the one place it looks at was met thirty
     times; or a bound that is not one where nothing is off."""
     places = 20
     p = np.full((places, 2), 0.5)

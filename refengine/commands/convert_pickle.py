@@ -56,18 +56,27 @@ def tensors_of(content: object) -> dict[str, Tensor]:
     return {name: value.detach().clone().contiguous() for name, value in content.items()}
 
 
+def read(source: Path) -> dict[str, Tensor]:
+    """The tensors of a pickle. A damaged or hostile file may raise anything: what is raised here is BadInput."""
+    try:
+        return tensors_of(torch.load(source, map_location="cpu", weights_only=True))
+    except BadInput:
+        raise
+    except Exception as error:
+        # The first sentence: torch goes on to advise how to load it all the same, which is to run what it holds.
+        reason = str(error).strip().splitlines() or [""]
+        kind = type(error).__name__
+        raise BadInput(f"not a readable dictionary of tensors: {kind}: {reason[0].split('. ')[0]}") from None
+
+
 def main(source: str, out: str) -> None:
     """The child: under limits, read, check, write, print the names."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:
-        tensors = tensors_of(torch.load(source, map_location="cpu", weights_only=True))
+        tensors = read(Path(source))
     except BadInput as error:
         sys.exit(str(error))
-    except Exception as error:  # a damaged or hostile file may raise anything; the parent needs one line
-        # The first sentence: torch goes on to advise how to load it all the same, which is to run what it holds.
-        reason = str(error).strip().splitlines() or [""]
-        sys.exit(f"not a readable dictionary of tensors: {type(error).__name__}: {reason[0].split('. ')[0]}")
     save_file(tensors, out)
     print("\n".join(tensors))
 
