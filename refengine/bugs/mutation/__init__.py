@@ -1,1 +1,4 @@
-"""Every small mistake in the core and what sees it: `mutants.py` makes them, `run.py` runs them, `record.py` keeps it."""
+"""Every small mistake in the core and what sees it.
+
+`mutants.py` makes them, `run.py` runs them, `record.py` keeps what came of them.
+"""

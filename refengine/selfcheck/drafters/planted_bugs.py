@@ -10,8 +10,8 @@ from typing import Literal
 
 from refengine.source_edits.edit import Edit
 
-TARGET, AR, DSPARK = (f"refengine.decoder.{name}" for name in ("target", "drafters.ar", "drafters.dspark"))
-BACKBONE, DFLASH = (f"refengine.decoder.drafters.{name}" for name in ("backbone", "dflash"))
+TARGET, BACKBONE = "refengine.decoder.targets.transformers", "refengine.decoder.networks.block_backbone"
+AR, DSPARK, DFLASH = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark", "dflash"))
 LOOKUP, MEDUSA, NGRAM = (f"refengine.decoder.drafters.{name}" for name in ("prompt_lookup", "medusa", "ngram"))
 LOOKAHEAD, PARALLEL = (f"refengine.decoder.drafters.{name}" for name in ("lookahead", "parallel_heads"))
 RECURRENCE, REMEMBERING = "refengine.decoder.networks.feature_recurrence", "refengine.decoder.targets.recurrent"
