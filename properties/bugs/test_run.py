@@ -1,5 +1,7 @@
 """Jobs on edited source: what counts as a detection and what does not; mutants; the committed mutation run."""
 
+from dataclasses import replace
+
 import pytest
 
 from refengine.bugs.catalogue import find
@@ -79,7 +81,8 @@ def test_the_unedited_source_passes_every_check_and_known_defects_do_not(servers
         "feature-of-rejected-token",
         "point-mass-siblings",
     ]
-    jobs = [Job("", {}, tuple(CHECKS)), *(job_of(find(name)) for name in names)]
+    jobs = [Job("", {}, tuple(CHECKS)), *(replace(job_of(find(n)), checks=(find(n).check,)) for n in names[:3])]
+    jobs.append(job_of(find(names[3])))
     first, *rest = servers.run(jobs)
     assert unedited(first).verdict == "consistent"
     law, coins, state, dispute = (finding(find(n), answers) for n, answers in zip(names, rest, strict=True))
