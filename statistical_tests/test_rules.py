@@ -15,6 +15,7 @@ from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
 from refengine.evidence.e_process import CaseEvidence, Evidence
+from refengine.evidence.power import ends_wealth
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.rounds import WIDTHS, chain, distinct_tree, emitted, iid_tree, table, undrawn
 
@@ -50,11 +51,9 @@ def evidence_of(name: str, tokens: int, seed: int) -> tuple[Evidence, int]:
 
 
 def detectable(evidence: Evidence) -> float:
-    """The TV at the busiest place that a learner sees with probability 0.99: at an even split it must gain
-    log(1/alpha) and its prior, 2 d^2 n = need, with 2.33 deviations to spare."""
+    """The TV at the busiest place that a learner, which must gain log(1/alpha) and its prior, sees at an even split."""
     visits = min(float(case.counts[0].sum(1).max()) for case in evidence.cases.values())
-    need = np.log(1 / ALPHA) + np.log(2e4)
-    return float((2.33 + np.sqrt(2.33**2 + 2 * need)) / 2 / np.sqrt(visits))
+    return ends_wealth(visits, np.log(1 / ALPHA) + np.log(2e4))
 
 
 @pytest.mark.parametrize("times", SCALES)
