@@ -65,7 +65,7 @@ def draft_of(session: Session) -> Draft:
 # --- SafeAILab: dynamic trees -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=sorted(TREES))
+@pytest.fixture(scope="module", params=sorted(TREES))
 def tree(request: pytest.FixtureRequest) -> tuple[str, TransformersTarget, FeatureRecurrence]:
     name, load = TREES[request.param]
     judge = target(name)
@@ -120,8 +120,8 @@ def test_the_wide_tree_of_the_release(tree: tuple[str, TransformersTarget, Featu
     """Kills a tree that is right for small numbers alone: 59 nodes, 10 children, 5 further levels."""
     case, judge, drafter = tree
     t = tensors(case)
-    drafter.plan = DynamicTree(total=59, depth=5, top_k=10)
-    session = begun(judge, drafter, point_mass, GREEDY, t["prompt"], COINS)
+    large = FeatureRecurrence(drafter.network, DynamicTree(total=59, depth=5, top_k=10))
+    session = begun(judge, large, point_mass, GREEDY, t["prompt"], COINS)
     session.play(COINS)
     tokens, parents = nodes(session.rounds[0].block)
     assert list(tokens) == t["tree60.tokens"].tolist()[1:]
@@ -157,7 +157,7 @@ DEEPSPEC = {"eagle3_deepspec_qwen3_A": "target_q3A", "eagle3_deepspec_gemma4_A":
 Case: TypeAlias = tuple[str, TransformersTarget, FeatureRecurrence]
 
 
-@pytest.fixture(params=sorted(DEEPSPEC))
+@pytest.fixture(scope="module", params=sorted(DEEPSPEC))
 def chain(request: pytest.FixtureRequest) -> Case:
     judge = target(DEEPSPEC[request.param])
     drafter = load_drafter(GOLDEN / request.param / "drafter", judge)

@@ -38,7 +38,9 @@ def target(case: str) -> Target:
     return load_target(FIXTURES / "golden" / case / "target", torch.float32)
 
 
-@pytest.fixture(params=[(case, layout) for case in CASES for layout in ("target", "drafter")], ids="/".join)
+@pytest.fixture(
+    scope="module", params=[(case, layout) for case in CASES for layout in ("target", "drafter")], ids="/".join
+)
 def recording(request: pytest.FixtureRequest) -> tuple[Target, FeatureRecurrence, dict[str, Tensor]]:
     case, layout = request.param
     drafter = load_drafter(FIXTURES / "golden" / case / layout, target(case), gamma=3)
