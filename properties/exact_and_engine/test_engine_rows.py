@@ -13,6 +13,7 @@ from refengine.engine.coins import Philox, Recorded
 from refengine.engine.path import path_of
 from refengine.engine.row import correction, rescaled, total
 from refengine.engine.rules.block import block as block_rule
+from refengine.engine.rules.block import prefix_weights
 from refengine.engine.rules.iid_candidates import iid_candidates
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
@@ -81,6 +82,13 @@ def test_block_weights_of_long_blocks_do_not_underflow() -> None:
     block = Block(torch.zeros(1, n, dtype=torch.int64), torch.arange(-1, n - 1)[None], row.expand(1, n, 2))
     got = block_rule(row.expand(1, n + 1, 2), block, Philox(0, torch.tensor([0])))
     assert got.length.tolist() == [n + 1]
+
+
+def test_a_place_without_a_draft_keeps_the_weight_before_it() -> None:
+    """Kills a prefix weight that goes on into a place that is empty: what stands there is another lane's row."""
+    p, q = torch.full((1, 3, 2), 0.5), torch.tensor([[[0.25, 0.75], [0.875, 0.125]]])
+    num, den = prefix_weights(p, Block(torch.tensor([[1, NOTHING]]), torch.tensor([[-1, 0]]), q))
+    assert (num / den).tolist() == [[1.0, 2 / 3, 2 / 3]]
 
 
 def test_rescaling_is_exact_and_lands_in_one_half_to_one() -> None:
