@@ -71,6 +71,7 @@ def pool_of(golden: Tensor) -> dict[int, tuple[Tokens, ...]]:
     return pool
 
 
+@pytest.mark.peer("lookahead")
 def test_every_step_of_a_greedy_run(golden: dict[str, Tensor], target: TransformersTarget) -> None:
     """Kills a wrong window mask or position, a column filed under another token, a wrong eviction, a late shift."""
     looking = drafter(target, golden, "greedy")
@@ -136,6 +137,7 @@ class Recorded:
         return torch.tensor([self.emitted[-1]])
 
 
+@pytest.mark.peer("lookahead")
 def test_every_step_of_a_sampled_run(golden: dict[str, Tensor], target: TransformersTarget) -> None:
     """Kills guesses tried in another order, a refused token that is not taken out, and a residual of the wrong row."""
     facts = json.loads((GOLDEN / "golden.json").read_text())["sampled"]

@@ -67,6 +67,7 @@ def recording(request: pytest.FixtureRequest) -> Recording:
     return Recording(facts, load_file(folder / "golden.safetensors"), target, drafter)
 
 
+@pytest.mark.peer("medusa")
 def test_the_heads_logits(recording: Recording) -> None:
     """Kills heads that read the state before the final norm, a residual left out, and heads counted from the config."""
     r = recording
@@ -74,6 +75,7 @@ def test_the_heads_logits(recording: Recording) -> None:
     assert_close(r.drafter.heads(r.tensors["prefill.hidden"]), r.tensors["prefill.medusa_logits"])
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("run", ["greedy", "greedy_small"])
 def test_a_greedy_run(recording: Recording, run: str) -> None:
     """Kills a head or a level off by one, a wrong tree slot, mask or position, a wrong path, a token too many."""
@@ -126,6 +128,7 @@ def leaves(parents: Tokens) -> Tokens:
     return tuple(node for node in reversed(range(len(parents))) if node not in parents)
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("mode", ["typical", "nucleus"])
 def test_a_sampled_run(recording: Recording, mode: str) -> None:
     """Kills a threshold, a filter, a tie between leaves or a next root that is not the released one."""
@@ -152,6 +155,7 @@ def test_a_sampled_run(recording: Recording, mode: str) -> None:
     assert session.prompt + session.out[:-1] == tuple(rounds[-1]["committed"].tolist())
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("mode", ["greedy", "typical", "nucleus"])
 @pytest.mark.parametrize("tree", ["small", "shipped"])
 def test_the_released_decisions(tree: str, mode: str) -> None:
@@ -189,6 +193,7 @@ def test_the_released_decisions(tree: str, mode: str) -> None:
     assert mode == "typical" or not padding
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("name", ["mc_sim_7b_63", "vicuna_7b_stage2", "vicuna_7b_stage1", "vicuna_13b_stage2",
                                   "vicuna_33b_stage1", "zephyr_stage2"])  # fmt: skip
 def test_the_shipped_trees_and_their_buffers(name: str) -> None:

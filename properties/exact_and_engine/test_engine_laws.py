@@ -40,11 +40,12 @@ def every_site(n: int) -> list[Site]:
 @every_pair
 def test_midpoint_grid_counts_are_the_law(pair: Pair) -> None:
     """Kills two decisions sharing one uniform, and any lane that leaks into another: one batched call, exact counts."""
-    tried = 0
+    tried, outcomes = 0, 0
     every = cases(pair, 12, bits=2)
     for case in (case for i in range(12) for case in every[i::12]):  # of every shape one, before a second of any
         exact = law(lambda chance: pair.define(case, chance))  # noqa: B023
         axes, mesh = axes_and_mesh(pair, case)
+        outcomes = max(outcomes, len(exact))
         if mesh ** len(axes) > 5_000 or len(exact) < 2:
             continue
         tried += 1
@@ -55,10 +56,7 @@ def test_midpoint_grid_counts_are_the_law(pair: Pair) -> None:
         assert {result: Fraction(got.count(result), len(got)) for result in set(got)} == exact, case
         if tried == 6:
             return
-    assert pair.name.split(",")[0] in DETERMINISTIC, "there are too few cases of a feasible size"
-
-
-DETERMINISTIC = ("greedy", "typical", "typical_inclusive")
+    assert outcomes == 1, "there are too few cases of a feasible size"  # but for a rule that asks no coin
 
 
 def axes_and_mesh(pair: Pair, case: Case) -> tuple[dict[Site, int], int]:

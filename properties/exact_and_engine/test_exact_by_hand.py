@@ -8,12 +8,12 @@ from refengine.exact.block import Block, Round, chain
 from refengine.exact.chance import runs
 from refengine.exact.law import Law, law
 from refengine.exact.row import Row, point, row
+from refengine.exact.rules import RULES
 from refengine.exact.rules.agreement import agreement
 from refengine.exact.rules.block import block as block_rule
 from refengine.exact.rules.block import prefix_weights
 from refengine.exact.rules.greedy import greedy
 from refengine.exact.rules.iid_candidates import iid_candidates
-from refengine.exact.rules.leviathan import leviathan
 from refengine.exact.rules.nucleus import nucleus
 from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.typical import threshold, typical, typical_inclusive
@@ -191,9 +191,10 @@ def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
     rows = [row([1, 1])] * 3
     tree = Block((0, 1), (-1, -1), (rows[0],) * 2, (None,) * 2)
     given_block = chain((0,), (None,), (None,))
-    for rule in (leviathan, block_rule):
-        with pytest.raises(ValueError, match="chains only"):
-            law(lambda chance: rule(rows, tree, chance))  # noqa: B023
-    for rule in (leviathan, block_rule, iid_candidates, without_replacement):
-        with pytest.raises(ValueError, match="point_mass"):
-            law(lambda chance: rule(rows, given_block, chance))  # noqa: B023
+    for card in RULES.values():
+        if card.shape == "chain":
+            with pytest.raises(ValueError, match="chains only"):
+                law(lambda chance: card.rule(rows, tree, chance))  # noqa: B023
+        if card.drawn:
+            with pytest.raises(ValueError, match="point_mass"):
+                law(lambda chance: card.rule(rows, given_block, chance))  # noqa: B023

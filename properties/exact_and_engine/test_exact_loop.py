@@ -1,4 +1,4 @@
-"""Rows, blocks, laws and the loop of the definition."""
+"""The loop of the definition: every lossless rule in it, whatever drafts, wherever it stops."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +12,9 @@ from refengine.exact.chance import Chance
 from refengine.exact.law import law, losslessness
 from refengine.exact.loop import generate, plain
 from refengine.exact.row import argmax
-from refengine.exact.rules import truncation
-from refengine.exact.rules.agreement import agreement
+from refengine.exact.rules import RULES, truncation
 from refengine.exact.rules.block import block as block_rule
 from refengine.exact.rules.greedy import greedy
-from refengine.exact.rules.iid_candidates import iid_candidates
 from refengine.exact.rules.leviathan import leviathan
 from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.without_replacement import without_replacement
@@ -60,14 +58,24 @@ class Learning:
         return block
 
 
+# By the kind of candidates that a rule's card names; n is how many drafts were rejected so far.
+GROW: dict[tuple[str, str | None], dict[str, Callable[[Table, int], Drafter]]] = {
+    ("chain", "iid"): {"": lambda q, n: drafters.sampled_chain(q, 1 + n % 2)},
+    ("tree", "iid"): {"": lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1))},
+    ("tree", "distinct"): {"": lambda q, n: drafters.without_replacement_tree(q, (2, n % 2))},
+    ("tree", None): {
+        "": lambda q, n: drafters.fixed(lambda h: ((n % 2, 1, 0), (-1, 0, -1))),
+        ", drawn": lambda q, n: drafters.sampled_chain(q, 1 + n % 2),
+        ", drawn trees": lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1)),
+    },
+}
 IN_THE_LOOP: dict[str, tuple[Rule, Callable[[Table, int], Drafter]]] = {
-    "leviathan": (leviathan, lambda q, n: drafters.sampled_chain(q, 1 + n % 2)),
-    "block": (block_rule, lambda q, n: drafters.sampled_chain(q, 2 - n % 2)),
-    "agreement": (agreement, lambda q, n: drafters.sampled_chain(q, 1 + n % 2)),
-    "agreement, trees": (agreement, lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1))),
-    "point_mass": (point_mass, lambda q, n: drafters.fixed(lambda h: ((n % 2, 1, 0), (-1, 0, -1)))),
-    "iid_candidates": (iid_candidates, lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1))),
-    "without_replacement": (without_replacement, lambda q, n: drafters.without_replacement_tree(q, (2, n % 2))),
+    **{
+        card.name + way: (card.rule, grow)
+        for card in RULES.values()
+        for way, grow in GROW[card.shape, card.drawn].items()
+        if card.law == "target"
+    },
     "causal": (leviathan, lambda q, n: truncation.causal(q, lambda h: q(h)[0], F(1, 2 + n), 2)),
     "stopping": (block_rule, lambda q, n: truncation.stopping(q, lambda h: h[-1] == n % 2, 2)),
 }

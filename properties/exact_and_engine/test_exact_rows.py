@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from refengine.exact import drafters
-from refengine.exact.block import ROOT, Block, Round, chain, row_after
+from refengine.exact.block import ROOT, Block, Round, chain, row_after, target_rows
 from refengine.exact.chance import Chance
-from refengine.exact.law import completed, law, losslessness, round_law, target_law, target_rows, tv, witness
+from refengine.exact.law import completed, law, losslessness, round_law, target_law, tv, witness
 from refengine.exact.row import argmax, normalised, overlap, point, residual, row, without
 from refengine.exact.tables import FAMILIES, tables
 
@@ -64,6 +64,9 @@ def test_laws_by_hand() -> None:
     joint = target_law(target, (9,), 2)
     assert joint == {(0, 0): F(1, 8), (0, 1): F(3, 8), (1, 1): F(1, 2)}
     assert completed({(0,): F(1, 2), (1, 1, 0): F(1, 2)}, target, (9,), 2) == joint
+    ended = target_law(target, (1,), 2, (0,))  # a stop token in the prompt ends nothing
+    assert ended == {(0,): F(1, 2), (1, 1): F(1, 2)}
+    assert completed({(): F(1, 2), (0,): F(1, 4), (1, 1, 0): F(1, 4)}, target, (1,), 2, (0,)) == ended
     trace = witness(lambda chance: chance.choose([F(1), F(0), F(2)], ("emit", 0)), 2)
     assert [d.outcome for d in trace] == [2]
     with pytest.raises(LookupError, match="returns 1"):

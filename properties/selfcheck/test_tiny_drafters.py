@@ -11,19 +11,19 @@ from refengine.engine.rules.leviathan import leviathan
 from refengine.selfcheck.drafters.cells import CELLS, SHORT, session
 from refengine.selfcheck.drafters.checks import along
 from refengine.selfcheck.drafters.exact_law import off_scratch
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.table import ROWS
 
 MIXED = {CELLS[name].drafter: CELLS[name] for name in SHORT}
 
 
 def play_of(name: str) -> Session:
     """The tiny drafter; or, of those with a plan, one that drafts deeper than their cells can enumerate."""
-    if name in TINY:
+    if name in ROWS:
         return session(MIXED[name])
-    return Session(TARGET, loaded(name.removeprefix("deep ")), leviathan, SAMPLED, 10**6)
+    return Session(TARGET, loaded(name.removeprefix("deep "), PLANS[name.removeprefix("deep ")]), leviathan, SAMPLED, 0)
 
 
-@pytest.mark.parametrize("name", [*sorted(TINY), *(f"deep {name}" for name in sorted(PLANS))])
+@pytest.mark.parametrize("name", [*sorted(ROWS), *(f"deep {name}" for name in sorted(PLANS))])
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     prompt=st.lists(st.integers(0, 6), min_size=1, max_size=6),
