@@ -85,7 +85,7 @@ def _follow_the_target(places: dict[object, np.ndarray], rows: dict[object, np.n
             live = np.maximum(rows[place], 0.0)
             cell = pool(live, 1.0 / np.maximum(live, 1e-300), int(counts.sum()))
             assert counts[cell < 0].sum() == 0, f"a token of probability zero at {place}"
-            assert g_test(pooled(counts, cell), pooled(live, cell)) > PARTS / len(places), place
+            assert g_test(pooled(counts, cell), pooled(live, cell)).p_value > PARTS / len(places), place
     return int(max(counts.sum() for counts in places.values()))
 
 

@@ -1,16 +1,24 @@
-"""Goodness of fit for one table of counts: G or chi-square, and pooling chosen in advance.
+"""Goodness of fit for one table of counts: chi-square and G, with pooling chosen in advance.
 
-Null: n independent draws from p. These stand beside the sequential evidence; they look once, at a fixed n.
+Null: n independent draws from p. These tests stand beside the sequential evidence; they look once, at a fixed n.
 """
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import power_divergence
 
-Statistic: TypeAlias = Literal["log-likelihood", "pearson"]
 LEAST_EXPECTED = 5.0  # Cochran's rule, for the chi-square approximation of a pooled cell
+
+
+@dataclass(frozen=True)
+class Test:
+    """A statistic, its degrees of freedom and its p-value."""
+
+    statistic: float
+    freedom: int
+    p_value: float
 
 
 def pool(p: ArrayLike, against: ArrayLike, n: int, cells: int = 16) -> NDArray[np.int64]:
@@ -43,16 +51,25 @@ def pooled(values: ArrayLike, cell: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(np.bincount(cell[inside], weights), dtype=np.float64)
 
 
-def g_test(counts: ArrayLike, p: ArrayLike, statistic: Statistic = "log-likelihood") -> float:
-    """The p-value of counts [V] drawn from p [V], normalised here; 0 where a token was drawn that p does not have.
+def chi_square(counts: ArrayLike, p: ArrayLike) -> Test:
+    """Pearson's sum of (observed - expected)^2 / expected. A draw where p = 0 has p-value 0."""
+    return _divergence(counts, p, "pearson")
 
-    "log-likelihood" is G = 2 sum observed log(observed / expected), "pearson" the chi-square statistic.
-    """
+
+def g_test(counts: ArrayLike, p: ArrayLike) -> Test:
+    """The log likelihood ratio 2 sum observed log(observed / expected). A draw where p = 0 has p-value 0."""
+    return _divergence(counts, p, "log-likelihood")
+
+
+def _divergence(counts: ArrayLike, p: ArrayLike, kind: str) -> Test:
     counts, p = np.asarray(counts, dtype=float), np.asarray(p, dtype=float)
     if counts.shape != p.shape:
-        raise ValueError(f"{counts.shape} counts cannot be held to {p.shape} probabilities")
+        raise ValueError(f"{counts.shape} counts cannot be compared with {p.shape} probabilities")
     live = p > 0
-    if counts[~live].any() or live.sum() < 2:
-        return float(not counts[~live].any())
-    expected = counts.sum() * p[live] / p[live].sum()
-    return float(power_divergence(counts[live], expected, lambda_=statistic).pvalue)
+    freedom = int(live.sum()) - 1
+    if counts[~live].sum() > 0:
+        return Test(np.inf, freedom, 0.0)
+    if freedom == 0:
+        return Test(0.0, freedom, 1.0)
+    found = power_divergence(counts[live], counts.sum() * p[live] / p[live].sum(), lambda_=kind)
+    return Test(float(found.statistic), freedom, float(found.pvalue))
