@@ -30,7 +30,7 @@ HISTORIES = 1000  # a history is a way to get to a round: as many rounds of a dr
 @pytest.mark.parametrize("times", SCALES)
 @pytest.mark.parametrize("slots", [None, 32], ids=["float64", "bitwise float32"])
 def test_schedules(slots: int | None, times: int) -> None:
-    """Bug: a request that says something else in company. Ten thousand random schedules in the long version."""
+    """Kills a request that says something else in company. Ten thousand random schedules in the long version."""
     company, source = Company("dspark", torch.float32 if slots else torch.float64, slots), random.Random(11)
     assert [wrong for _ in range(SCHEDULES * times) for wrong in company.play(source, total=3)] == []
     assert company.heard.differing == []
@@ -40,7 +40,7 @@ def test_schedules(slots: int | None, times: int) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", ROWS)
 def test_histories_of_a_drafter(name: str, dtype: torch.dtype, times: int) -> None:
-    """Bug: bits that depend on how a text was reached. Every round of a sampled request is a history; after ten, the
+    """Kills bits that depend on how a text was reached. Every round of a sampled request is a history; after ten, the
     same tokens are verified again under other drafts: the coins are new and the prompt is not."""
     row, source = ROWS[name], random.Random(12)
     target = load_target(FIXTURES / row.target, dtype, slots=96)
@@ -63,7 +63,7 @@ def test_histories_of_a_drafter(name: str, dtype: torch.dtype, times: int) -> No
 @pytest.mark.parametrize("kind", ["dense", "experts"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_histories_of_requests_that_share_passes(kind: str, dtype: torch.dtype, times: int) -> None:
-    """Bug: a lane, a slot or a shape that is felt in one history of a thousand."""
+    """Kills a lane, a slot or a shape that is felt in one history of a thousand."""
     world = World(model(kind, dtype))
     for seed in range(5 * times):
         world.requests = []
