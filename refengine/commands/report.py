@@ -52,6 +52,7 @@ def sections(full: bool) -> list[Section]:
         Section("rules", rules),
         Section("engine", engine),
         Section("decoder", lambda: decoder(full)),
+        Section("GPU", gpu),
         Section("effects in miniature", effects),
         Section("bridge", bridge),
         Section("bugs", bugs),
@@ -116,6 +117,12 @@ def decoder(full: bool) -> Iterable[Finding]:
     if FIXTURES.is_dir() and not full:
         for drafter in ROWS:
             yield from shown(drafter)
+
+
+def gpu() -> Iterable[Finding]:
+    from refengine.selfcheck.gpu import findings
+
+    return findings()
 
 
 def effects() -> Iterable[Finding]:
