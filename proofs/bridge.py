@@ -86,10 +86,13 @@ Set Printing Width 1000000.
 """
 
 
-def ask(queries: Sequence[str], build: Path = BUILD) -> list[Law]:
-    """The law of each query, in order. Raises RuntimeError with Coq's message where one does not evaluate."""
+def ask(queries: Sequence[str], build: Path = BUILD, words: str = "") -> list[Law]:
+    """The law of each query, in order; `words` is what they need beyond HEADER.
+
+    Raises RuntimeError with Coq's message where one does not evaluate.
+    """
     lines = [f'Goal True. idtac "@@". Abort. Eval vm_compute in {query}.' for query in queries]
-    (build / "Queries.v").write_text(HEADER + "\n".join(lines) + "\n")
+    (build / "Queries.v").write_text(HEADER + words + "\n" + "\n".join(lines) + "\n")
     run = subprocess.run(
         ["coqc", "-w", "none", "-Q", ".", "Proofs", "Queries.v"], cwd=build, capture_output=True, text=True
     )
@@ -126,12 +129,16 @@ def printed(law: Law) -> dict[str, str]:
 def write() -> None:
     """Generate the instances and ask Coq for every law."""
     from proofs.instances import instances
-    from refengine.selfcheck.claims.coq_bridge import digest
+    from refengine.selfcheck.claims.coq_bridge import RECORD, digest_of
 
     found = list(instances())
     laws = ask([instance["query"] for instance in found])
-    lines = [json.dumps({**i, "law": printed(law)}) for i, law in zip(found, laws, strict=True)]
-    FILE.write_text(f'{{"definitions": "{digest()}", "instances": [\n' + ",\n".join(lines) + "\n]}\n")
+    RECORD.write(
+        {
+            i["name"]: {"digest": digest_of(i["name"]), **i, "law": printed(law)}
+            for i, law in zip(found, laws, strict=True)
+        }
+    )
 
 
 def main() -> int:
@@ -142,7 +149,7 @@ def main() -> int:
         sys.exit(refused)
     if sys.argv[1:] == ["--write"]:
         write()
-    wrong = changed(json.loads(FILE.read_text())["instances"])
+    wrong = changed(list(json.loads(FILE.read_text()).values()))
     print(f"violated: Coq gives another law now for {', '.join(wrong)}" if wrong else "bridge.json is what Coq says")
     return int(bool(wrong))
 
