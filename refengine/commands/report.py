@@ -65,22 +65,6 @@ def write_report(out: Path, *, full: bool = False, fresh: bool = False, say: Cal
     return found
 
 
-<<<<<<< HEAD
-def sections(full: bool) -> list[Section]:
-    """The parts of the report, cheapest first."""
-    return [
-        Section("rules", rules),
-        Section("engine", engine),
-        Section("decoder", lambda: decoder(full)),
-        Section("GPU", gpu),
-        Section("effects in miniature", effects),
-        Section("bridge", bridge),
-        Section("bugs", bugs),
-        Section("evidence", evidence),
-        Section("transformers: verification", hf_kernel),
-        Section("transformers: generation", hf_generate),
-    ]
-=======
 def steps(full: bool) -> Iterator[Step]:
     """The parts of the report: third parties first, then what the referee says about itself."""
     number = 0
@@ -91,7 +75,6 @@ def steps(full: bool) -> Iterator[Step]:
     yield from own_steps(full)
     if not full:
         yield from read_only()
->>>>>>> main
 
 
 def commit_id() -> str:
@@ -123,77 +106,3 @@ def outcome(report: Report) -> Outcome:
         failed=bool(doubts),
         subjects_violated=any(f.role == "subject" and f.verdict == "violated" for f in report.findings),
     )
-<<<<<<< HEAD
-
-
-def rules() -> Iterable[Finding]:
-    from refengine.selfcheck.rules import audit_rules
-
-    return audit_rules()
-
-
-def engine() -> Iterable[Finding]:
-    from refengine.selfcheck.engine import audit_twins
-
-    return audit_twins()
-
-
-def bridge() -> Iterable[Finding]:
-    from refengine.selfcheck.claims.coq_bridge import audit_bridge
-    from refengine.selfcheck.claims.finding import audit_claims
-
-    yield from audit_bridge()
-    yield from audit_claims()
-
-
-def decoder(full: bool) -> Iterable[Finding]:
-    from refengine.selfcheck.drafters.battery import steps
-    from refengine.selfcheck.drafters.committed_cells import shown
-    from refengine.selfcheck.drafters.parallel import played
-    from refengine.selfcheck.drafters.table import ROWS
-    from refengine.source_tree import FIXTURES
-
-    for _, findings in played(list(steps(full))):
-        yield from findings
-    if FIXTURES.is_dir() and not full:
-        for drafter in ROWS:
-            yield from shown(drafter)
-
-
-def gpu() -> Iterable[Finding]:
-    from refengine.selfcheck.gpu import findings
-
-    return findings()
-
-
-def effects() -> Iterable[Finding]:
-    from refengine.selfcheck.effects.overlap import effects
-    from refengine.selfcheck.effects.training import training
-
-    return [*effects(), *training()]
-
-
-def bugs() -> Iterable[Finding]:
-    from refengine.bugs.kill_matrix import kill_matrix
-
-    return kill_matrix()
-
-
-def evidence() -> Iterable[Finding]:
-    from refengine.selfcheck.instrument.finding import findings
-
-    return findings()
-
-
-def hf_kernel() -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
-
-    return audit_kernel_hf()
-
-
-def hf_generate() -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.generate import audit_generate_hf
-
-    return audit_generate_hf()
-=======
->>>>>>> main
