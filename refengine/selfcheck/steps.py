@@ -29,7 +29,7 @@ def steps(full: bool = False) -> Iterator[Step]:
 
 def read_only() -> Iterator[Step]:
     """What only looks records up, and is made each time anew."""
-    for name in ("selfcheck.claims.finding:audit_claims", "bugs.mutation.record:committed"):
+    for name in ("selfcheck.claims.finding:audit_claims", "bugs.mutation.record:committed", "selfcheck.gpu:findings"):
         yield Step(name.partition(":")[0], partial(_run, f"refengine.{name}"), "records")
     yield Step("not expressed", partial(_run, "refengine.bugs.kill_matrix:rerun_not_expressed"), "records")
     if FIXTURES.is_dir():
