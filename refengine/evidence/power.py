@@ -1,29 +1,17 @@
-"""What a test would have seen: power of the chi-square test, and the TV that it detects."""
+"""The total variation that a test detects with probability 0.99: of the e-process, and of the chi-square test."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
 
-def noncentrality(p: ArrayLike, law: ArrayLike, n: int) -> float:
-    """n sum (law - p)^2 / p: how far the alternative moves the chi-square statistic."""
-    p, law = np.asarray(p, dtype=float), np.asarray(law, dtype=float)
-    return float(n * ((law - p) ** 2 / p).sum())
+def ends_wealth(draws: float, alpha: float, choices: float) -> float:
+    """The TV d at which an e-process ends with probability 0.99 after learning which of so many choices pays.
 
-
-def chi_square_power(p: ArrayLike, law: ArrayLike, n: int, alpha: float) -> float:
-    """P(reject at level alpha | draws from `law`), from the non-central chi-square; p > 0 everywhere."""
-    freedom = len(np.asarray(p)) - 1
-    return float(ncx2.sf(chi2.isf(alpha, freedom), freedom, noncentrality(p, law, n)))
-
-
-def ends_wealth(draws: float, need: float) -> float:
-    """The TV d at which an e-process that has learned it ends with probability 0.99, when it must gain `need` nats.
-
-    The log likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n.
+    It must gain log(1/alpha) nats, and log(choices) for the share of the wealth that each choice got. The log
+    likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n.
     """
-    z = 2.33
+    z, need = 2.33, np.log(1 / alpha) + np.log(choices)
     root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
     return float(min(1.0, root / np.sqrt(max(draws, 1.0))))
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
+import refengine
 from refengine.report.canonical import canonical, plain
 from refengine.report.finding import TABLE_TOLERANCE, Finding, Recipe
-from refengine.report.progress import Display
 from refengine.report.report import Report
+from refengine.report.terminal import Progress
 
 Result = Literal["confirmed", "differs", "could not run"]
 # Under a fresh draw the numbers change by nature; what was claimed of whom, and the verdict, do not.
@@ -46,13 +47,13 @@ def rerun(report: Report, finding_id: str | None = None) -> list[Outcome]:
     wanted.sort(key=_recipe_text)
     groups = [list(group) for _, group in groupby(wanted, key=_recipe_text)]
     outcomes: list[Outcome] = []
-    with Display(len(groups), "rerun") as display:
+    with Progress("rerun", len(groups)) as shown:
         for group in groups:
-            display.at(group[0].recipe.function)
+            shown.at(group[0].recipe.function)
             made = _outcomes(group)
             outcomes += made
             confirmed = sum(outcome.confirmed for outcome in made)
-            display.finish(f"{group[0].recipe.function}: {confirmed} of {len(made)} confirmed")
+            shown.finish(f"{group[0].recipe.function}: {confirmed} of {len(made)} confirmed")
     return sorted(outcomes, key=lambda outcome: outcome.id)
 
 
@@ -89,9 +90,16 @@ def recipe_function(recipe: Recipe) -> Callable[..., Iterable[Finding]]:
     module_name, _, name = recipe.function.partition(":")
     if not module_name.startswith("refengine.") or not name.isidentifier():
         raise ValueError(f"recipe {recipe.function!r} is not of the form refengine.module:function")
-    function = getattr(importlib.import_module(module_name), name, None)
+    try:
+        function = getattr(importlib.import_module(module_name), name, None)
+    except ModuleNotFoundError as error:
+        if not module_name.startswith(str(error.name)):  # a library that the recipe's module needs
+            raise
+        function = None
     if not callable(function):
-        raise ValueError(f"{module_name} has no function {name!r}")
+        raise ValueError(
+            f"refengine {refengine.__version__} has no {recipe.function}: another version made this recipe"
+        )
     if typing.get_args(typing.get_type_hints(function).get("return")) != (Finding,):
         raise ValueError(f"{recipe.function} is not annotated as returning findings")
     return typing.cast(Callable[..., Iterable[Finding]], function)
