@@ -80,14 +80,15 @@ def _bug_digest(name: str) -> str:
     from refengine.bugs.catalogue import find
     from refengine.bugs.checks import CHECKS
     from refengine.bugs.kill_matrix import job_of
+    from refengine.bugs.process.pool import source_of
 
     bug = find(name) if name else None
     checks = job_of(bug).checks if bug else tuple(CHECKS)
-    modules = {f"refengine.bugs.checks.{check.partition(':')[0]}" for check in checks}
+    sources = {source_of(check) for check in checks}
     return digest(
         repr(bug),
         repr(checks),
-        *sorted(map(module_digest, modules)),
+        *sorted(map(file_digest, sources)),
         module_digest("refengine.bugs.process.job"),
     )
 

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, assert_never
 
 from refengine.audit.sandbox.child import Child
 from refengine.bugs.checks import CHECKS
-from refengine.source_edits.imports import imported, names_of
+from refengine.source_edits.imports import file_of, imported, names_of
 from refengine.source_tree import PACKAGE, ROOT
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
@@ -53,10 +54,16 @@ def checks_that_load(modules: Sequence[str]) -> tuple[str, ...]:
 @cache
 def loaded_by(check: str) -> frozenset[str]:
     """The modules of this package that a check imports, however indirectly."""
-    module, _, name = check.partition(":")
+    module = check.partition(":")[0]
     if module != "pytest":
         return imported(f"refengine.bugs.checks.{module}")
-    return frozenset().union(*(imported(found) for found in names_of(ROOT / name.partition("::")[0])))
+    return frozenset().union(*(imported(found) for found in names_of(source_of(check))))
+
+
+def source_of(check: str) -> Path:
+    """The file in which a check is written."""
+    module, _, name = check.partition(":")
+    return ROOT / name.partition("::")[0] if module == "pytest" else file_of(f"refengine.bugs.checks.{module}")
 
 
 @dataclass(frozen=True)
