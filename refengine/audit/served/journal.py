@@ -1,0 +1,68 @@
+"""Answers kept on disk as they come, so that an audit that was stopped goes on where it was and counts nothing twice.
+
+One JSON line an answer, under the digest of its request and the number of times that this very request was made. A line
+that was cut off by a crash is dropped; a journal of another audit has other requests and is never read.
+"""
+
+import hashlib
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from refengine.audit.served.ask import Answer, Ask, Refused, Subject
+from refengine.errors import BadInput
+
+
+class Journal:
+    """The answers of all sides of one audit, by (side, digest, number)."""
+
+    def __init__(self, file: Path) -> None:
+        self.known: dict[str, Any] = {}
+        self.lock = Lock()
+        try:
+            for line in file.read_bytes().splitlines() if file.exists() else ():
+                try:
+                    entry = json.loads(line)
+                    self.known[entry["key"]] = entry
+                except (ValueError, KeyError, TypeError):
+                    continue
+            self.file = file.open("ab")
+        except OSError as error:
+            raise BadInput(f"the journal {file} cannot be kept: {error.strerror}") from None
+
+    def keep(self, entry: dict[str, Any]) -> None:
+        with self.lock:
+            self.file.write(json.dumps(entry).encode() + b"\n")
+            self.file.flush()
+            os.fsync(self.file.fileno())
+
+
+class Journalled:
+    """A subject whose answers are kept; what a journal has is not asked again."""
+
+    def __init__(self, subject: Subject, side: str, journal: Journal) -> None:
+        self.subject, self.side, self.journal = subject, side, journal
+        self.made: Counter[str] = Counter()
+        self.lock = Lock()
+
+    def send(self, ask: Ask) -> Answer:
+        digest = hashlib.sha256(json.dumps(ask.summary(), sort_keys=True).encode()).hexdigest()[:24]
+        with self.lock:
+            self.made[digest] += 1
+            key = f"{self.side}/{digest}/{self.made[digest]}"
+        entry = self.journal.known.get(key)
+        if entry is None:
+            entry = {"key": key}
+            try:
+                entry["answer"] = msgspec.to_builtins(self.subject.send(ask))
+            except Refused as error:
+                entry["refused"] = str(error)
+            self.journal.keep(entry)
+        if "refused" in entry:
+            raise Refused(entry["refused"])
+        return msgspec.convert(entry["answer"], Answer)
