@@ -188,7 +188,8 @@ class Engine:
         finish = "stop" if out[-1] == END else "length"
         for stop in stops:
             if stop in text:
-                text, finish = text[: text.index(stop)], "stop"
+                late = self.has("stop checked once a round")
+                text, finish = text if late else text[: text.index(stop)], "stop"
         if self.has("finish_reason after a stop") and finish == "stop":
             finish = "length"
         told: dict[str, Any] = {"text": text, "finish_reason": finish}

@@ -73,6 +73,12 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
     return Finding(verdict="consistent", notes=[note, *_both(belief)], **common)
 
 
+def _beside(suite: Suite) -> list[str]:
+    """Faults of the metadata that show with speculation alone: often the cause, seldom decided first."""
+    shows = {name: b.signs for name, b in suite.bench.metadata.items() if b.signs > b.looks // 2}
+    return [f"With speculation alone {name}, in {n} answers." for name, n in shows.items()]
+
+
 def _ties(belief: Any) -> bool:
     """Whether what showed is no more than ties may account for."""
     return bool(belief.log_evidence <= 0)

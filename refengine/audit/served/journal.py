@@ -6,7 +6,6 @@ that was cut off by a crash is dropped; a journal of another audit has other req
 
 import hashlib
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from threading import Lock
@@ -22,6 +21,7 @@ class Journal:
     """The answers of all sides of one audit, by (side, digest, number)."""
 
     def __init__(self, file: Path) -> None:
+        self.file = file
         self.known: dict[str, Any] = {}
         self.lock = Lock()
         try:
@@ -31,15 +31,13 @@ class Journal:
                     self.known[entry["key"]] = entry
                 except (ValueError, KeyError, TypeError):
                     continue
-            self.file = file.open("ab")
+            file.open("ab").close()
         except OSError as error:
             raise BadInput(f"the journal {file} cannot be kept: {error.strerror}") from None
 
     def keep(self, entry: dict[str, Any]) -> None:
-        with self.lock:
-            self.file.write(json.dumps(entry).encode() + b"\n")
-            self.file.flush()
-            os.fsync(self.file.fileno())
+        with self.lock, self.file.open("ab") as file:
+            file.write(json.dumps(entry).encode() + b"\n")
 
 
 class Journalled:
