@@ -15,6 +15,10 @@ class Failed(Exception):
     """No answer came back, for a reason that says nothing of what was asked."""
 
 
+class Gone(Failed):
+    """Nobody answers any more: there is nothing left to ask."""
+
+
 @dataclass(frozen=True)
 class Ask:
     """One request.
@@ -49,7 +53,7 @@ class Choice:
     text: str
     finish: str | None = None
     tokens: tuple[str, ...] | None = None
-    logprobs: tuple[float, ...] | None = None
+    logprobs: tuple[float | None, ...] | None = None
     top: tuple[Row, ...] | None = None
 
 

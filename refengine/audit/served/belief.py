@@ -3,10 +3,12 @@
 The first is for faults: the same thing is done to both sides, and each either shows the fault or does not. The null is
 that both show it with one probability, which may be another at every look. The bet is the two-sample e-variable of
 Turner, Ly and Grünwald (2024): the joint probability under two rates, divided by that under their mean for both. A
-convention of the server that looks like a fault shows on both sides and accuses nobody.
+convention of the server that looks like a fault shows on both sides and accuses nobody. Both are asked with one prompt,
+so the two may be dependent: with equal rates the bet's mean grows with the chance that they disagree, and is at most 1
+as long as they disagree no more often than independent sides would.
 
 The second is for partings: completions at temperature 0 that ought to be equal, and part only where two tokens tie. The
-null is that this happens to a share of at most `tie_share` of independent prompts.
+null is that this happens to a share of at most `tie_share` of the prompts, whatever was seen of the others (noise.py).
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 RATES = ((0.99, 0.01), (0.8, 0.05), (0.5, 0.05), (0.2, 0.01))  # of a fault with speculation and without, to bet on
-SHARES = (0.5, 0.8, 0.99)  # of the way from the share of ties to every prompt: what partings are bet to be
+SHARES = (0.15, 0.5, 0.8, 0.99)  # of the way from the share of ties to every prompt: what partings are bet to be
 TIE_SHARE = 0.2  # of prompts at which an honest pair of servers may part, each by a tie
 WITNESSES = 3  # that are kept of a claim
 

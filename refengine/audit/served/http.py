@@ -1,7 +1,8 @@
 """The client of an OpenAI-compatible server: completions and chat, whole or streamed, patient with restarts.
 
-A connection that breaks and an answer of 408, 425, 429, 500, 502, 503 or 504 are asked again with growing pauses, for
-`patience` seconds; any other 4xx is a refusal. A key comes from the environment and goes nowhere else.
+A connection that breaks and an answer of 408, 425, 429, 502, 503 or 504 are asked again with growing pauses, for
+`patience` seconds: the server is busy, or is being started again. 500 and what is no completion are about the request,
+and asked again twice; any other 4xx is a refusal. A key comes from the environment and goes nowhere else.
 """
 
 import json
@@ -13,14 +14,15 @@ from typing import Any
 
 import httpx
 
-from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Refused
+from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused, Row
 from refengine.errors import BadInput
 
 KEY_VARIABLE = "OPENAI_API_KEY"  # sent as a bearer token where it is set
 COMPLAINT_CHARACTERS = 200  # of a server's complaint that are shown
 TOP_TOKENS = 5  # of a position whose log probabilities are asked for: what every server allows
 ANSWER_BYTES = 1 << 24  # an answer of some hundred tokens with their log probabilities has some hundred thousand
-AGAIN = (408, 425, 429, 500, 502, 503, 504)
+AGAIN = (408, 425, 429, 502, 503, 504)
+TRIES = 3  # of a request that is answered with 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds between two tries
 LOGPROBS: Mapping[str, Mapping[bool, dict[str, Any]]] = {
     "completions": {True: {"logprobs": TOP_TOKENS}, False: {}},
@@ -38,7 +40,8 @@ class Server:
         self.seconds, self.patience = seconds, patience
         key = os.environ.get(KEY_VARIABLE)
         self.client = httpx.Client(
-            timeout=httpx.Timeout(seconds, connect=5.0), headers={"Authorization": f"Bearer {key}"} if key else {}
+            timeout=httpx.Timeout(seconds, connect=5.0, pool=None),
+            headers={"Authorization": f"Bearer {key}"} if key else {},
         )
 
     def __enter__(self) -> "Server":
@@ -73,16 +76,21 @@ class Server:
         return body | {name: value for name, value in named.items() if value is not None}
 
     def _patiently(self, path: str, body: dict[str, Any], stream: bool) -> bytes:
-        until, pause = time.monotonic() + self.patience, FIRST_PAUSE
+        until, pause, broken = time.monotonic() + self.patience, FIRST_PAUSE, 0
         while True:
             try:
                 return self._once(path, body, stream)
             except httpx.InvalidURL as error:
                 raise BadInput(f"{self.base} is no address of a server: {error}") from None
+            except _Broken as error:
+                broken += 1
+                if broken == TRIES:
+                    raise Failed(f"{self.base} answers {error}") from None
+                asked = pause
             except (httpx.HTTPError, _Again) as error:
                 asked = error.pause if isinstance(error, _Again) and error.pause else pause
                 if time.monotonic() + asked > until:
-                    raise Failed(f"{self.base} gave no answer: {error or type(error).__name__}") from None
+                    raise Gone(f"{self.base} gave no answer: {str(error) or type(error).__name__}") from None
             time.sleep(asked * (1 + 0.1 * random.random()))  # so that many requests do not come back at once
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -99,9 +107,15 @@ class Server:
         said = f"{reply.status_code}: {' '.join(content[:COMPLAINT_CHARACTERS].decode(errors='replace').split())}"
         if reply.status_code in AGAIN:
             raise _Again(said, reply.headers.get("Retry-After", ""))
+        if reply.status_code >= 500:
+            raise _Broken(said)
         if reply.status_code >= 400:
             raise Refused(said)
         return bytes(content)
+
+
+class _Broken(Exception):
+    """The server fell over this request."""
 
 
 class _Again(Exception):
@@ -114,11 +128,17 @@ class _Again(Exception):
 
 def _answer(content: dict[str, Any]) -> Answer:
     choices = sorted(content["choices"], key=lambda choice: choice.get("index") or 0)
-    return Answer(tuple(_choice(choice) for choice in choices), content.get("usage") or {})
+    if not choices:
+        raise ValueError("no choices")
+    return Answer(tuple(_choice(choice) for choice in choices), _usage(content))
+
+
+def _usage(content: dict[str, Any]) -> dict[str, int]:
+    return {name: count for name, count in (content.get("usage") or {}).items() if isinstance(count, int)}
 
 
 def _choice(told: dict[str, Any]) -> Choice:
-    text = told["text"] if "text" in told else told["message"]["content"]
+    text = told["text"] if "text" in told else told["message"].get("content") or ""
     if not isinstance(text, str):
         raise TypeError
     tokens, chances, top = _logprobs(told.get("logprobs") or {})
@@ -129,16 +149,24 @@ def _logprobs(told: dict[str, Any]) -> tuple[Any, Any, Any]:
     """(tokens, log probabilities, rows) in either form of the API; None for what is not there."""
     if told.get("content") is not None:
         entries = told["content"]
-        rows = tuple({one["token"]: one["logprob"] for one in entry.get("top_logprobs") or []} for entry in entries)
-        return tuple(e["token"] for e in entries), tuple(e["logprob"] for e in entries), rows
+        rows = tuple(_row({e["token"]: e["logprob"] for e in entry.get("top_logprobs") or []}) for entry in entries)
+        return tuple(str(e["token"]) for e in entries), tuple(_nats(e["logprob"]) for e in entries), rows
     if told.get("tokens") is None:
         return None, None, None
     chances, tops = told.get("token_logprobs"), told.get("top_logprobs")
     return (
-        tuple(told["tokens"]),
-        None if chances is None else tuple(chances),
-        None if tops is None else tuple(dict(row or {}) for row in tops),
+        tuple(str(token) for token in told["tokens"]),
+        None if chances is None else tuple(_nats(chance) for chance in chances),
+        None if tops is None else tuple(_row(row or {}) for row in tops),
     )
+
+
+def _nats(told: Any) -> float | None:
+    return None if told is None else float(told)
+
+
+def _row(told: Mapping[str, Any]) -> Row:
+    return {token: float(chance) for token, chance in told.items() if chance is not None}
 
 
 def _streamed(reply: bytes) -> Answer:
@@ -146,7 +174,7 @@ def _streamed(reply: bytes) -> Answer:
     pieces: dict[int, list[dict[str, Any]]] = {}
     usage: dict[str, Any] = {}
     for event in _events(reply):
-        usage = event.get("usage") or usage
+        usage = _usage(event) or usage
         for choice in event.get("choices") or []:
             pieces.setdefault(choice.get("index") or 0, []).append(choice)
     if not pieces:
@@ -155,7 +183,7 @@ def _streamed(reply: bytes) -> Answer:
 
 
 def _events(reply: bytes) -> Iterator[dict[str, Any]]:
-    for line in reply.decode().splitlines():
+    for line in reply.decode(errors="replace").split("\n"):
         data = line.removeprefix("data:").strip()
         if line.startswith("data:") and data != "[DONE]":
             yield json.loads(data)

@@ -1,7 +1,7 @@
 """Answers kept on disk as they come, so that an audit that was stopped goes on where it was and counts nothing twice.
 
-One JSON line an answer, under the digest of its request and the number of times that this very request was made. A line
-that was cut off by a crash is dropped; a journal of another audit has other requests and is never read.
+One JSON line an answer, under the digest of its request and the number of times that this very request was made. The
+first line says whose journal it is. A line that was cut off by a crash is dropped.
 """
 
 import hashlib
@@ -18,22 +18,30 @@ from refengine.errors import BadInput
 
 
 class Journal:
-    """The answers of all sides of one audit, by (side, digest, number)."""
+    """The answers of all sides of one audit, by (side, digest, number). audit: who is asked; another one's is refused."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, audit: str = "") -> None:
         self.file = file
         self.known: dict[str, Any] = {}
         self.lock = Lock()
         try:
-            for line in file.read_bytes().splitlines() if file.exists() else ():
+            content = file.read_bytes() if file.exists() else b""
+            for line in content.split(b"\n"):
                 try:
                     entry = json.loads(line)
                     self.known[entry["key"]] = entry
                 except (ValueError, KeyError, TypeError):
                     continue
-            file.open("ab").close()
+            with file.open("ab") as end:
+                end.write(b"" if content.endswith(b"\n") or not content else b"\n")
         except OSError as error:
             raise BadInput(f"the journal {file} cannot be kept: {error.strerror}") from None
+        if (whose := self.known.get("audit", {}).get("audit", audit)) != audit:
+            raise BadInput(f"the journal {file} is that of another audit ({whose}): name a new file")
+        if "audit" not in self.known:
+            if self.known:
+                raise BadInput(f"{file} is no journal of an audit: name a new file")
+            self.keep({"key": "audit", "audit": audit})
 
     def keep(self, entry: dict[str, Any]) -> None:
         with self.lock, self.file.open("ab") as file:

@@ -4,73 +4,61 @@ Each is done to both sides alike, so that a server whose numerics depend on its 
 side with speculation that differs from itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.cells import Cell, Own, Plain, streamed
+from refengine.audit.served.cells import Cell, Own, Plain, parted, streamed, ties
+from refengine.audit.served.noise import Noise
 from refengine.audit.served.options import TOKENS
 
 LONG = 160  # tokens of a long completion
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 BLOCK = 16  # tokens of a cache's block, in most engines
+Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
 
 
-def schedules(chat: bool, extra: dict[str, bool]) -> list[Cell]:
-    """Every such cell. extra: which of the options that some need are taken by both sides."""
-    cells: list[Cell] = [
-        Own("repeat", "The same request at temperature 0 has the same answer twice.", repeat, first_and_last_differ, 4),
-        Own("stream", "A streamed answer is the whole one.", stream, first_and_last_differ, 4),
-        Own("seed/same", "The same seed has the same answer twice.", same_seed, first_and_last_differ, 4),
-        Own(
-            "seed/under load",
-            "The same seed has the same answer alone and in company.",
-            seed_in_company,
-            first_and_last_differ,
-            14,
-        ),
+def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
+    """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it."""
+    share = None if rows else noise.tie_share()
+    differ = first_and_last_differ
+    same, alone = "The same request has the same answer", "An answer is the same"
+    greedy: list[tuple[str, str, Steps, int]] = [
+        ("repeat", f"{same} twice at temperature 0.", repeat, 4),
+        ("state/A-B-A", f"{alone} after other requests.", a_b_a, 8),
+    ]
+    if extra["stream"]:
+        greedy.append(("stream", "A streamed answer is the whole one.", stream, 4))
+    if extra["together"]:
+        greedy.append(("state/short company", f"{alone} beside requests that end early.", beside_short, 12))
+        greedy += [
+            (f"state/company of {n}", f"{alone} alone and in company.", company(n), 2 * n + 2) for n in COMPANIES
+        ]
+    if extra["together"] and extra["neighbour"]:
+        greedy.append(("independence", "Parameters of a request do not move another's answer.", neighbours, 10))
+    cells: list[Cell] = [Own(name, claim, steps, differ, cost, share) for name, claim, steps, cost in greedy]
+    cells += [
+        Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4),
         Own("seed/other", "Another seed has another answer.", other_seed, alike, 4),
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
-        Own("state/A-B-A", "An answer is the same after other requests.", a_b_a, first_and_last_differ, 8),
-        Own(
-            "state/abort",
-            "An answer is the same beside requests that end early.",
-            beside_short,
-            first_and_last_differ,
-            12,
-        ),
-        *(
-            Own(
-                f"state/company of {n}",
-                "An answer is the same alone and in company.",
-                company(n),
-                first_and_last_differ,
-                2 * n + 2,
-            )
-            for n in COMPANIES
-        ),
-        Plain("state/long", tokens=LONG),
-        Plain("state/shared prefix", turns=shared_prefix),
+        Plain("state/long", noise, rows, tokens=LONG),
+        Plain("state/shared prefix", noise, rows, turns=shared_prefix),
     ]
-    if extra.get("n"):
+    if extra["together"]:
+        under_load = f"{same} alone and in company with the same seed."
+        cells.append(Own("seed/under load", under_load, seed_in_company, differ, 14))
+    if extra["n"]:
         cells.append(Own("n/distinct", "The n choices of a request are independent.", choices, choices_alike, 2))
-        cells.append(Own("n/greedy", "The n choices at temperature 0 are equal.", greedy_choices, choices_differ, 2))
-    if extra.get("neighbour"):
         cells.append(
-            Own(
-                "independence",
-                "One request's parameters do not move another's answer.",
-                neighbours,
-                first_and_last_differ,
-                10,
-            )
+            Own("n/greedy", "The n choices at temperature 0 are equal.", greedy_choices, choices_differ, 2, share)
         )
-    if chat:
-        cells.append(Plain("chat", chat=True))
-        cells.append(Plain("chat/turns", chat=True, turns=conversation))
+    if extra["chat"]:
+        cells.append(Plain("chat", noise, rows, chat=True))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation))
     return cells
 
 
@@ -127,7 +115,7 @@ def beside_short(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [*short, mine]]
 
 
-def company(n: int):  # type: ignore[no-untyped-def]
+def company(n: int) -> Steps:
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         mine = plain(bench, k)
         return [[mine], [*(plain(bench, k + 1 + i) for i in range(n - 1)), mine]]
@@ -163,25 +151,31 @@ def conversation(bench: Bench, k: int) -> tuple[str, ...]:
 # --- what of one side's answers is a fault ---------------------------------------------------------------------------
 
 
-def first_and_last_differ(answers: Sequence[Answer]) -> bool:
-    return answers[0].text != answers[-1].text
+def first_and_last_differ(answers: Sequence[Answer], nats: float) -> bool:
+    """And do not part at a tie."""
+    first, last = answers[0], answers[-1]
+    return parted(last, first) and ties(last.choices[0], first.choices[0], nats) is not True
 
 
-def alike(answers: Sequence[Answer]) -> bool:
+def alike(answers: Sequence[Answer], nats: float) -> bool:
     """Two sampled answers that begin alike for half of their length; one of a few characters says nothing."""
-    texts = [answer.text for answer in answers]
+    return any_alike([answer.text for answer in answers])
+
+
+def choices_alike(answers: Sequence[Answer], nats: float) -> bool:
+    return any_alike([choice.text for choice in answers[0].choices])
+
+
+def choices_differ(answers: Sequence[Answer], nats: float) -> bool:
+    """In any other choice than the first, and not at a tie."""
+    first, *others = answers[0].choices
+    return any(choice.text != first.text and ties(choice, first, nats) is not True for choice in others)
+
+
+def any_alike(texts: Sequence[str]) -> bool:
     return any(begin_alike(a, b) for i, a in enumerate(texts) for b in texts[:i])
 
 
 def begin_alike(a: str, b: str) -> bool:
     half = max(len(a), len(b)) // 2
     return half >= 4 and a[:half] == b[:half]
-
-
-def choices_alike(answers: Sequence[Answer]) -> bool:
-    texts = [choice.text for choice in answers[0].choices]
-    return any(begin_alike(a, b) for i, a in enumerate(texts) for b in texts[:i])
-
-
-def choices_differ(answers: Sequence[Answer]) -> bool:
-    return len({choice.text for choice in answers[0].choices}) > 1
