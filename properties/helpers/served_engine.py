@@ -85,15 +85,29 @@ class Engine:
     served: int = 0
     under_way: int = 0
     last_prefix: list[int] = field(default_factory=list)
+    stale: bool = False
+    biases: list[dict[str, float]] = field(default_factory=list)
+    noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
+    every_time: bool = False  # and at every time
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def has(self, defect: str) -> bool:
         return self.speculative and self.defect == defect
 
+    def seen(self, context: list[int], shape: int) -> list[float]:
+        """The logits as they come out of a batch of that shape."""
+        row = logits(context)
+        if not self.noise:
+            return row
+        source = random.Random(None if self.every_time else f"{context[-2:]}{shape}{self.speculative}")
+        return [x + source.gauss(0.0, self.noise) for x in row]
+
     def generate(self, prompt: list[int], body: dict[str, Any], chance: random.Random, company: int) -> dict[str, Any]:
         out: list[int] = []
         rows: list[list[float]] = []
         limit = body.get("max_tokens", 16)
+        if self.has("one token injected in company") and company > 1 and chance.random() < 0.45:
+            out, rows = [3], [logits(prompt)]
         if self.has("one token too many"):
             limit += 1
         stops = [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ())
@@ -104,14 +118,15 @@ class Engine:
             block = (
                 self.round(context, out, body, chance, company)
                 if self.speculative
-                else [self.step(context, out, body, chance)]
+                else [self.step(context, out, body, chance, company)]
             )
             done = False
             for x in block:
-                rows.append(logits(context + out))
+                rows.append(self.seen(context + out, company))
                 out.append(x)
                 text = "".join(WORDS[i] for i in out)
-                if x == END or len(out) >= limit or any(s in text for s in stops):
+                ends = x == END and not (self.has("drafts go on past the end") and len(out) % 2)
+                if ends or len(out) >= limit or any(s in text for s in stops):
                     done = True
                     if not self.has("stop checked once a round") or x == END or len(out) >= limit:
                         break
@@ -120,8 +135,10 @@ class Engine:
         self.last_prefix = prompt
         return self.choice(out, rows, body, stops, limit)
 
-    def step(self, context: list[int], out: list[int], body: dict[str, Any], chance: random.Random) -> int:
-        return draw(shaped(logits(context + out), body, out, body.get("min_tokens", 0)), chance)
+    def step(
+        self, context: list[int], out: list[int], body: dict[str, Any], chance: random.Random, company: int
+    ) -> int:
+        return draw(shaped(self.seen(context + out, company), body, out, body.get("min_tokens", 0)), chance)
 
     def round(
         self, context: list[int], out: list[int], body: dict[str, Any], chance: random.Random, company: int
@@ -163,7 +180,23 @@ class Engine:
                 past = past[:-2] + past[-1:] + past[-1:]
             if self.has("position off by one after forty") and len(now) > 40:
                 past = past[:-1]
-            p = shaped(logits(past), policy, seen, floor)
+            if self.has("presence counted twice") and seen:
+                policy["presence_penalty"] = 2 * policy.get("presence_penalty", 0.0)
+            if self.has("nucleus of the draft"):
+                policy["top_p"] = 1.0
+            if self.has("neighbour's bias") and company > 1 and self.biases:
+                policy["logit_bias"] = self.biases[-1]
+            if self.has("stale after a short request") and self.stale and len(now) < 4:
+                past = [*past[:-1], 7]
+            if self.has("worn out after 300 requests") and self.served > 300 and self.served % 3 == 0 and i == 2:
+                past = past[:-1]
+            if self.has("cache cut at forty tokens of prompt") and len(context) > 40 and i:
+                past = past[:-2] + past[-1:]
+            p = shaped(self.seen(past, company), policy, seen, floor)
+            if self.has("argmax in verification") and i < GAMMA:
+                p = shaped(logits(past), {**policy, "temperature": 0.0}, seen, floor)
+            if self.has("the first token is the likeliest") and not now:
+                p = shaped(logits(past), {**policy, "temperature": 0.0}, seen, floor)
             if self.has("temperature on one side only") and 0 < body.get("temperature", 1.0) != 1.0 and i < GAMMA:
                 p = shaped(logits(past), {**policy, "temperature": 1.0}, seen, floor)
             if i == GAMMA:
@@ -173,9 +206,11 @@ class Engine:
             x = drafted[i]
             if chance.random() * q[x] < p[x]:
                 emitted.append(x)
-                if x == END:
+                if x == END and not self.has("drafts go on past the end"):
                     return emitted
                 continue
+            if self.has("allowed tokens forgotten in the correction"):
+                p = shaped(logits(past), {**policy, "allowed_token_ids": None}, seen, floor)
             rest = p if self.has("corrected from p") else [max(0.0, a - b) for a, b in zip(p, q, strict=True)]
             emitted.append(draw(rest if sum(rest) > 0 else p, chance))
             return emitted
@@ -212,8 +247,14 @@ class Engine:
             own = [row[x] for x, row in zip(shown, chances, strict=False)]
             if self.has("log probability zero"):
                 own = [0.0 for _ in own]
+            if self.has("log probabilities wrong in the last block"):
+                own = [c if k < limit - GAMMA else c - 2.5 for k, c in enumerate(own)]
             told["logprobs"] = {"tokens": [WORDS[i] for i in shown], "token_logprobs": own, "top_logprobs": tops}
         told["count"] = len(shown) + (self.has("usage counts the drafts") * 2)
+        if self.has("usage counts past the end") and finish == "stop":
+            told["count"] += 1 + len(out) % GAMMA
+        if self.has("a streamed answer lacks its end") and body.get("stream") and len(out) % 2:
+            told["text"] = "".join(WORDS[i] for i in shown[:-1])
         return told
 
     def answer(self, body: dict[str, Any], chat: bool) -> dict[str, Any]:
@@ -227,11 +268,24 @@ class Engine:
             choices = []
             for index in range(body.get("n", 1)):
                 seed = body.get("seed")
+                if self.has("seeds fail under load") and self.under_way > 1:
+                    seed = None
                 salt = index if not self.has("the n choices share a stream") else 0
                 chance = random.Random(f"{seed}/{salt}" if seed is not None else None)
                 if self.has("the n choices share a stream") and seed is None:
                     chance = random.Random(number)
-                made = self.generate(ids_of(text) or [1], body, chance, self.under_way)
+                asked = dict(body)
+                if self.has("the third choice is greedy") and index == 2:
+                    asked["temperature"] = 0.0
+                if self.has("chat forgets the penalties") and chat:
+                    asked.pop("frequency_penalty", None)
+                    asked.pop("presence_penalty", None)
+                if body.get("logit_bias"):
+                    self.biases.append(body["logit_bias"])
+                made = self.generate(ids_of(text) or [1], asked, chance, self.under_way)
+                self.stale = body.get("max_tokens", 16) <= 4
+                if body.get("logit_bias"):
+                    self.biases.remove(body["logit_bias"])
                 choices.append({"index": index, **made})
         finally:
             with self.lock:
@@ -261,20 +315,51 @@ def draw(row: list[float], chance: random.Random) -> int:
 
 
 DEFECTS = (
-    "penalties once a block", "min_p on the last row only", "top_k on the last row only", "bias ignored",
-    "min_tokens counts rounds", "bans on the first position only", "rows swapped in company",
-    "position off by one after forty", "temperature on one side only", "corrected from p", "argmax draft, softmax q",
-    "one token too many", "stop checked once a round", "finish_reason after a stop", "tokens past the stop",
-    "log probabilities of the row before", "log probability zero", "usage counts the drafts",
-    "unseeded requests share a stream", "seeds are not honoured", "the n choices share a stream",
+    "penalties once a block",
+    "min_p on the last row only",
+    "top_k on the last row only",
+    "bias ignored",
+    "min_tokens counts rounds",
+    "bans on the first position only",
+    "rows swapped in company",
+    "position off by one after forty",
+    "temperature on one side only",
+    "corrected from p",
+    "argmax draft, softmax q",
+    "one token too many",
+    "stop checked once a round",
+    "finish_reason after a stop",
+    "tokens past the stop",
+    "log probabilities of the row before",
+    "log probability zero",
+    "usage counts the drafts",
+    "unseeded requests share a stream",
+    "seeds are not honoured",
+    "the n choices share a stream",
     "prefix of another request",
+)
+UNSEEN = (  # written after the suite, without a look at what it asks for
+    "one token injected in company", "log probabilities wrong in the last block", "seeds fail under load",
+    "argmax in verification", "the first token is the likeliest", "drafts go on past the end",
+    "usage counts past the end", "presence counted twice", "allowed tokens forgotten in the correction",
+    "worn out after 300 requests", "stale after a short request", "neighbour's bias", "a streamed answer lacks its end",
+    "chat forgets the penalties", "nucleus of the draft", "the third choice is greedy",
+    "cache cut at forty tokens of prompt",
 )  # fmt: skip
+ODD = (
+    "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
+    "strips spaces", "counts the end", "takes all and does nothing", "falls over some parameters", "odd pieces",
+    "small context", "refuses with speculation",
+)  # fmt: skip  # fmt: skip
 
 
 @contextmanager
 def serving(engine: Engine, manner: str = "") -> Iterator[str]:
     """The base address. manner: "text only", "seedless", "busy", "slow", "no logprobs" of an honest server."""
     count = iter(range(10**9))
+    if manner.startswith("noisy") or manner == "another text every time":
+        engine.noise, engine.every_time = 0.05, manner == "another text every time"
+    size = 1 if manner == "odd pieces" else 7  # characters of a piece
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -287,15 +372,32 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 return self.say(429, {"error": "too many requests"}, {"Retry-After": "0.01"})
             if unknown or (chat and manner == "text only"):
                 return self.say(400, {"error": f"unknown: {sorted(unknown)}"})
-            if manner in ("text only", "no logprobs"):
+            if manner == "takes all and does nothing":
+                for name in ("top_k", "min_p", "logit_bias", "frequency_penalty", "min_tokens", "bad_words", "stop"):
+                    body.pop(name, None)
+            if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
+                return self.say(500, {"error": "internal"})
+            if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
+                return self.say(400, {"error": "not with speculative decoding"})
+            if manner == "small context":
+                words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
+                if words // 4 + body["max_tokens"] > 64:
+                    return self.say(400, {"error": "longer than the context of 64 tokens"})
+            if manner in ("text only", "noisy, text only", "no logprobs"):
                 body.pop("logprobs", None)
             if manner == "seedless":
                 body.pop("seed", None)
             if manner == "slow":
                 time.sleep(0.02)
             made = engine.answer(body, chat)
-            if manner == "text only":
+            if "text only" in manner:
                 made.pop("usage")
+            if manner == "counts the end":
+                made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
+            if manner == "strips spaces":
+                for choice in made["choices"]:
+                    told = choice["message"] if chat else choice
+                    told["content" if chat else "text"] = told["content" if chat else "text"].strip()
             return self.pour(made, chat) if body.get("stream") else self.say(200, made)
 
         def say(self, code: int, content: Any, headers: dict[str, str] | None = None) -> None:
@@ -310,15 +412,16 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             events = []
             for choice in made["choices"]:
                 text = choice["message"]["content"] if chat else choice["text"]
-                for i in range(0, len(text), 7):
-                    piece = {"delta": {"content": text[i : i + 7]}} if chat else {"text": text[i : i + 7]}
+                for i in range(0, len(text), size):
+                    piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
                     events.append({"choices": [{"index": choice["index"], **piece}]})
                 last = {"delta": {}} if chat else {"text": ""}
                 more = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
                 events.append(
                     {"choices": [{"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}]}
                 )
-            content = "".join(f"data: {json.dumps(e)}\n\n" for e in events) + "data: [DONE]\n\n"
+            comment = ": still here\r\n\r\n" if manner == "odd pieces" else ""
+            content = "".join(f"data: {json.dumps(e)}\n\n{comment}" for e in events) + "data: [DONE]\n\n"
             self.send_response(200)
             self.send_header("Content-Length", str(len(content.encode())))
             self.end_headers()

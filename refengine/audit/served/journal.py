@@ -18,7 +18,7 @@ from refengine.errors import BadInput
 
 
 class Journal:
-    """The answers of all sides of one audit, by (side, digest, number). audit: who is asked; another one's is refused."""
+    """The answers of all sides of one audit, by (side, digest, number). audit: who is asked."""
 
     def __init__(self, file: Path, audit: str = "") -> None:
         self.file = file

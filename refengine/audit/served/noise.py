@@ -1,8 +1,9 @@
 """How far an honest server's numerics move its greedy text: the side without speculation, alone and in company.
 
-The order of additions depends on what a request is computed with, so two likely tokens that are close may change places,
-and from there on the text is another. Verification of a block is one more such shape. What the side without speculation
-does to itself in company is therefore allowed to the side with it, and a floor for servers whose plain decoding is exact.
+The order of additions depends on what a request is computed with, so two likely tokens that are close may change
+places, and from there on the text is another. Verification of a block is one more such shape. What the side without
+speculation does to itself in company is therefore allowed to the side with it, with a floor for servers whose plain
+decoding is exact.
 """
 
 from dataclasses import dataclass
