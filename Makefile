@@ -40,7 +40,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "refengine: setting up $(VENV) (once; torch and transformers are large)"
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "refengine needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast]'
 	@touch $@
 
 clean:

@@ -1,121 +1,248 @@
-"""Rows verified per second by the batched ratio rule, beside transformers' own function, in one run.
+"""Rows verified per second by the ratio rule at the sizes of real use, beside its peers and the speed of reading.
 
-    python benchmarks/engine_throughput.py [--workers 2] [--seconds 3]
+    python benchmarks/engine_throughput.py [--device cuda] [--vllm FILE] [--out benchmarks/results/engine_cpu.json]
 
-A row is one row of p: a lane with gamma drafts has gamma + 1. Both sides verify the same rows and drafts and draw their
-own randomness; transformers' `_speculative_sampling` takes one request at a time, so it is called at its batch of one,
-and it is handed logits, which is what it takes. Last line: the exact law of one round at V = 5, gamma = 4.
+A row is one row of p: a lane with gamma drafts has gamma + 1. All sides verify the same rows and drafts and throw coins
+of their own; they take turns in one process, and a ratio is the median over the turns, with its smallest and largest.
+
+    reading        a plain sum over as many bytes as the rule needs of p and q: two rows of a lane that refused a draft,
+                   one of a lane that kept them all
+    compiled       refengine.engine.kernels.compiled(leviathan) with Philox coins
+    checked        the same after check_rows, which reads all of p and q
+    plain          the text in plain torch
+    transformers   _speculative_sampling, which takes one request at a time and logits, at its batch of one
+    vllm           the Triton kernels of vllm/v1/sample/rejection_sampler.py, given as a file: CUDA only; it is handed
+                   probabilities and bonus tokens, so that its softmax and its bonus draw are not counted
 """
 
 import argparse
-import itertools
+import importlib.util
+import json
 import os
-import random
+import platform
+import statistics
+import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
-from functools import cache
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import MagicMock
 
 import torch
 from torch import Tensor
-from transformers.generation.utils import _speculative_sampling
 
-from refengine.engine.block import Block
+from refengine.engine.block import NOTHING, Block
+from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox
+from refengine.engine.kernels import compiled, kernels
 from refengine.engine.rules.leviathan import leviathan
-from refengine.exact.drafters import sampled_chain
-from refengine.exact.law import losslessness, round_law
-from refengine.exact.row import Row, row
-from refengine.exact.rules.leviathan import leviathan as exact_leviathan
 
-VOCABULARY, GAMMA = 8, 4
-LANES = 1 << 13  # a chunk whose working set stays in a core's cache
+GAMMA = 4
+DISTINCT = 32  # lanes whose rows are drawn; the others hold copies, in memory of their own
+HEADROOM = 1.25  # of memory, beside the rows
+TURNS, TURN_SECONDS = 7, 0.15
 
 
-def inputs(lanes: int) -> tuple[Tensor, Block]:
-    """Random float32 rows, and drafts drawn from q."""
+@dataclass(frozen=True)
+class Side:
+    """What takes its turn: a call, and how many rows it verifies."""
+
+    name: str
+    call: Callable[[int], object]
+    rows: int
+
+
+def inputs(lanes: int, vocabulary: int, device: str) -> tuple[Tensor, Block]:
+    """Random float32 rows, q near p so that about four drafts of five are kept, and drafts drawn from q."""
     generator = torch.Generator().manual_seed(0)
-    p = torch.randn(lanes, GAMMA + 1, VOCABULARY, generator=generator).softmax(-1)
-    q = torch.randn(lanes, GAMMA, VOCABULARY, generator=generator).softmax(-1)
-    tokens = torch.multinomial(q.flatten(0, 1), 1, generator=generator).view(lanes, GAMMA)
-    return p, Block(tokens, torch.arange(-1, GAMMA - 1).expand(lanes, GAMMA), q)
+    some = min(lanes, DISTINCT)
+    p = torch.randn(some, GAMMA + 1, vocabulary, generator=generator).mul_(2)
+    q = (p[:, :-1] + torch.randn(some, GAMMA, vocabulary, generator=generator).mul_(0.5)).softmax(-1)
+    p = p.softmax(-1)
+    tokens = torch.multinomial(q.flatten(0, 1), 1, generator=generator).view(some, GAMMA)
+    take = torch.arange(lanes) % some
+    parents = torch.arange(-1, GAMMA - 1).expand(lanes, GAMMA).contiguous()
+    p, q, tokens, parents, take = (t.to(device) for t in (p, q, tokens, parents, take))
+    return p[take], Block(tokens[take], parents, q[take])
 
 
-def rate(verify: Callable[[int], None], rows: int, seconds: float, workers: int = 1) -> float:
-    """Rows per second; `verify(k)` is the k-th call and verifies `rows` rows. Workers are threads."""
-    verify(0)
-    calls = itertools.count(1)
-    start = time.perf_counter()
-
-    def work(_: int) -> int:
-        done = 0
-        while time.perf_counter() - start < seconds:
-            verify(next(calls))
-            done += 1
-        return done
-
-    with ThreadPoolExecutor(workers) as pool:
-        done = sum(pool.map(work, range(workers)))
-    return done * rows / (time.perf_counter() - start)
-
-
-def ours(seconds: float, workers: int) -> float:
-    p, block = inputs(LANES)
-    requests = torch.arange(LANES)
-
-    def verify(call: int) -> None:
-        leviathan(p, block, Philox(call, requests))
-
-    return rate(verify, LANES * (GAMMA + 1), seconds, workers)
-
-
-def theirs(seconds: float) -> float:
-    lanes = 512
-    p, block = inputs(lanes)
+def sides(p: Tensor, block: Block, options: argparse.Namespace) -> tuple[list[Side], dict[str, str], int]:
+    """Who takes part, why the others do not, and the bytes that the rule needs."""
     assert block.q is not None
-    logits, draft_logits = p.log(), block.q.log()
+    lanes, places, vocabulary = p.shape
+    requests = torch.arange(lanes, device=p.device)
+    fast = compiled(leviathan)
+    length = leviathan(p[:DISTINCT], Block(block.tokens[:DISTINCT], block.parents[:DISTINCT], block.q[:DISTINCT]),
+                       Philox(0, requests[:DISTINCT])).length  # fmt: skip
+    mean_rows = float(torch.where(length == places, 1.0, 2.0).mean())
+    needed = max(1, round(lanes * mean_rows)) * vocabulary
+    flat = p.view(-1)
 
-    def verify(call: int) -> None:
-        b = slice(call % lanes, call % lanes + 1)
-        _speculative_sampling(block.tokens[b], draft_logits[b], GAMMA, logits[b], False)
+    def at(turn: int) -> int:
+        """Elsewhere in every turn, as the rule is: what has just been read may still lie in a cache."""
+        return turn * needed % (p.numel() - needed + 1)
 
-    return rate(verify, GAMMA + 1, seconds)
+    def checked(turn: int) -> object:
+        check_rows(p, block)
+        return fast(p, block, Philox(turn, requests))
+
+    rows = lanes * places
+    taking = [
+        Side("reading", lambda turn: flat[at(turn) : at(turn) + needed].sum(), rows),
+        Side("compiled", lambda turn: fast(p, block, Philox(turn, requests)), rows),
+        Side("checked", checked, rows),
+        Side("plain", lambda turn: leviathan(p, block, Philox(turn, requests)), rows),
+    ]
+    absent = {}
+    if kernels(p.device.type) is None:
+        absent["compiled"] = "not measured: there is no compiler for this device (pip install refengine[fast])"
+        taking = [side for side in taking if side.name != "compiled"]
+    for name, peer in (("transformers", transformers), ("vllm", vllm)):
+        found = peer(p, block, options)
+        if isinstance(found, str):
+            absent[name] = f"not measured: {found}"
+        else:
+            taking.append(found)
+    absent["sglang"] = "not measured: its kernel is a compiled extension for CUDA, for which there is no adapter here"
+    return taking, absent, needed * 4
 
 
-def exact_round() -> tuple[float, Fraction]:
-    """Seconds for the exact law of one round, drafting included, and its distance from the target at gamma = 2."""
-    draw = random.Random(0)
+def transformers(p: Tensor, block: Block, options: argparse.Namespace) -> Side | str:
+    try:
+        from transformers.generation.utils import _speculative_sampling
+    except ImportError:
+        return "transformers is not installed"
+    assert block.q is not None
+    few = min(len(p), 8)
+    logits, draft_logits = p[:few].log(), block.q[:few].log()
 
-    @cache
-    def target(prefix: tuple[int, ...]) -> Row:
-        return row([draw.randrange(1, 16) for _ in range(5)])
+    def call(turn: int) -> object:
+        b = slice(turn % few, turn % few + 1)
+        return _speculative_sampling(block.tokens[b], draft_logits[b], GAMMA, logits[b])
 
-    def draft(prefix: tuple[int, ...]) -> Row:
-        return target((-1, *prefix))
+    return Side("transformers", call, GAMMA + 1)
 
-    start = time.perf_counter()
-    round_law(target, sampled_chain(draft, GAMMA), exact_leviathan, ())
-    elapsed = time.perf_counter() - start
-    return elapsed, losslessness(target, sampled_chain(draft, 2), exact_leviathan, (), 3)
+
+def vllm(p: Tensor, block: Block, options: argparse.Namespace) -> Side | str:
+    if not options.vllm:
+        return "no file was given (--vllm)"
+    if p.device.type != "cuda":
+        return "its kernels are Triton's, and on a CPU only an interpreter runs them"
+    assert block.q is not None
+    peer, lanes = loaded(options.vllm), len(p)
+    target, draft = p[:, :-1].flatten(0, 1).contiguous(), block.q.flatten(0, 1)
+    ids, counts = block.tokens.flatten().int(), [GAMMA] * lanes
+    ends = torch.arange(GAMMA, GAMMA * lanes + 1, GAMMA, dtype=torch.int32, device=p.device)
+    bonus = p[:, -1].argmax(-1).int()
+    greedy, metadata = torch.zeros(lanes, dtype=torch.bool, device=p.device), MagicMock(generators={})
+
+    def call(turn: int) -> object:
+        out = torch.full((lanes, GAMMA + 1), NOTHING, dtype=torch.int32, device=p.device)
+        uniform = peer.generate_uniform_probs(len(ids), counts, {}, p.device)
+        recovered = peer.sample_recovered_tokens(GAMMA, counts, ends, ids, draft, target, metadata, p.device)
+        peer.rejection_random_sample_kernel[(lanes,)](
+            out, ends, ids, draft, target, bonus, recovered, uniform, greedy, GAMMA, p.shape[2], NO_DRAFT_PROBS=False
+        )
+        return out
+
+    return Side("vllm", call, lanes * (GAMMA + 1))
+
+
+def loaded(path: Path) -> ModuleType:
+    """vLLM's file without vLLM: what it imports from there is not needed by its kernels."""
+    import triton
+    import triton.language
+
+    stand_in = MagicMock(triton=triton, tl=triton.language)
+    names = [line.split()[1] for line in path.read_text().splitlines() if line.startswith("from vllm")]
+    for name in names:
+        for end in range(1, len(name.split(".")) + 1):
+            sys.modules.setdefault(".".join(name.split(".")[:end]), stand_in)
+    spec = importlib.util.spec_from_file_location("vllm_rejection_sampler", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def seconds_of(side: Side, device: str, turn: int) -> float:
+    """Seconds a call, over as many calls as fill a turn."""
+    calls, start = 0, now(device)
+    while calls == 0 or time.perf_counter() - start < TURN_SECONDS:
+        side.call(turn * 1000 + calls)
+        calls += 1
+    return (now(device) - start) / calls
+
+
+def now(device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def measured(lanes: int, vocabulary: int, options: argparse.Namespace) -> dict[str, Any]:
+    """All sides at one size, in turns."""
+    size: dict[str, Any] = {"vocabulary": vocabulary, "batch": lanes, "gamma": GAMMA}
+    bytes_of_rows = 4 * lanes * (2 * GAMMA + 1) * vocabulary
+    if bytes_of_rows * HEADROOM + (2 << 30) > free_memory(options.device):
+        return size | {"not measured": f"the rows alone are {bytes_of_rows / 1e9:.0f} GB"}
+    p, block = inputs(lanes, vocabulary, options.device)
+    taking, absent, needed = sides(p, block, options)
+    for side in taking:
+        side.call(0)  # compiles, and touches every page
+    turns = [
+        {side.name: side.rows / seconds_of(side, options.device, turn) for side in taking} for turn in range(TURNS)
+    ]
+    rates = {side.name: statistics.median(turn[side.name] for turn in turns) for side in taking}
+    size |= {"rows/s": {name: round(rate) for name, rate in rates.items()}, **absent}
+    size["reading GB/s"] = round(needed * rates["reading"] / (lanes * (GAMMA + 1)) / 1e9, 1)
+    for name in rates:
+        if name != "compiled" and "compiled" in rates:
+            ratios = sorted(turn["compiled"] / turn[name] for turn in turns)
+            size[f"compiled / {name}"] = [round(r, 3) for r in (statistics.median(ratios), ratios[0], ratios[-1])]
+    return size
+
+
+def free_memory(device: str) -> int:
+    if device == "cuda":
+        return int(torch.cuda.mem_get_info()[0])
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def versions(device: str) -> dict[str, str]:
+    """What it ran on."""
+    found = {"python": platform.python_version(), "torch": torch.__version__, "device": device}
+    for name in ("numba", "triton", "transformers"):
+        if importlib.util.find_spec(name):
+            found[name] = __import__(name).__version__
+    cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")), platform.machine())  # fmt: skip
+    where = torch.cuda.get_device_name() if device == "cuda" else f"{cpu}, {os.cpu_count()} cores"
+    return found | {"where": where, "threads": str(torch.get_num_threads())}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, default=2, help="threads that verify chunks side by side")
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long each side is measured")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--vocabularies", type=int, nargs="+", default=[32_000, 151_936])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 64, 256, 4096])
+    parser.add_argument("--vllm", type=Path, help="vLLM's vllm/v1/sample/rejection_sampler.py")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    torch.set_num_threads(1)  # a chunk is too small to be worth splitting; the workers are the parallelism
-    mine, other = ours(options.seconds, options.workers), theirs(options.seconds)
-    cores = f"{options.workers} workers on {os.cpu_count()} cores"
-    print(f"V = {VOCABULARY}, gamma = {GAMMA}; {cores}; torch {torch.__version__}")
-    print(f"refengine leviathan, Philox, {LANES} lanes a call   {mine:14,.0f} rows/s")
-    print(f"transformers _speculative_sampling, one lane a call {other:14,.0f} rows/s")
-    print(f"ratio {mine / other:,.0f}")
-    seconds, distance = exact_round()
-    print(
-        f"exact law of one round at V = 5, gamma = {GAMMA}: {seconds:.2f} s; TV from the target (gamma = 2): {distance}"
-    )
+    torch.set_num_threads(options.threads)
+    found: dict[str, Any] = {"versions": versions(options.device), "sizes": []}
+    print("  ".join(found["versions"].values()))
+    for vocabulary in options.vocabularies:
+        for lanes in options.batches:
+            size = measured(lanes, vocabulary, options)
+            found["sizes"].append(size)
+            print(json.dumps(size), flush=True)
+    if options.out:
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

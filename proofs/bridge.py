@@ -5,13 +5,12 @@ of one round: a dict from token tuples to Fractions. The queries name definition
 definitions that the theorems are about. bridge.json keeps the answers, so that refengine.exact and refengine.engine
 are held to them where there is no prover.
 
-Usage: python3 bridge.py, to ask again and compare (part of `make prove`); `python -m proofs.bridge --write` from the
-root of the repository, to generate the instances anew and write what Coq says. Standard library only, but for --write.
+Usage, from the root of the repository: `python3 -m proofs.bridge`, to ask again and compare (part of `make prove`);
+with `--write`, to generate the instances anew and write what Coq says. Standard library only, but for --write.
 """
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,30 +18,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-BUILD = HERE / "build" / "rocq"
-INSTALL = "not tested: coqc absent; apt-get install coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
+from proofs.gate.build import BUILD, absent, compiled
+from refengine.source_tree import PROOFS
 
-FILE = HERE / "bridge.json"
+FILE = PROOFS / "bridge.json"
 
 Tokens = tuple[int, ...]
 Law = dict[Tokens, Fraction]
-
-
-def compiled() -> bool:
-    """Compile rocq/Bridge.v and what it needs; False where there is no coqc."""
-    if shutil.which("coqc") is None:
-        return False
-    BUILD.mkdir(parents=True, exist_ok=True)
-    for source in [*sorted((HERE / "rocq").glob("*.v")), HERE / "rocq" / "_CoqProject"]:
-        copy = BUILD / source.name
-        if not copy.exists() or copy.read_bytes() != source.read_bytes():
-            shutil.copyfile(source, copy)
-    subprocess.run(
-        ["coq_makefile", "-f", "_CoqProject", "-o", "Makefile.coq"], cwd=BUILD, check=True, capture_output=True
-    )
-    subprocess.run(["make", "-s", "-f", "Makefile.coq", "Bridge.vo"], cwd=BUILD, check=True, capture_output=True)
-    return True
 
 
 def coq_list(items: Sequence[str]) -> str:
@@ -153,9 +135,11 @@ def write() -> None:
 
 
 def main() -> int:
-    if not compiled():
-        print(INSTALL)
+    if missing := absent():
+        print(missing)
         return 3
+    if refused := compiled("Bridge.vo"):
+        sys.exit(refused)
     if sys.argv[1:] == ["--write"]:
         write()
     wrong = changed(json.loads(FILE.read_text())["instances"])

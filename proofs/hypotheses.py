@@ -8,7 +8,8 @@ What became of each is kept in `hypotheses.json`: the proof that failed without 
 file and of all that this file imports (comments aside); where that has changed since, it is stale and asked again.
 
 Usage: `python3 -m proofs.hypotheses` from the root, to ask about all that have no fresh answer (half an hour for all;
-it resumes); with `--sample N`, to see that each has a fresh answer and to ask N of them again (part of `make prove`).
+it resumes); with `--sample N`, to see that each has a fresh answer and to ask N of them again, drawn anew for every
+commit (part of `make prove`).
 Both first hold the theorems to the files of instances: one that has hypotheses and is applied in none of them may be
 about nothing, and an instance may not assume anything itself.
 """
@@ -22,12 +23,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from proofs.commit import seed
+from proofs.gate.build import BUILD
 from proofs.statements import Drop, every, sentence_end, unapplied
-from refengine.selfcheck.claims.hypotheses import PROOFS, RECORD, SOURCES, blank_comments, digest, fresh
+from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
+from refengine.selfcheck.claims.hypotheses import RECORD, digest, fresh
 
-BUILD = PROOFS / "build" / "rocq"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)
-SEED = 0
 SECONDS = 300  # a proof that searches for longer without its hypothesis has missed it
 
 
@@ -75,7 +77,7 @@ def main() -> int:
     sampling = sys.argv[1:2] == ["--sample"]
     if sampling:
         wrong += [f"{drop.key()} has no fresh answer" for drop in chosen if drop.key() not in answers]
-        chosen = random.Random(SEED).sample(chosen, int(sys.argv[2]))
+        chosen = random.Random(seed()).sample(chosen, int(sys.argv[2]))
     else:
         chosen = [drop for drop in chosen if drop.key() not in answers]
     for number, drop in enumerate(chosen, 1):

@@ -11,9 +11,7 @@ from itertools import pairwise, product
 from typing import Any
 
 from proofs.bridge import coq_block, coq_histories, coq_list, coq_number, coq_numbers, coq_table, coq_tokens, coq_tree
-from refengine.exact.rules.typical import threshold
-
-EPSILON, DELTA = 0.09, 0.3  # Medusa as released
+from refengine.exact.rules.typical import DELTA, EPSILON, INSIDE_LOG, threshold
 
 Tokens = tuple[int, ...]
 Table = dict[str, list[str]]
@@ -133,7 +131,7 @@ def greedy_chains() -> Iterator[Any]:
 
 def typicals() -> Iterator[Any]:
     """Rows with probabilities on the threshold (1/4), with the entropy deciding, and under the released settings."""
-    for rule, inside in (("typical", 1e-5), ("typical_inclusive", 0.0)):
+    for rule, inside in (("typical", INSIDE_LOG), ("typical_inclusive", 0.0)):
         for seed, vocabulary, epsilon, delta in (
             *((s, 3, 0.25, 8.0) for s in range(20, 24)),
             *((s, 3, 0.9, 0.5) for s in range(24, 26)),

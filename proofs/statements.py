@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from refengine.selfcheck.claims.hypotheses import SOURCES, blank_comments
+from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed
 
 INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "Vacuity")
 
@@ -84,7 +84,7 @@ def premises(statement: str) -> Iterator[tuple[int, int]]:
 
 
 def files() -> list[Path]:
-    return [SOURCES / line for line in (SOURCES / "_CoqProject").read_text().split() if line.endswith(".v")]
+    return [SOURCES / f"{name}.v" for name in listed()]
 
 
 def every() -> list[Drop]:

@@ -48,7 +48,11 @@ def write(root: Path, *claims: dict[str, str]) -> Path:
     """A source tree with one file of claims, one theorem and this test."""
     (root / "proofs" / "claims").mkdir(parents=True)
     (root / "proofs" / "rocq").mkdir()
-    (root / "proofs" / "rocq" / "Single.v").write_text("Theorem step : True.\nProof. by []. Qed.\n")
+    (root / "proofs" / "rocq" / "_CoqProject").write_text("-Q . Proofs\nSingle.v\n")
+    (root / "proofs" / "rocq" / "Single.v").write_text(
+        "(* Theorem no : False. *) Theorem step : True.\nProof. by []. Qed.\n"
+    )
+    (root / "proofs" / "rocq" / "Unlisted.v").write_text("Theorem no : False.\nProof. by []. Qed.\n")
     (root / "proofs" / "test_claims.py").write_text("def test_claims_load() -> None: ...\n")
     blocks = ["[[claim]]\n" + "\n".join(f"{key} = {value}" for key, value in claim.items()) for claim in claims]
     (root / "proofs" / "claims" / "a.toml").write_text('title = "A"\n' + "\n".join(blocks) + "\n")
@@ -56,7 +60,7 @@ def write(root: Path, *claims: dict[str, str]) -> Path:
 
 
 def test_good_claims_load(tmp_path: Path) -> None:
-    """Kills a checker that refuses everything."""
+    """Kills a checker that refuses everything, and one that takes a theorem from a comment or from no listed file."""
     root = write(tmp_path, GOOD | {"coq": '["Single.step"]'})
     assert [claim.coq for claim in load(root)] == [("Single.step",)]
     assert coq_theorems(root) == {"Single.step"}

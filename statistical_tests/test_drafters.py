@@ -6,25 +6,19 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from refengine.engine.rules import RULES as ENGINE
 from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
 from refengine.exact.law import law
-from refengine.exact.rules import block, leviathan, point_mass, without_replacement
-from refengine.selfcheck.drafters.cells import RULES
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.exact.rules import RULES
+from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
 
 pytestmark = pytest.mark.stat
 
 TOKENS = 1_000_000
-EXACT = {
-    "leviathan": leviathan.leviathan,
-    "block": block.block,
-    "point_mass": point_mass.point_mass,
-    "without_replacement": without_replacement.without_replacement,
-}
-PAIRS = [(drafter, rule) for drafter, tiny in TINY.items() for rule in tiny.rules]
+PAIRS = [(drafter, rule) for drafter, row in ROWS.items() for rule in row.rules]
 PARTS = ALPHA / 4  # four questions are asked of one sample: the tokens, the round, its length, its first draft
 
 
@@ -33,7 +27,7 @@ def declared(found: list[Drawn], rule: str) -> dict[tuple[int, ...], float]:
     joint = {}
     for index, drawn in enumerate(found):
         p, candidates = drawn.exact()
-        for tokens, mass in law(lambda chance, p=p, b=candidates: EXACT[rule](p, b, chance).tokens).items():
+        for tokens, mass in law(lambda chance, p=p, b=candidates: RULES[rule].rule(p, b, chance).tokens).items():
             joint[index, *tokens] = drawn.mass / PREFIXES * float(mass)
     return joint
 
@@ -42,7 +36,7 @@ def sample(found: list[Drawn], rule: str, tokens: int) -> tuple[dict[tuple[int, 
     """Counts of (block, emitted tokens), and per place (prefix, tokens kept so far) of the token that follows."""
     joint: dict[tuple[int, ...], int] = defaultdict(int)
     places: dict[object, np.ndarray] = defaultdict(lambda: np.zeros(found[0].p.shape[-1]))
-    for part in rounds(found, RULES[rule], tokens, seed=9):
+    for part in rounds(found, ENGINE[rule], tokens, seed=9):
         drawn = found[part.drawn]
         both, times = np.unique(np.concatenate([part.tokens, part.path], axis=1), axis=0, return_counts=True)
         for row, count in zip(both, times, strict=True):

@@ -8,26 +8,28 @@ import pytest
 from scipy.stats import binomtest
 
 from refengine.audit.kernel.history import Past, features
-from refengine.engine.rules.agreement import agreement
+from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block
-from refengine.engine.rules.iid_candidates import iid_candidates
 from refengine.engine.rules.leviathan import leviathan
-from refengine.engine.rules.point_mass import point_mass
-from refengine.engine.rules.without_replacement import without_replacement
 from refengine.evidence.e_process import CaseEvidence, Evidence
+from refengine.exact.rules import RULES
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.rounds import WIDTHS, chain, distinct_tree, emitted, iid_tree, table, undrawn
 
 pytestmark = pytest.mark.stat
 
 TOKENS = 10_000_000
+# By the kind of candidates that a rule's card names: the drafter, and how deep its blocks are.
+DRAFTERS = {
+    ("chain", "iid"): (chain, 3),
+    ("tree", "iid"): (iid_tree, len(WIDTHS)),
+    ("tree", "distinct"): (distinct_tree, len(WIDTHS)),
+    ("tree", None): (undrawn, 3),
+}
 LOSSLESS = {
-    "leviathan": (leviathan, chain, 3),
-    "block": (block, chain, 3),
-    "agreement": (agreement, undrawn, 3),
-    "point mass": (point_mass, undrawn, 3),
-    "iid candidates": (iid_candidates, iid_tree, len(WIDTHS)),
-    "without replacement": (without_replacement, distinct_tree, len(WIDTHS)),
+    card.name.replace("_", " "): (ENGINE[card.name], *DRAFTERS[card.shape, card.drawn])
+    for card in RULES.values()
+    if card.law == "target"
 }
 
 

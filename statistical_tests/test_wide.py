@@ -7,13 +7,11 @@ from torch import Tensor
 
 from refengine.engine.block import Block
 from refengine.engine.coins import CHOOSE_BITS, Philox, choose_below
-from refengine.engine.rules.agreement import agreement
-from refengine.engine.rules.block import block
-from refengine.engine.rules.leviathan import leviathan
-from refengine.engine.rules.point_mass import point_mass
+from refengine.engine.rules import RULES as ENGINE
 from refengine.evidence.fit import chi_square, g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
 from refengine.evidence.token_kinds import cells
+from refengine.exact.rules import RULES as CARDS
 from statistical_tests.budget import ALPHA, SCALES, state
 
 pytestmark = pytest.mark.stat
@@ -21,11 +19,11 @@ pytestmark = pytest.mark.stat
 V = 151_936
 PICKS = 10_000_000
 ROUNDS = 5_000
+# By name: the rule, and whether it looks at the rows that drafts are drawn from.
 RULES = {
-    "leviathan": (leviathan, True),
-    "block": (block, True),
-    "agreement": (agreement, False),
-    "point mass": (point_mass, False),
+    card.name.replace("_", " "): (ENGINE[card.name], card.drawn is not None)
+    for card in CARDS.values()
+    if card.law == "target"
 }
 
 

@@ -165,7 +165,7 @@ rewrite /bind /coin /ret /= /D /pick; congr (_ * _ + _); apply: total_ext => y.
 by rewrite oneT.
 Qed.
 
-Lemma lawful_verify h xs : lawful (block_verify h xs).
+Lemma lawful_block_verify h xs : lawful (block_verify h xs).
 Proof.
 apply: lawful_bind => [|[s|]]; [by apply: lawful_keep; rewrite ler01 lexx | exact: lawful_ret |].
 by apply: lawful_bind => [|y]; [apply: lawful_pick | apply: lawful_ret].
@@ -175,7 +175,7 @@ Lemma lawful_draft_q g h : lawful (draft q halt g h).
 Proof. by apply: lawful_draft => h' _; apply: qP. Qed.
 
 Lemma lawful_block g h : lawful (block g h).
-Proof. by apply: lawful_bind => [|xs]; [apply: lawful_draft_q | apply: lawful_verify]. Qed.
+Proof. by apply: lawful_bind => [|xs]; [apply: lawful_draft_q | apply: lawful_block_verify]. Qed.
 
 Theorem block_lossless g h : lossless p h (block g h).
 Proof.
@@ -263,11 +263,16 @@ Definition token_length g h : R := chain_length p q halt (leviathan_at p q) g h.
 
 Lemma weight_ge w h x : 0 <= w <= 1 -> w * accept (p h) (q h) x <= weight w h x.
 Proof.
-case/andP=> w0 w1; rewrite /weight /accept le_minr; apply/andP; split.
-  rewrite -[leRHS]mulr1; apply: ler_pmul => //; last by rewrite le_minl lexx.
-  by have [p0 _] := pP h; have [q0 _] := qP h; rewrite le_minr ler01 divr_ge0.
-rewrite /scaled -mulrA; apply: ler_wpmul2l => //.
-by rewrite le_minl lexx orbT.
+case/andP=> w0 w1; have [p0 _] := pP h; have [q0 _] := qP h.
+have a01 := accept01 x p0 q0; rewrite /weight {2}/accept /scaled; case: ltP => [lt|le].
+  have qx : 0 < q h x by apply: le_lt_trans lt; rewrite mulr_ge0.
+  by rewrite accept_min // -mulrA; apply: ler_wpmul2l => //; rewrite le_minl lexx orbT.
+case: (ltP 0 (w * p h x)) => [_|wp]; first by rewrite mulr_ile1 //; case/andP: a01.
+have [->|wn] := eqVneq w 0; first by rewrite !mul0r.
+have pz : p h x = 0.
+  by apply/eqP; move: wp; rewrite le_eqVlt ltNge mulr_ge0 // orbF mulf_eq0 (negbTE wn).
+have qz : q h x = 0 by apply/eqP; rewrite eq_le q0 andbT; move: le; rewrite pz mulr0.
+by rewrite /accept pz qz ltxx mulr0.
 Qed.
 
 Lemma kept_ge_token g w h : 0 <= w <= 1 -> w * (token_length g h - 1) <= block_kept w g h.

@@ -11,7 +11,7 @@ From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
   WithoutReplacement PointMass Mixtures Block Optimality Truncation Length Drift BayesRisk Rational Counterexamples
-  Typical Medusa Vacuity.
+  Typical Medusa Choose Vacuity Python Translated Running RunningTrees.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -110,19 +110,19 @@ Example used_stopping_block g h : lossless p h (block p q (after_keeping (size h
 Proof. exact: stopping_block_lossless. Qed.
 
 (** Several candidates. *)
-Notation pair := (Node [:: (tok0, Node [:: (tok1, Node [::])]); (tok1, Node [::]); (tok0, Node [::])]).
+Notation small_tree := (Node [:: (tok0, Node [:: (tok1, Node [::])]); (tok1, Node [::]); (tok0, Node [::])]).
 Notation two_wide := (fun h : seq two => 2%N).
 Example used_list : try_in_order p0 0 [:: tok1; tok1] (fun o => (o.1 == tok0)%:R) = pick p0 (fun x => (x == tok0)%:R).
 Proof. exact: list_lossless. Qed.
 Example used_point_ratio : accept p0 (fun x => (x == tok1)%:R) tok1 = p0 tok1.
 Proof. by case: (point_mass_is_ratio_rule tok1 (pP [::])). Qed.
-Example used_point_mass h : lossless p h (point_mass p h pair).
+Example used_point_mass h : lossless p h (point_mass p h small_tree).
 Proof. exact: point_mass_lossless. Qed.
-Example used_agreement_tree h : lossless p h (agreement_walk p h pair).
+Example used_agreement_tree h : lossless p h (agreement_walk p h small_tree).
 Proof. exact: agreement_tree_lossless. Qed.
 Example used_agreement_sampled g h : lossless p h (tree_round (agreement_node p) (fun h => draws (q h) 2) g h).
 Proof. by apply: agreement_sampled_tree_lossless => // h'; apply: lawful_draws. Qed.
-Example used_fixed_tree h : lossless p h (walk (agreement_node p) h pair).
+Example used_fixed_tree h : lossless p h (walk (agreement_node p) h small_tree).
 Proof.
 by apply: fixed_tree_lossless => //; try exact: lawful_agreement_node; try exact: agreement_node_child.
 Qed.
@@ -149,6 +149,10 @@ Qed.
 Example used_transport_at_one :
   keep_rate q0 (leviathan_step p0 q0) = 1 + mass p0 (fun x => p0 x < q0 x) - mass q0 (fun x => p0 x < q0 x) ^+ 1.
 Proof. exact: transport_bound_reached_at_one. Qed.
+
+(** A choice by sums that say nothing. *)
+Example used_chosen : let i := @chosen_below field 2 (fun i => i%:R) (fun _ => 0) 1 in (i < 2)%N.
+Proof. by case: (@chosen_has_weight field 2 (fun i => i%:R) (fun _ => 0) 1 1%N isT ltr01). Qed.
 
 (** Mixtures, and greedy. *)
 Example used_random_drafter h :
@@ -241,3 +245,28 @@ Example used_nucleus_tv h :
   tv (fun x => nucleus_paths p false (fun _ => tok0) h twice (fun o => (head tok1 o == x)%:R)) (p h)
   = (1 - p h tok1) * (1 - (1 - p h tok1) ^+ 2).
 Proof. exact: nucleus_first_token_tv. Qed.
+
+(** The rules that run: a chain, and a tree with a repeated sibling. *)
+Notation chain_of := [:: tok1; tok0].
+Lemma chain_drawable : drawable q [::] chain_of.
+Proof. by apply/andP; split; [|apply/andP; split]; vm_compute. Qed.
+Example used_leviathan_runs (raised : answer field two) (f : outcome two -> field) :
+  py_leviathan raised (rows_of_chain p [::] chain_of) (drafted_chain q [::] chain_of) f
+  = verify p (leviathan_at p q) [::] chain_of (fun o => f (o, iota 0 (size o).-1)).
+Proof. exact: (leviathan_runs raised pP qP f chain_drawable). Qed.
+Example used_block_runs (raised : answer field two) (f : outcome two -> field) :
+  py_block raised (rows_of_chain p [::] chain_of) (drafted_chain q [::] chain_of) f
+  = block_verify p q [::] chain_of (returned f).
+Proof. exact: (block_runs raised pP qP tok0 f chain_drawable). Qed.
+Notation flat_tokens := [:: tok1; tok0; tok1; tok0].
+Notation flat_parents := [:: 0; 1; 1; 0]%N.
+Lemma flat_first j : (j < 4)%N -> (parent_at flat_parents j <= j)%N.
+Proof. by case: j => [|[|[|[|j]]]]. Qed.
+Example used_agreement_runs (raised : answer field two) (g : seq two -> field) :
+  py_agreement raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (fun o => g o.1)
+  = agreement_walk p [::] (tree_of flat_tokens flat_parents tok0) g.
+Proof. by apply: agreement_runs => // *; exact: flat_first. Qed.
+Example used_greedy_runs (raised : answer field two) (g : seq two -> field) :
+  py_greedy raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (fun o => g o.1)
+  = greedy_walk (fun h => first_max tok0 (p h)) [::] (tree_of flat_tokens flat_parents tok0) g.
+Proof. by apply: greedy_runs => // *; exact: flat_first. Qed.

@@ -25,7 +25,7 @@ Implicit Types (h : seq V) (x : V).
 Definition leviathan_at h x := leviathan_step (p h) (q h) x.
 Definition leviathan g h : law R (seq V) := chain p q halt leviathan_at g h.
 
-(** Where [halt] holds nothing is drawn, so nothing is asked of q there. *)
+(** Asked of every row, also of those after [halt], where nothing is drawn ([Chain.chain_lossless] asks less). *)
 Hypothesis pP : forall h, dist (p h).
 Hypothesis qP : forall h, dist (q h).
 

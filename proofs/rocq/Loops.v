@@ -2,7 +2,7 @@
 
     What it says.  A round is a draft, a rule's answer to it and a new state:
     [draw] proposes - a chain, a tree, anything - from a state and the history,
-    [judge] answers, [update] makes the next state, at random if it likes, from the
+    [answer] answers, [update] makes the next state, from finitely many outcomes at random if it likes, from the
     whole draft, rejected tokens included, and from what was emitted: n-gram pools,
     bandits over gamma, dynamic trees, drafters trained online.
     [drafted_loop_lossless]: if draft and rule together are lossless and the rule
@@ -28,25 +28,25 @@ Local Open Scope ring_scope.
 Section Drafted.
 Variables (R : realFieldType) (V : vocab) (S D : Type).
 Variables (p : seq V -> V -> R) (stop : seq V -> bool).
-Variables (draw : S -> seq V -> law R D) (judge : S -> seq V -> D -> law R (seq V)).
+Variables (draw : S -> seq V -> law R D) (answer : S -> seq V -> D -> law R (seq V)).
 Variable update : S -> seq V -> D -> seq V -> law R S.
 
 Definition drafted_round st h : law R (seq V * S) :=
-  d <~ draw st h;; o <~ judge st h d;; st' <~ update st h d o;; ret (o, st').
+  d <~ draw st h;; o <~ answer st h d;; st' <~ update st h d o;; ret (o, st').
 
 Hypothesis pP : forall h, dist (p h).
 Hypothesis drawP : forall st h, lawful (draw st h).
 Hypothesis updateP : forall st h d o, lawful (update st h d o).
-Hypothesis judge_emits : forall st h d, surely (fun o => (0 < size o)%N) (judge st h d).
-Hypothesis round_lossless : forall st h, lossless p h (d <~ draw st h;; judge st h d).
+Hypothesis answer_emits : forall st h d, surely (fun o => (0 < size o)%N) (answer st h d).
+Hypothesis round_lossless : forall st h, lossless p h (d <~ draw st h;; answer st h d).
 
 Theorem drafted_loop_lossless fuel n st h k : (n <= fuel)%N ->
   loop stop drafted_round fuel n st h k = plain p stop n h k.
 Proof.
 apply: loop_lossless_until => // st' h'.
   move=> m f; rewrite -(round_lossless st' h' m f); apply: (law_ext (drawP st' h')) => d.
-  apply: judge_emits => o _; exact: (law_const (updateP st' h' d o) (complete p m h' o f)).
-move=> f f' e; apply: (law_ext (drawP st' h')) => d; apply: judge_emits => o o0.
+  apply: answer_emits => o _; exact: (law_const (updateP st' h' d o) (complete p m h' o f)).
+move=> f f' e; apply: (law_ext (drawP st' h')) => d; apply: answer_emits => o o0.
 by apply: (law_ext (updateP _ _ _ _)) => st''; apply: e.
 Qed.
 

@@ -11,8 +11,12 @@
       ([transport_bound_reached_at_one]).  Reaching the bound for k > 1 is not
       proved here.
 
+    The rules of [block_optimal] may look at p and q off the drafted path, which
+    those of the paper's theorem may not.  One round only.
+
     Source: Sun et al. 2024 (arXiv 2403.10444), Thm 2 (optimality of block
-    verification); Sun et al. 2023 (SpecTr), Thm 5 (transport bound). *)
+    verification); the transport problem of SpecTr (Sun et al. 2023), its dual over
+    sets of tokens in Hu et al. 2025 (arXiv 2502.18779). *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.

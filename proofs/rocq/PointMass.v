@@ -77,7 +77,7 @@ Theorem point_mass_is_ratio_rule r c : dist r ->
   accept r (fun x => (x == c)%:R) c = r c /\ residual r (fun x => (x == c)%:R) =1 without r c.
 Proof.
 move=> rP; have [r0 r1] := rP; have rc1 := dist_le1 c rP; split.
-  by rewrite /accept eqxx divr1 min_r.
+  by rewrite accept_min eqxx ?ltr01 // divr1 min_r.
 have ex x : excess r (fun x => (x == c)%:R) x = if x == c then 0 else r x.
   rewrite /excess; case: eqP => [->|_]; last by rewrite subr0 max_l.
   by rewrite max_r // subr_le0.

@@ -10,7 +10,8 @@
                                     is never reached, so its choice is free;
     - [acceptance_optimal]          no lossless step keeps a single draft token
                                     more often than sum_x min(p,q).
-    q x = 0 and p = q (0/0) are included: MathComp sets x/0 = 0.
+    q x = 0 and p = q (0/0) are included.  A token that q cannot have drawn counts
+    as q x -> 0: it is kept iff p x > 0, as in refengine.exact.
 
     Source: Leviathan et al. 2023, Alg. 1, Thm 3.5, Cor. 3.6, App. A.1; Chen et al.
     2023, Thm 1 (who swap the letters p and q). *)
@@ -30,7 +31,8 @@ Implicit Types (p q : V -> R) (f : V -> R) (x : V).
 
 Definition overlap p q : R := total (fun x => Num.min (p x) (q x)).
 Definition tv p q : R := 2%:R^-1 * total (fun x => `|p x - q x|).
-Definition accept p q x : R := Num.min 1 (p x / q x).
+(** min(1, p/q), and whether p wants x at all where q x = 0. *)
+Definition accept p q x : R := if p x < q x then p x / q x else if 0 < p x then 1 else 0.
 Definition excess p q x : R := Num.max (p x - q x) 0.
 Definition residual p q x : R :=
   let z := total (excess p q) in if z == 0 then p x else excess p q x / z.
@@ -60,14 +62,23 @@ rewrite total_sub total_add total_scale p1 q1.
 by field.
 Qed.
 
+Lemma accept_min p q x : 0 < q x -> accept p q x = Num.min 1 (p x / q x).
+Proof.
+move=> q0; rewrite /accept; case: ltP => [lt|le]; first by rewrite min_r // ler_pdivr_mulr // mul1r ltW.
+by rewrite (lt_le_trans q0 le) min_l // ler_pdivl_mulr // mul1r.
+Qed.
+
 Lemma accept01 p q x : (forall y, 0 <= p y) -> (forall y, 0 <= q y) -> 0 <= accept p q x <= 1.
-Proof. by move=> p0 q0; rewrite /accept le_minr ler01 divr_ge0 //= le_minl lexx. Qed.
+Proof.
+move=> p0 q0; rewrite /accept; case: ltP => [lt|_]; last by case: ifP; rewrite ?lexx ler01.
+by rewrite divr_ge0 //= ler_pdivr_mulr ?mul1r ?(ltW lt) // (le_lt_trans (p0 x) lt).
+Qed.
 
 (** Drafted and kept: q min(1, p/q) = min(p, q). *)
 Lemma accept_mass p q x : 0 <= p x -> 0 <= q x -> q x * accept p q x = Num.min (p x) (q x).
 Proof.
 move=> p0; rewrite le_eqVlt => /orP[/eqP <-|q0]; first by rewrite mul0r min_r.
-by rewrite /accept minr_pmulr ?ltW // mulr1 mulrCA mulfV ?gt_eqF // mulr1 minC.
+by rewrite accept_min // minr_pmulr ?ltW // mulr1 mulrCA mulfV ?gt_eqF // mulr1 minC.
 Qed.
 
 Lemma excess_min p q x : excess p q x = p x - Num.min (p x) (q x).

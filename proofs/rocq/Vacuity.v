@@ -39,7 +39,7 @@ Theorem rows_are_not_degenerate :
   [/\ 0 < overlap (p [::]) (q [::]), overlap (p [::]) (q [::]) < 1 & p [::] tok0 != q [::] tok0].
 Proof. by split; vm_compute. Qed.
 
-(** For Optimality: a rule that keeps nothing and one that is block verification's rival. *)
+(** For Optimality: a rival that keeps nothing, which is the worst there is. *)
 Definition keep_nothing (h xs : seq two) : law field (nat * two) := y <~ pick (p h);; ret (0%N, y).
 
 Theorem rival_instance g h :

@@ -4,16 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-import pytest
 import z3
 
 from proofs.smt.chance import ONE, ZERO, SymbolicChance
-from proofs.smt.real import Atom, Leaf, Real, Term, World
-from refengine.exact.block import Drafter, Rule
-from refengine.exact.law import target_rows
+from proofs.smt.real import Atom, Leaf, Real, Term, World, asked
+from refengine.exact.block import Drafter, Rule, target_rows
 
 Tokens = tuple[int, ...]
-PROOF_MS = 20_000
 
 
 @dataclass
@@ -105,25 +102,14 @@ class Difference:
 def difference(size: int, drafter_of: Callable[[Rows], Drafter], rule: Rule) -> Difference | None:
     """None where z3 proves the round lossless for all real rows over `size` tokens, else rows where it is not.
 
-    `drafter_of(q)` makes the drafter from the symbolic draft rows. Where z3 gives up the test is skipped as not tested.
+    `drafter_of(q)` makes the drafter from the symbolic draft rows. Raises GaveUp where z3 cannot tell.
     """
     game = Game(size)
     for condition in game.differences(game.rounds(drafter_of(game.q), rule)):
-        model = satisfy([*game.world.assumed, condition])
+        model = asked([*game.world.assumed, condition])
         if model is not None:
             return Difference(values(game.p, model), values(game.q, model))
     return None
-
-
-def satisfy(conditions: Sequence[Atom], milliseconds: int = PROOF_MS) -> z3.ModelRef | None:
-    """A model of all the conditions, or None where there is none."""
-    solver = z3.Solver()
-    solver.set("timeout", milliseconds)
-    solver.add(*conditions)
-    answer = solver.check()
-    if answer == z3.unknown:
-        pytest.skip(f"not tested: z3 gave up after {milliseconds / 1000:.0f} s ({solver.reason_unknown()})")
-    return solver.model() if answer == z3.sat else None
 
 
 def values(rows: Rows, model: z3.ModelRef) -> dict[Tokens, tuple[Fraction, ...]]:

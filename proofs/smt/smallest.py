@@ -6,8 +6,9 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 from proofs.smt.defects import Defect
+from refengine.exact.block import target_rows
 from refengine.exact.chance import Enumerate, Outcome, Site, Weight
-from refengine.exact.law import Law, completed, target_law, target_rows, tv
+from refengine.exact.law import Law, completed, target_law, tv
 from refengine.exact.row import Row
 
 Tokens = tuple[int, ...]

@@ -7,10 +7,10 @@ import pytest
 
 from proofs.symbolic.speed import emitted
 from proofs.symbolic.tolerance import hoeffding
-from refengine.exact.block import Rule
+from refengine.exact.block import Rule, target_rows
 from refengine.exact.chance import Chance, Sample
 from refengine.exact.drafters import sampled_chain
-from refengine.exact.law import law, target_rows
+from refengine.exact.law import law
 from refengine.exact.row import Row, overlap, row
 from refengine.exact.rules.agreement import agreement
 from refengine.exact.rules.block import block

@@ -9,7 +9,6 @@ import torch
 
 from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.eagle3 import load_eagle3
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES
 
@@ -64,7 +63,7 @@ def test_an_index_names_files_of_its_folder(tmp_path: Path, shard: Any) -> None:
 def test_what_d2t_says_needs_no_t2d(tmp_path: Path) -> None:
     """Kills a refusal of files that leave out t2d, and other tokens drafted from them."""
     whole, less = FIXTURES / "eagle" / "eagle3", copied("eagle/eagle3", tmp_path, lambda t, c: t.pop("t2d"))
-    a, b = (load_eagle3(folder, TARGET).network for folder in (whole, less))
+    a, b = (load_drafter(folder, TARGET).network for folder in (whole, less))
     assert torch.equal(a.targets, b.targets)  # type: ignore[attr-defined]
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from properties.helpers.damaged import Edit, edit
 from refengine.commands.convert_pickle import convert
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.dspark import load_dspark, read_shape, table
+from refengine.decoder.checkpoints.layouts.dspark import read_shape, table
 from refengine.decoder.checkpoints.reading.config import read_config
 from refengine.decoder.checkpoints.reading.unread_fields import QUANTISED, SWITCHES
 from refengine.decoder.drafters.dspark import DSpark
@@ -101,7 +101,7 @@ def test_a_truncated_file_is_refused(copy: Path, keep: float) -> None:
     whole = file.read_bytes()
     file.write_bytes(whole[: int(keep * len(whole)) if 0 < keep < 1 else int(keep)])
     with pytest.raises(BadInput, match="truncated, or no safetensors file"):
-        load_dspark(copy)
+        load_drafter(copy, _target())
 
 
 def test_files_that_are_not_there_are_named(copy: Path, tmp_path: Path) -> None:
@@ -110,18 +110,18 @@ def test_files_that_are_not_there_are_named(copy: Path, tmp_path: Path) -> None:
         load_drafter(tmp_path, _target())
     shutil.copy(copy / "model.safetensors", copy / "more.safetensors")
     with pytest.raises(BadInput, match="2 safetensors files and no index"):
-        load_dspark(copy)
+        load_drafter(copy, _target())
     (copy / "more.safetensors").unlink()
     (copy / "config.json").write_text("{")
     with pytest.raises(BadInput, match="not JSON"):
-        load_dspark(copy)
+        load_drafter(copy, _target())
 
 
 def test_a_pickle_is_refused_with_the_command_that_helps(copy: Path) -> None:
     """Kills unpickling of a download, and a refusal that leaves the user alone."""
     (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
     with pytest.raises(BadInput, match=r"refengine checkpoint convert .*pytorch_model\.bin .*model\.safetensors"):
-        load_dspark(copy)
+        load_drafter(copy, _target())
 
 
 def test_shards_are_read_as_one(copy: Path) -> None:
@@ -133,10 +133,10 @@ def test_shards_are_read_as_one(copy: Path) -> None:
         save_file({name: tensors[name] for name in part}, copy / f"part{i}.safetensors")
     index = {"weight_map": {name: f"part{int(i >= 9)}.safetensors" for i, name in enumerate(names)}}
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert load_dspark(copy).w.tensors.keys() == tensors.keys()
+    assert load_drafter(copy, _target()).w.tensors.keys() == tensors.keys()
     (copy / "part1.safetensors").unlink()
     with pytest.raises(BadInput, match=r"shard part1\.safetensors is missing"):
-        load_dspark(copy)
+        load_drafter(copy, _target())
 
 
 def test_rope_and_dtype_are_read_from_either_generation_of_config(copy: Path) -> None:
@@ -147,10 +147,10 @@ def test_rope_and_dtype_are_read_from_either_generation_of_config(copy: Path) ->
         config["torch_dtype"] = config.pop("dtype")
 
     edit(copy, older)
-    assert load_dspark(copy).shape.rope.theta == 20000.0
+    assert load_drafter(copy, _target()).shape.rope.theta == 20000.0
     edit(copy, lambda t, c: t.update({name: x.half() for name, x in t.items()}))
     with pytest.raises(BadInput, match="has dtype float16, expected float32"):
-        load_dspark(copy)
+        load_drafter(copy, _target())
 
 
 def test_an_ar_drafter_is_held_to_its_own_config_and_the_target(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def outputs(shape: Any, tensors: dict[str, Tensor]) -> Tensor:
 @pytest.mark.parametrize("case", RECORDED)
 def test_no_tensor_can_be_zeroed_or_swapped_unnoticed(case: str) -> None:
     """Kills a tensor that is loaded and never used, or used in another's place."""
-    drafter = load_dspark(GOLDEN / case / "drafter")
+    drafter = load_drafter(GOLDEN / case / "drafter", _target())
     tensors = dict(drafter.w.tensors)
     tensors["lm_head.weight"] = tensors["lm_head.weight"].roll(1, 1)  # the recorded target ties it to the embedding
     for place, name in enumerate(name for name in tensors if name.endswith("layer_scalar")):

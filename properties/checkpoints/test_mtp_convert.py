@@ -10,7 +10,6 @@ from safetensors.torch import load_file, save_file
 
 from refengine.commands.convert_mtp import convert_mtp, stitch_mtp
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters.qwen_mtp import QwenMTP
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES
@@ -43,7 +42,7 @@ def test_stitching_of_the_recording(tmp_path: Path, case: str) -> None:
     assert ours.keys() == verifier.keys()
     assert all(torch.equal(x, verifier[name]) for name, x in ours.items() if not name.startswith("mtp."))
     target = load_target(tmp_path / "ours", torch.float64)
-    net = load_qwen_mtp(tmp_path / "ours", target, 1).network
+    net = load_drafter(tmp_path / "ours", target).network
     assert isinstance(net, QwenMTP)
     single = {name.removeprefix("mtp."): x for name, x in theirs.items() if name.endswith(".weight")}
     assert single.keys() == net.w.tensors.keys() - {"embed_tokens.weight", "lm_head.weight"}

@@ -8,12 +8,14 @@ import torch
 
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
-from refengine.selfcheck.drafters.planted_bugs import AR, BACKBONE, DSPARK, NO_CROP, TARGET
+from refengine.decoder.targets import bitwise
+from refengine.selfcheck.drafters.planted_bugs import BACKBONE, NO_CROP, TARGET
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
+AR, DSPARK = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark"))
 
 
 def verdicts(drafter: str) -> dict[str, str]:
@@ -25,17 +27,36 @@ def verdicts(drafter: str) -> dict[str, str]:
 def test_a_sound_checkpoint_is_consistent(drafter: str) -> None:
     """Kills a check that accuses a correct drafter, or that compares nothing."""
     found = verify_checkpoint.verify(str(TINY / drafter), str(TINY / "target"), "float32")
-    assert [finding.verdict for finding in found] == ["consistent"] * 3
+    assert [finding.verdict for finding in found] == ["consistent"] * 4
     assert found[1].numbers["states compared"] > 20
     assert found[2].numbers["judged"] > 100
+    assert found[0].numbers["outputs with equal tokens"] + found[0].numbers["ties"] == found[0].numbers["prompts"]
+    assert found[3].numbers["rows compared"] > 100
+
+
+def test_a_bit_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a bitwise check of tokens alone: a pass without its padding gives the same tokens and other bits."""
+    edit = Edit(bitwise.__name__, "idle = len(tokens), target.lanes - len(tokens)", "idle = len(tokens), 0")
+    edited = edited_module(bitwise.__name__, [edit])
+
+    def load(path: str, dtype: torch.dtype, device: str, slots: int | None = None) -> Any:
+        loaded: Any = load_target(path, dtype, device, slots)
+        return edited.BitwiseTarget(loaded.model, slots, 8) if slots else loaded
+
+    monkeypatch.setattr(verify_checkpoint, "load_target", load)
+    found = {x.id: x for x in verify_checkpoint.verify(str(TINY / "dspark"), str(TINY / "target"), "float32")}
+    assert found["checkpoint/greedy"].verdict == "consistent"
+    assert found["checkpoint/bitwise"].verdict == "violated"
+    assert "bits differ after" in found["checkpoint/bitwise"].witness
 
 
 def test_a_target_that_keeps_rejected_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a greedy check that compares the loop with itself, and a tie that excuses a defect."""
     edited = edited_module(TARGET, [NO_CROP])
 
-    def load(path: str, dtype: torch.dtype, device: str) -> Any:
-        return edited.TransformersTarget(load_target(path, dtype, device).model)
+    def load(path: str, dtype: torch.dtype, device: str, slots: int | None = None) -> Any:
+        loaded: Any = load_target(path, dtype, device, slots)
+        return loaded if slots else edited.TransformersTarget(loaded.model)
 
     monkeypatch.setattr(verify_checkpoint, "load_target", load)
     found = verdicts("ar")
@@ -47,7 +68,7 @@ def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -
     edit = Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in")
     edited = edited_module(DSPARK, [edit])
 
-    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
+    def load(path: str, target: Any, gamma: int | None, ngram: Path | None) -> Any:
         loaded: Any = load_drafter(path, target)
         return edited.DSpark(loaded.shape, loaded.w.tensors)
 
@@ -57,16 +78,19 @@ def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -
         "checkpoint/greedy": "consistent",
         "checkpoint/state": "violated",
         "checkpoint/acceptance": "consistent",
+        "checkpoint/bitwise": "consistent",
     }
 
 
 def test_drafts_that_are_not_drawn_from_q_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills an acceptance that is compared with itself: the drafts here are the row's least likely tokens."""
-    edit = Edit(AR, "turn.draw(q[-1], sites[-1])", "int(q[-1].argmin())")
+    edit = Edit(
+        "refengine.decoder.rows", 'self.turn.draw(self.q[-1], ("draft", len(self.path)))', "int(self.q[-1].argmin())"
+    )
     edited = edited_module(AR, [edit])
 
-    def load(path: str, target: Any, gamma: int, ngram: Path | None) -> Any:
-        return edited.AR(load_target(path, target.dtype), gamma)
+    def load(path: str, target: Any, gamma: int | None, ngram: Path | None) -> Any:
+        return edited.AR(load_target(path, target.dtype), gamma or 4)
 
     monkeypatch.setattr(verify_checkpoint, "load_drafter", load)
     assert verdicts("ar")["checkpoint/acceptance"] == "violated"

@@ -10,7 +10,8 @@ from refengine.decoder.protocols import Tokens
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.selfcheck.drafters.cells import RULES
-from refengine.selfcheck.drafters.fixtures import FIXTURES, TINY
+from refengine.selfcheck.drafters.table import ROWS
+from refengine.source_tree import FIXTURES
 
 CUDA = [
     pytest.mark.gpu,
@@ -21,17 +22,17 @@ NEW_TOKENS = 24
 
 def decoded(name: str, device: str) -> list[Tokens]:
     """Greedy and sampled output of a drafter on a device, after every fixture prompt."""
-    tiny = TINY[name]
-    target = load_target(FIXTURES / tiny.target, torch.float64, device)
-    drafter, coins = tiny.load(target), Philox(3, torch.tensor([0], device=device))
+    row = ROWS[name]
+    target = load_target(FIXTURES / row.target, torch.float64, device)
+    drafter, coins = row.load(target), Philox(3, torch.tensor([0], device=device))
     return [
-        generate(target, drafter, RULES[tiny.rules[0]], pipeline(step), prompt["prompt"], NEW_TOKENS, coins).tokens
-        for prompt in json.loads((FIXTURES / tiny.target).with_name("prompts.json").read_text())
+        generate(target, drafter, RULES[row.rules[0]], pipeline(step), prompt["prompt"], NEW_TOKENS, coins).tokens
+        for prompt in json.loads((FIXTURES / row.target).with_name("prompts.json").read_text())
         for step in (greedy(), temperature(0.9))
     ]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=CUDA) for name in TINY])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=CUDA) for name in ROWS])
 def test_cuda_decodes_what_the_cpu_decodes(name: str) -> None:
     """Kills a tensor left on the CPU, and coins that depend on the device."""
     assert decoded(name, "cuda") == decoded(name, "cpu")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from refengine.exact.law import tv
 from refengine.report.finding import Quantity
 from refengine.selfcheck.drafters import published_loops
 from refengine.selfcheck.drafters.battery import law, planted
@@ -16,12 +17,11 @@ from refengine.selfcheck.drafters.cells import (
     completed,
     mass_report,
     target_law,
-    tv,
 )
-from refengine.selfcheck.drafters.planted_bugs import PLANTS
 from refengine.selfcheck.drafters.published_loops import LOOPS, seed_loop
+from refengine.selfcheck.drafters.table import ROWS
 
-DRAFTERS = sorted(PLANTS)
+DRAFTERS = sorted(ROWS)
 
 
 @pytest.mark.parametrize("name", [*SHORT, "ar/block/mixed/stop"])  # block is nobody's first rule
@@ -50,9 +50,9 @@ def test_planted_state_bugs_move_the_law(name: str) -> None:
     """Kills a cell that cannot see a missing crop, a shifted position, a stale tap or a stale confidence."""
     findings = planted(name)
     assert len(findings) == sum(
-        not plant.truncated or CELLS[name].threshold > 0 for plant in PLANTS[CELLS[name].drafter]
+        not plant.truncated or CELLS[name].threshold > 0 for plant in ROWS[CELLS[name].drafter].plants
     )
-    by_name = {plant.name: plant for plant in PLANTS[CELLS[name].drafter]}
+    by_name = {plant.name: plant for plant in ROWS[CELLS[name].drafter].plants}
     for finding in findings:
         assert finding.verdict == "violated", finding.id
         tokens = finding.numbers["tv of tokens"]

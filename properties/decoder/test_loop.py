@@ -113,7 +113,8 @@ def parts(name: str) -> tuple[Target, Drafter]:
     if name == "toy":
         return toy()
     target = load_target(TINY / "target", torch.float64)
-    return target, load_drafter(TINY / name, target, gamma=3)
+    options = {"gamma": 3} if name == "ar" else {}
+    return target, load_drafter(TINY / name, target, **options)
 
 
 PARTS = {name: parts(name) for name in ("toy", "ar", "dspark")}

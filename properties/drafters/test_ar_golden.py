@@ -18,6 +18,8 @@ from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules.leviathan import leviathan
 from refengine.source_tree import GOLDEN
 
+pytestmark = [pytest.mark.peer("ar")]
+
 GOLDEN = GOLDEN / "hf_assisted_A"
 COINS = Philox(0, torch.tensor([0]))
 LOGITS = 1e-5  # of a logit standard deviation of at least 1

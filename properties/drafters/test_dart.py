@@ -16,7 +16,6 @@ from safetensors.torch import load_file, save_file
 from properties.helpers.damaged import Edit, damaged
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.dart import load_dart
 from refengine.decoder.checkpoints.layouts.dart_ngrams import read_trie, write_trie
 from refengine.decoder.drafters.dart import TreeSearch
 from refengine.decoder.drafters.dart_ngrams import Trie
@@ -54,7 +53,7 @@ def paths(tokens: Tokens, parents: Tokens) -> list[Tokens]:
 
 
 def loaded(**sizes: Any) -> FeatureRecurrence:
-    drafter = load_dart(TINY, TARGET)
+    drafter = load_drafter(TINY, TARGET)
     drafter.plan = replace(search_of(drafter), **sizes)
     return drafter
 
@@ -179,7 +178,7 @@ def test_a_linear_rope_is_read_as_the_released_code_reads_it(tmp_path: Path) -> 
     config = json.loads((folder / "config.json").read_text())
     config.update(rope_theta=1e6, rope_scaling={"type": "linear", "factor": 4.0})
     (folder / "config.json").write_text(json.dumps(config))
-    network: Any = load_dart(folder, TARGET).network
+    network: Any = load_drafter(folder, TARGET).network
     assert network.shape.rope == Rope(10000.0, Linear(4.0))
 
 

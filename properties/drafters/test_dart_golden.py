@@ -24,6 +24,8 @@ from refengine.engine.policy import greedy, pipeline, temperature, top_p
 from refengine.engine.rules.point_mass import point_mass
 from refengine.source_tree import FIXTURES
 
+pytestmark = [pytest.mark.peer("dart")]
+
 GOLDEN = FIXTURES / "golden" / "dart_A"
 OFFICIAL = GOLDEN / "ngram" / "full.trie"
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance

@@ -26,6 +26,11 @@ TARGETS = {
     "dflash_deepspec_qwen3_A": "target_q3A",
     "dspark_gemma4_A": "target_gemma4_deepspec",
 }
+pytestmark = [
+    *(pytest.mark.peer("dspark", case=f"dspark_qwen3{kind}_A") for kind in ("", "_gated", "_rnn")),
+    pytest.mark.peer("dspark_gemma4", case="dspark_gemma4_A"),
+    pytest.mark.peer("dflash_deepspec", case="dflash_deepspec_qwen3_A"),
+]
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 
 

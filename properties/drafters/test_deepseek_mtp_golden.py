@@ -9,8 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from refengine.decoder import load_target
-from refengine.decoder.checkpoints.layouts.deepseek_mtp import load_deepseek_mtp
+from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.deepseek_mtp import Module, ModuleChain, Recycled
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence
@@ -19,6 +18,11 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules.leviathan import leviathan
 from refengine.source_tree import GOLDEN
+
+pytestmark = [
+    pytest.mark.peer("deepseek_mtp", case="hf_dsv3_mtp_A"),
+    pytest.mark.peer("deepseek_mtp2", case="hf_dsv3_mtp2_A"),
+]
 
 CASES = ["hf_dsv3_mtp_A", "hf_dsv3_mtp2_A"]
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
@@ -36,7 +40,7 @@ def target(case: str) -> Target:
 
 
 def modules(case: str, recycled: Recycled = "normed") -> tuple[Module, ...]:
-    loaded = load_deepseek_mtp(GOLDEN / case / "target", target(case), recycled=recycled)
+    loaded = load_drafter(GOLDEN / case / "target", target(case), recycled=recycled)
     network: Any = loaded.network if isinstance(loaded, FeatureRecurrence) else None
     return loaded.modules if isinstance(loaded, ModuleChain) else (network,)
 
@@ -86,7 +90,7 @@ def test_rows_of_every_module(case: str, length: int) -> None:
 def test_traces(case: str, trace: int) -> None:
     """Kills rows of rejected drafts that stay in a cache, a deeper module that misses a row, a wrong accept."""
     t = {k.removeprefix(f"trace.{trace}."): v for k, v in tensors(case).items() if k.startswith(f"trace.{trace}.")}
-    drafter = load_deepseek_mtp(GOLDEN / case / "target", target(case))
+    drafter = load_drafter(GOLDEN / case / "target", target(case), gamma=1 if "mtp2" not in case else None)
     session = Session(target(case), drafter, leviathan, pipeline(greedy()), 10**6)
     session.begin(tuple(t["prompt"][0].tolist()), COINS)
     ids = tuple(t["ids"][0].tolist())

@@ -15,6 +15,7 @@ from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.deepseek_layers import table
 from refengine.decoder.checkpoints.layouts.deepseek_mtp import read, read_shape
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.checkpoints.reading.unread_fields import QUANTISED, SWITCHES
 from refengine.decoder.drafters.ar import AR
@@ -41,7 +42,7 @@ def outputs(shape: Shape, tensors: dict[str, Tensor], hidden: Tensor) -> Tensor:
 def test_no_tensor_can_be_zeroed_or_swapped_unnoticed() -> None:
     """Kills a tensor that is loaded and never used, or used in another's place."""
     folder = GOLDEN / "hf_dsv3_mtp2_A" / "target"
-    shape, everything = read(folder)
+    shape, everything = read(Checkpoint(folder))
     tensors = {name: x for name, x in everything.items() if name.startswith(("model.layers.4.", "model.layers.5."))}
     hidden = torch.randn(60, 40, generator=torch.Generator().manual_seed(0))
     right = outputs(shape, tensors, hidden)
@@ -162,7 +163,7 @@ def test_the_schema_knows_every_field_and_tensor(folder: Path) -> None:
     schema = json.loads((FIXTURES / "schemas" / "deepseek_mtp.json").read_text())
     fields = json.loads((folder / "config.json").read_text())
     assert fields.keys() <= schema["config"].keys() | set(schema["not read"])
-    for name in read(folder)[1]:
+    for name in read(Checkpoint(folder))[1]:
         assert (
             re.sub(r"^model\.layers\.\d+\.", "", re.sub(r"experts\.\d+", "experts.{e}", name)) in schema["tensors"]
         ), name

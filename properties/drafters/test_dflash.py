@@ -13,7 +13,6 @@ from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.dflash import load_dflash
 from refengine.decoder.checkpoints.reading.from_target import embedding, head, written_embeddings
 from refengine.decoder.loop import begin
 from refengine.decoder.networks.windows import Window
@@ -30,7 +29,7 @@ def edited(name: str, tmp_path: Path, change: Edit) -> Path:
 
 
 def rows(folder: Path) -> Tensor:
-    drafter = load_dflash(folder, TARGET)
+    drafter = load_drafter(folder, TARGET)
     drafter.start((), begin(TARGET, (4, 3, 4, 0, 2), drafter.taps))
     return drafter.rows(6, 5)
 

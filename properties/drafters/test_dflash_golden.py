@@ -14,7 +14,6 @@ from transformers import LlamaConfig, LlamaForCausalLM, MuseGlimmerAssistantConf
 from transformers.generation import DFlashTokenCandidateGenerator
 
 from refengine.decoder import Stop, load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.dflash import load_dflash
 from refengine.decoder.drafters.dflash import DFlash
 from refengine.decoder.loop import Session, begin, generate, nodes
 from refengine.decoder.targets.transformers import TransformersTarget
@@ -60,6 +59,8 @@ def assert_close(ours: Tensor, theirs: Tensor) -> None:
 # --- z-lab -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.peer("dflash_drawn")
+@pytest.mark.peer("dflash")
 def test_zlab_every_round_of_a_greedy_run() -> None:
     """Kills a tap off by one, a shifted block, borrowed embeddings of the wrong rows, a block row that is cached."""
     target, drafter, t = parts(ZLAB)
@@ -76,6 +77,7 @@ def test_zlab_every_round_of_a_greedy_run() -> None:
         assert emitted == tuple(golden["committed_tokens"].tolist())[: len(emitted)]
 
 
+@pytest.mark.peer("dflash")
 def test_zlab_outputs() -> None:
     """Kills an output that runs past a stop token inside a block, past the limit, or off the plain greedy path."""
     target, drafter, t = parts(ZLAB)
@@ -110,6 +112,7 @@ class Sampled:
         return torch.tensor([token])
 
 
+@pytest.mark.peer("dflash")
 @pytest.mark.parametrize("run", [0, 1])
 def test_zlab_sampling_run(run: int) -> None:
     """Kills drafts that are drawn where the release takes the likeliest, and a p at the wrong place."""
@@ -129,6 +132,7 @@ def test_zlab_sampling_run(run: int) -> None:
 # --- speculators -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.peer("dflash_speculators")
 @pytest.mark.parametrize("case", ["sp_dflash_A", "sp_dflash_C"])
 def test_speculators_rows_and_drafts(case: str) -> None:
     """Kills taps read as layers, a window that moves along the block, a causal block where it is not, a lost anchor."""
@@ -147,6 +151,7 @@ def test_speculators_rows_and_drafts(case: str) -> None:
 # --- transformers ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.peer("dflash_transformers")
 def test_transformers_rows_drafts_and_accepted_counts() -> None:
     """Kills tensors of the encoder under the wrong name, and a rule or a rollback that differs from generate's."""
     target, drafter, t = parts("hf_dflash_A")
@@ -169,6 +174,7 @@ def test_transformers_rows_drafts_and_accepted_counts() -> None:
                 assert len(session.rounds[-1].verdict.path) == accepted
 
 
+@pytest.mark.peer("dflash_transformers")
 @pytest.mark.parametrize(
     ("window", "layers", "rope"),
     [
@@ -216,7 +222,7 @@ def test_transformers_live_with_windows(
     judge.save_pretrained(tmp_path / "target")
     assistant.save_pretrained(tmp_path / "drafter")
     target = load_target(tmp_path / "target", torch.float32)
-    drafter = load_dflash(tmp_path / "drafter", target)
+    drafter = load_drafter(tmp_path / "drafter", target)
     assert len(seen) > 5
     for ids, logits in seen:
         drafter.start((), begin(target, ids[:-1], drafter.taps))

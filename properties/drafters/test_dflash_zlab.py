@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from refengine.decoder import load_target
-from refengine.decoder.checkpoints.layouts.dflash import load_dflash
+from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.reading.from_target import embedding, head
 from refengine.decoder.drafters.dflash import DFlash
 from refengine.decoder.networks.windows import Window
@@ -29,7 +28,7 @@ def saying(folder: Path, inside: dict[str, Any], **fields: Any) -> DFlash:
     config = json.loads((FIXTURES / "dflash" / "zlab" / "config.json").read_text())
     config["dflash_config"].update(inside)
     (folder / "config.json").write_text(json.dumps({**config, **fields}))
-    return load_dflash(folder, TARGET)
+    return load_drafter(folder, TARGET)
 
 
 def test_sliding_layers_slide(folder: Path) -> None:

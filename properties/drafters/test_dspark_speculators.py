@@ -49,6 +49,7 @@ class Reading:
         return torch.zeros_like(logits).index_fill(0, torch.tensor(self.text[len(prompt) + len(prefix)]), 1.0)
 
 
+@pytest.mark.peer("dspark_speculators")
 @pytest.mark.parametrize("case", CASES)
 def test_rows_and_confidences_of_the_recording(case: str, target: TransformersTarget) -> None:
     """Kills a slot off by one, a bias over the wrong vocabulary, a memory that skips the anchor's slot, a window of the

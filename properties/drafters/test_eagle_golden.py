@@ -11,8 +11,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from refengine.decoder import Stop, load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.eagle1 import load_eagle1
-from refengine.decoder.checkpoints.layouts.eagle3 import load_eagle3
 from refengine.decoder.drafters.eagle_trees import Chain, DynamicTree
 from refengine.decoder.loop import Rule, Session, generate, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
@@ -27,7 +25,7 @@ from refengine.source_tree import GOLDEN
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 GREEDY = pipeline(greedy())
 TREE = DynamicTree(total=19, depth=4, top_k=6)  # recorded as 20 verified nodes, root included
-TREES = {"eagle1_A": ("target_llama6A", load_eagle1), "eagle3_A": ("target_llama8A", load_eagle3)}
+TREES = {"eagle1_A": "target_llama6A", "eagle3_A": "target_llama8A"}
 
 
 @cache
@@ -74,11 +72,13 @@ def assert_close(ours: Tensor, theirs: Tensor) -> None:
 
 @pytest.fixture(params=sorted(TREES))
 def tree(request: pytest.FixtureRequest) -> tuple[str, TransformersTarget, FeatureRecurrence]:
-    name, load = TREES[request.param]
-    judge = target(name)
-    return request.param, judge, load(GOLDEN / request.param / "drafter", judge, TREE)
+    judge = target(TREES[request.param])
+    drafter: Any = load_drafter(GOLDEN / request.param / "drafter", judge, plan=TREE)
+    return request.param, judge, drafter
 
 
+@pytest.mark.peer("eagle1", case="eagle1_A")
+@pytest.mark.peer("eagle3", case="eagle3_A")
 def test_features_rows_and_the_recurrence(tree: tuple[str, TransformersTarget, FeatureRecurrence]) -> None:
     """Kills a tap off by one, unshifted tokens, a norm too many or too few, a residual of the wrong stream, fed-back
     normed features, logits of the wrong head."""
@@ -103,6 +103,9 @@ def test_features_rows_and_the_recurrence(tree: tuple[str, TransformersTarget, F
     assert_close(drafter.network.logits(out)[:, known], t["draft.fwd.logits"])
 
 
+@pytest.mark.peer("eagle2", case="eagle1_A")
+@pytest.mark.peer("eagle1", case="eagle1_A")
+@pytest.mark.peer("eagle3", case="eagle3_A")
 def test_every_tree_of_a_greedy_run(tree: tuple[str, TransformersTarget, FeatureRecurrence]) -> None:
     """Kills a beam of the wrong nodes, a re-ranking by the last token alone, wrong parents, stale rows of a draft."""
     case, judge, drafter = tree
@@ -123,6 +126,9 @@ def test_every_tree_of_a_greedy_run(tree: tuple[str, TransformersTarget, Feature
     assert (session.prompt + session.out)[: len(t["greedy.output"])] == tuple(t["greedy.output"].tolist())
 
 
+@pytest.mark.peer("eagle2", case="eagle1_A")
+@pytest.mark.peer("eagle1", case="eagle1_A")
+@pytest.mark.peer("eagle3", case="eagle3_A")
 def test_the_wide_tree_of_the_release(tree: tuple[str, TransformersTarget, FeatureRecurrence]) -> None:
     """Kills a tree that is right for small numbers alone: 59 nodes, 10 children, 5 further levels."""
     case, judge, drafter = tree
@@ -151,6 +157,8 @@ class InOrder:
         return torch.tensor([self.emitted])
 
 
+@pytest.mark.peer("eagle1", case="eagle1_A")
+@pytest.mark.peer("eagle3", case="eagle3_A")
 @pytest.mark.parametrize(("run", "policy"), [
     ("T1", pipeline(temperature(1.0))), ("T07p", pipeline(temperature(0.7), top_p(0.9))),
 ])  # fmt: skip
@@ -188,6 +196,8 @@ def chain(request: pytest.FixtureRequest) -> Case:
     return request.param, judge, drafter
 
 
+@pytest.mark.peer("eagle3_deepspec", case="eagle3_deepspec_qwen3_A")
+@pytest.mark.peer("eagle3_gemma4", case="eagle3_deepspec_gemma4_A")
 def test_deepspec_rounds_of_a_greedy_run(chain: Case) -> None:
     """Kills a tap of the neighbouring layer, a missing norm per head, a step at the wrong position."""
     case, *parts = chain
@@ -206,6 +216,8 @@ def test_deepspec_rounds_of_a_greedy_run(chain: Case) -> None:
         assert session.rounds[-1].emitted == tuple(golden["committed_tokens"].tolist())
 
 
+@pytest.mark.peer("eagle3_deepspec", case="eagle3_deepspec_qwen3_A")
+@pytest.mark.peer("eagle3_gemma4", case="eagle3_deepspec_gemma4_A")
 def test_deepspec_outputs(chain: Case) -> None:
     """Kills an output that runs past a stop token inside a block, past the limit, or off the plain greedy path."""
     case, *parts = chain
@@ -234,6 +246,8 @@ class Recorded:
         return torch.tensor([self.drafts[int(site[1]) % DEPTHS] if site[0] == "draft" else self.emitted])
 
 
+@pytest.mark.peer("eagle3_deepspec", case="eagle3_deepspec_qwen3_A")
+@pytest.mark.peer("eagle3_gemma4", case="eagle3_deepspec_gemma4_A")
 @pytest.mark.parametrize("heat", [1.0, 0.7])
 def test_deepspec_sampling_run(chain: Case, heat: float) -> None:
     """Kills a q that is not the row the draft came from, a p at the wrong place, a different accept decision."""
@@ -260,6 +274,7 @@ def test_deepspec_sampling_run(chain: Case, heat: float) -> None:
 SPECULATORS = {"sp_eagle3_A": "target_sp_llama8", "sp_eagle3_C": "target_sp_qwen8"}
 
 
+@pytest.mark.peer("eagle3_speculators")
 @pytest.mark.parametrize("case", sorted(SPECULATORS))
 def test_speculators_rows_and_drafts(case: str) -> None:
     """Kills a switch that is ignored (norm before fc, before the residual, of the output), a second layer without its
@@ -283,6 +298,7 @@ def test_speculators_rows_and_drafts(case: str) -> None:
         assert [int(row.argmax()) for row in rows] == tokens
 
 
+@pytest.mark.peer("eagle3_speculators")
 @pytest.mark.parametrize("case", sorted(SPECULATORS))
 def test_speculators_traces(case: str) -> None:
     """Kills a chain of the wrong length, and features of rejected rows that stay."""

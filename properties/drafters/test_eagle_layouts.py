@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from properties.helpers.damaged import Edit, damaged
-from properties.helpers.eagle_example import FIXTURES, LOAD, TARGET
+from properties.helpers.eagle_example import FIXTURES, TARGET
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle1 import Eagle1
 from refengine.decoder.drafters.eagle3 import Eagle3
@@ -191,7 +191,7 @@ def test_stored_embeddings_win_over_the_targets(tmp_path: Path) -> None:
         tensors = load_file(tmp_path / name / "model.safetensors")
         own = torch.randn(8, 32)
         save_file(tensors | {"embed_tokens.weight": own}, tmp_path / name / "model.safetensors")
-        network: Any = LOAD[name](tmp_path / name, TARGET, None).network
+        network: Any = load_drafter(tmp_path / name, TARGET).network
         assert torch.equal(network.w["embed_tokens.weight"], own.double())
 
 

@@ -33,6 +33,7 @@ from refengine.engine.coins import Branching
 from refengine.engine.policy import Policy, greedy, logit_bias, pipeline, presence_penalty, temperature, top_k
 from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Chance, runs
+from refengine.exact.law import tv
 
 
 @pytest.mark.parametrize("stale_keys", [False, True])
@@ -119,8 +120,8 @@ def test_stale_keys_change_the_drafts_and_not_the_law() -> None:
     session.drafter.stale_keys = True  # type: ignore[attr-defined]
     stale = cells.Enumeration(session, cell.prompt).rounds(cell.rounds)
     assert not stale.mismatches
-    assert cells.tv(stale.law, clean.law) > 1e-3
-    assert cells.tv(cells.completed(cell, stale), cells.target_law(cell)) <= cells.EXACT
+    assert tv(stale.law, clean.law) > 1e-3
+    assert tv(cells.completed(cell, stale), cells.target_law(cell)) <= cells.EXACT
 
 
 # --- the head --------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from properties.helpers.gemma4_example import (
     shape_of,
 )
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.gemma4_assistant import ORDERING, backbone, load_gemma4_assistant, table
+from refengine.decoder.checkpoints.layouts.gemma4_assistant import ORDERING, backbone, table
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Gemma4Assistant
 from refengine.decoder.networks.rope import Linear, Proportional, Rope
@@ -51,7 +51,7 @@ def test_an_untied_file_has_a_head_of_its_own(tmp_path: Path) -> None:
     """Kills a reader that scores with the embeddings although the file has a head. (They then serve for nothing.)"""
     copy = copied(tmp_path, lambda t, c: (t.update({"lm_head.weight": t["model.norm.weight"].expand(8, 16) * 2.0}),
                                           c.update(tie_word_embeddings=False)))  # fmt: skip
-    untied = load_gemma4_assistant(copy, TARGET, 2)
+    untied = load_drafter(copy, TARGET, gamma=2)
     assert float((outputs(untied) - outputs(assistant())).abs().max()) > 1e-2
     tensors = {**untied.w.tensors, "model.embed_tokens.weight": torch.zeros(8, 16).double()}
     assert torch.equal(outputs(Gemma4Assistant(untied.shape, tensors, untied.backbone, 2)), outputs(untied))

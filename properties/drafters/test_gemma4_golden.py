@@ -8,8 +8,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from refengine.decoder import load_target
-from refengine.decoder.checkpoints.layouts.gemma4_assistant import load_gemma4_assistant
+from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Backbone, Gemma4Assistant, Step
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.protocols import Target
@@ -17,6 +16,8 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules.leviathan import leviathan
 from refengine.source_tree import GOLDEN
+
+pytestmark = [pytest.mark.peer("gemma4_assistant")]
 
 CASES = ("ord", "plain")  # the centroid head and the plain one
 ROUNDS = ("trace.0.round2", "trace.1.round1", "trace.1.round3")  # before the window is full and after, with stale keys
@@ -40,7 +41,7 @@ def assert_close(found: Tensor, wanted: Tensor) -> None:
 def test_the_targets_logits_and_the_keys_that_it_shares(recording: tuple[Path, Target, dict[str, Tensor]]) -> None:
     """Kills keys of the wrong layer (any but the last of its type that computes its own), and a wrong window."""
     folder, target, golden = recording
-    assistant = load_gemma4_assistant(folder, target)
+    assistant = load_drafter(folder, target)
     passed = begin(target, tuple(golden["ids"][0].tolist()), ())
     assert_close(passed.logits, golden["target.logits"][0])
     for kind, layer in assistant.backbone.stores.items():
@@ -52,7 +53,7 @@ def test_the_targets_logits_and_the_keys_that_it_shares(recording: tuple[Path, T
 def test_every_step_of_a_round(recording: tuple[Path, Target, dict[str, Tensor]], round_: str) -> None:
     """Kills a moving position, a mask of W keys, a scale of the scores, a gate that is no tanh-GELU, a stale state."""
     folder, target, golden = recording
-    assistant = load_gemma4_assistant(folder, target)
+    assistant = load_drafter(folder, target)
     g = {name.removeprefix(f"{round_}."): x for name, x in golden.items() if name.startswith(f"{round_}.")}
     keys: Any = {
         kind: tuple(g[f"kv.{kind}.{name}"][0].transpose(0, 1) for name in "kv") for kind in assistant.shape.heads
@@ -77,7 +78,7 @@ def test_every_step_of_a_round(recording: tuple[Path, Target, dict[str, Tensor]]
 def test_the_centroid_head_alone() -> None:
     """Kills tokens that are filed under another centroid, and a fill that is not the least scored logit minus one."""
     target = load_target(GOLDEN / "target_gemma4_ord", torch.float32)
-    assistant = load_gemma4_assistant(GOLDEN / "hf_gemma4_ord_A" / "drafter", target)
+    assistant = load_drafter(GOLDEN / "hf_gemma4_ord_A" / "drafter", target)
     golden = load_file(GOLDEN / "hf_gemma4_ord_A" / "golden.safetensors")
     x = golden["masked.in"][0]
     assert_close(assistant.w.linear("masked_embedding.centroids", x), golden["masked.centroid_logits"][0])
@@ -112,7 +113,7 @@ def watched(assistant: Gemma4Assistant) -> list[Step]:
 def test_whole_runs_with_the_keys_of_rejected_drafts(recording: tuple[Path, Target, dict[str, Tensor]]) -> None:
     """Every draft and every logit of every round. Kills a wrong account of which stale keys the release can see."""
     folder, target, golden = recording
-    assistant = load_gemma4_assistant(folder, target, DRAFTS, stale_keys=True)
+    assistant = load_drafter(folder, target, gamma=DRAFTS, stale_keys=True)
     steps, compared = watched(assistant), 0
     for t in traces(golden):
         session = Session(target, assistant, leviathan, GREEDY, 10**6)
@@ -136,7 +137,7 @@ def test_without_stale_keys_a_round_is_the_released_one_where_nothing_was_reject
 ) -> None:
     """Kills a reference that differs from the release in more than the stale keys, or in nothing."""
     folder, target, golden = recording
-    assistant = load_gemma4_assistant(folder, target, DRAFTS)
+    assistant = load_drafter(folder, target, gamma=DRAFTS)
     steps, equal, different = watched(assistant), 0, 0
     for t in traces(golden):
         session = Session(target, assistant, leviathan, GREEDY, 10**6)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from properties.helpers.gemma4_example import COINS, FULL, PROMPT
-from refengine.decoder import load_target
-from refengine.decoder.checkpoints.layouts.gemma4_assistant import load_gemma4_assistant, read_shape
+from refengine.decoder import load_drafter, load_target
+from refengine.decoder.checkpoints.layouts.gemma4_assistant import read_shape
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Backbone
 from refengine.decoder.loop import Session, nodes
@@ -44,7 +44,7 @@ def test_the_installed_library_drafts_the_same(case: str, tmp_path: Path) -> Non
     with constructible():
         calls, ids = written_and_run(case, tmp_path)
     target = load_target(tmp_path / "target", torch.float32)
-    drafter = load_gemma4_assistant(tmp_path / "assistant", target, 3, stale_keys=True)
+    drafter = load_drafter(tmp_path / "assistant", target, gamma=3, stale_keys=True)
     session = Session(target, drafter, leviathan, pipeline(greedy()), 10**6)
     session.begin(PROMPT, COINS)
     for length in sorted({position + 1 for position, *_ in calls}):

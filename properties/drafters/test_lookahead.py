@@ -75,6 +75,7 @@ def assert_close(ours: Tensor, theirs: Tensor) -> None:
     assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
+@pytest.mark.peer("lookahead")
 def test_every_step_of_a_greedy_run(golden: dict[str, Tensor], target: TransformersTarget) -> None:
     """Kills a wrong window mask or position, a column filed under another token, a wrong eviction, a late shift."""
     looking = drafter(target, golden, "greedy")
@@ -140,6 +141,7 @@ class Recorded:
         return torch.tensor([self.emitted[-1]])
 
 
+@pytest.mark.peer("lookahead")
 def test_every_step_of_a_sampled_run(golden: dict[str, Tensor], target: TransformersTarget) -> None:
     """Kills guesses tried in another order, a refused token that is not taken out, and a residual of the wrong row."""
     facts = json.loads((GOLDEN / "golden.json").read_text())["sampled"]

@@ -71,6 +71,7 @@ def assert_close(ours: Tensor, theirs: Tensor) -> None:
     assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
+@pytest.mark.peer("medusa")
 def test_the_heads_logits(recording: Recording) -> None:
     """Kills heads that read the state before the final norm, a residual left out, and heads counted from the config."""
     r = recording
@@ -78,6 +79,7 @@ def test_the_heads_logits(recording: Recording) -> None:
     assert_close(r.drafter.heads(r.tensors["prefill.hidden"]), r.tensors["prefill.medusa_logits"])
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("run", ["greedy", "greedy_small"])
 def test_a_greedy_run(recording: Recording, run: str) -> None:
     """Kills a head or a level off by one, a wrong tree slot, mask or position, a wrong path, a token too many."""
@@ -130,6 +132,7 @@ def leaves(parents: Tokens) -> Tokens:
     return tuple(node for node in reversed(range(len(parents))) if node not in parents)
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("mode", ["typical", "nucleus"])
 def test_a_sampled_run(recording: Recording, mode: str) -> None:
     """Kills a threshold, a filter, a tie between leaves or a next root that is not the released one."""
@@ -156,6 +159,7 @@ def test_a_sampled_run(recording: Recording, mode: str) -> None:
     assert session.prompt + session.out[:-1] == tuple(rounds[-1]["committed"].tolist())
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("mode", ["greedy", "typical", "nucleus"])
 @pytest.mark.parametrize("tree", ["small", "shipped"])
 def test_the_released_decisions(tree: str, mode: str) -> None:
@@ -193,6 +197,7 @@ def test_the_released_decisions(tree: str, mode: str) -> None:
     assert mode == "typical" or not padding
 
 
+@pytest.mark.peer("medusa")
 @pytest.mark.parametrize("name", ["mc_sim_7b_63", "vicuna_7b_stage2", "vicuna_7b_stage1", "vicuna_13b_stage2",
                                   "vicuna_33b_stage1", "zephyr_stage2"])  # fmt: skip
 def test_the_shipped_trees_and_their_buffers(name: str) -> None:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from properties.helpers.forced import forced
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.p_eagle import load_p_eagle
 from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.p_eagle import MaskSlots
 from refengine.decoder.loop import Session, begin, nodes
@@ -53,6 +52,7 @@ def rows(drafter: FeatureRecurrence, anchor: int) -> Tensor:
     return torch.cat((draft.first[None], behind))
 
 
+@pytest.mark.peer("p_eagle")
 @pytest.mark.parametrize("length", [5, 9, 14])
 def test_slots_of_the_recording(recording: tuple[Target, FeatureRecurrence, dict[str, Tensor]], length: int) -> None:
     """Kills a mask's feature that skips fc, slots that cannot see each other, a slot at the wrong position."""
@@ -65,6 +65,7 @@ def test_slots_of_the_recording(recording: tuple[Target, FeatureRecurrence, dict
     assert found.argmax(-1).tolist() == golden[f"draft.{length}.tokens"].tolist()
 
 
+@pytest.mark.peer("p_eagle")
 def test_traces_of_the_recording(recording: tuple[Target, FeatureRecurrence, dict[str, Tensor]]) -> None:
     """Kills a slot's row that stays in the cache where an accepted token's belongs, and a chain of another length."""
     target, drafter, golden = recording
@@ -86,7 +87,7 @@ def test_traces_of_the_recording(recording: tuple[Target, FeatureRecurrence, dic
 )
 def test_state_after_any_pattern_is_that_of_a_recompute(prompt: list[int], pattern: list[tuple[int, int]]) -> None:
     """Kills a slot's row that stays, and a feature of a rejected row."""
-    session = Session(TARGET, load_p_eagle(TINY, TARGET), leviathan, SAMPLED, 10**6)
+    session = Session(TARGET, load_drafter(TINY, TARGET), leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
         session.rule = forced(kept, token)
@@ -112,6 +113,7 @@ def as_amazon(folder: Path, source: Path = GOLDEN / "drafter", **changed: Any) -
     return folder
 
 
+@pytest.mark.peer("p_eagle_amazon")
 def test_amazons_layout_has_the_rows_of_the_recording(
     recording: tuple[Target, FeatureRecurrence, dict[str, Tensor]], tmp_path: Path
 ) -> None:
@@ -144,7 +146,7 @@ def test_damage_to_amazons_layout_is_named(
 
 def test_a_chain_of_one_has_no_slot() -> None:
     """Kills a slot of no token: a file may say that one token is drafted."""
-    drafter = load_p_eagle(TINY, TARGET, 1)
+    drafter = load_drafter(TINY, TARGET, length=1)
     drafter.start((4, 3, 4), begin(TARGET, (4, 3, 4), drafter.taps))
     draft = Draft(drafter.network, drafter.cache, drafter.length, 0, drafter.feature)
     block = drafter.propose(Turn((4, 3, 4), (4, 3, 4, 0), pipeline(greedy()), COINS))
@@ -153,7 +155,7 @@ def test_a_chain_of_one_has_no_slot() -> None:
 
 def test_reported_rows_are_the_law_of_the_draws() -> None:
     """Kills a q that is not what its token was drawn from."""
-    drafter, total = load_p_eagle(TINY, TARGET, 2), 0.0
+    drafter, total = load_drafter(TINY, TARGET, length=2), 0.0
     drafter.start((4, 3, 4), begin(TARGET, (4, 3, 4), drafter.taps))
 
     def propose(chance: Chance) -> tuple[Block, float]:

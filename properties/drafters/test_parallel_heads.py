@@ -14,7 +14,8 @@ from torch import Tensor
 
 from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.parallel_heads import llama, load_parallel_heads, read, read_shape, table
+from refengine.decoder.checkpoints.layouts.parallel_heads import llama, read, read_shape, table
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.parallel_heads import ParallelHeads, Shape
 from refengine.decoder.loop import begin
@@ -31,7 +32,7 @@ TEXT = (4, 3, 2, 0, 3, 2, 4, 3, 1, 6)
 
 def noisy() -> tuple[Shape, dict[str, Tensor]]:
     """The fixture's tensors with norms away from 1 and everything else shaken, so that nothing is nearly inert."""
-    shape, tensors = read(FOLDER)
+    shape, tensors = read(Checkpoint(FOLDER))
     generator = torch.Generator().manual_seed(0)
     return shape, {name: x + 0.2 * torch.randn(x.shape, generator=generator) for name, x in tensors.items()}
 
@@ -48,6 +49,7 @@ def drafted(shape: Shape, tensors: dict[str, Tensor], text: tuple[int, ...]) -> 
     return torch.cat((passed.logits[-1:], drafter.heads()))
 
 
+@pytest.mark.peer("parallel_heads")
 def test_a_head_is_what_transformers_makes_of_a_llama_that_ends_in_it() -> None:
     """Kills a wrong rotary layout, a head off the wrong trunk layer, a norm of its own, a cache row too many."""
     shape, tensors = noisy()
@@ -60,6 +62,7 @@ def test_a_head_is_what_transformers_makes_of_a_llama_that_ends_in_it() -> None:
             assert float((ours[k + 1] - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
+@pytest.mark.peer("parallel_heads")
 def test_rotary_pairs_are_rotary_halves_in_another_order() -> None:
     """Kills a rotation of the wrong sign or frequency."""
     x, positions = torch.randn(5, 3, 8, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 5, 2, 9])
@@ -145,7 +148,7 @@ def test_damage_is_named_in_one_line(tmp_path: Path, damage: str) -> None:
 def test_it_drafts_for_its_own_trunk_alone(tmp_path: Path) -> None:
     """Kills heads on the features of a model that they were not trained with."""
     with pytest.raises(BadInput, match="a vocabulary of 8, and the target has 96: it drafts for itself"):
-        load_parallel_heads(FOLDER, load_target(FIXTURES / "golden" / "target_medusa1_A"))
+        load_drafter(FOLDER, load_target(FIXTURES / "golden" / "target_medusa1_A"))
     tensors = {k: x for k, x in load_file(FOLDER / "consolidated.safetensors").items() if not k.startswith("extra")}
     save_file(tensors, tmp_path / "consolidated.safetensors")
     params = json.loads((FOLDER / "params.json").read_text()) | {"n_layers": 3, "n_future_tokens": 1}
@@ -160,7 +163,7 @@ def test_it_drafts_for_its_own_trunk_alone(tmp_path: Path) -> None:
 def test_the_schema_knows_every_tensor_and_field() -> None:
     """Kills a reader that has outgrown the statement of what is known about the layout."""
     schema = json.loads((FIXTURES / "schemas" / "parallel_heads.json").read_text())
-    shape, tensors = read(FOLDER)
+    shape, tensors = read(Checkpoint(FOLDER))
     assert tensors.keys() == table(shape).keys()
     assert {re.sub(r"^(layers|extra_heads)\.\d+", "{block}", name) for name in tensors} == schema["tensors"].keys()
     read_fields: set[str] = set()

@@ -12,7 +12,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.qwen_mtp import load_qwen_mtp
 from refengine.decoder.drafters.eagle_trees import Chain
 from refengine.decoder.loop import Session, begin, generate, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
@@ -40,7 +39,7 @@ def target(case: str) -> Target:
 @pytest.fixture(params=[(case, layout) for case in CASES for layout in ("target", "drafter")], ids="/".join)
 def recording(request: pytest.FixtureRequest) -> tuple[Target, FeatureRecurrence, dict[str, Tensor]]:
     case, layout = request.param
-    drafter = load_drafter(FIXTURES / "golden" / case / layout, target(case), gamma=3)
+    drafter = load_drafter(FIXTURES / "golden" / case / layout, target(case), gamma=3 if layout == "target" else None)
     assert isinstance(drafter, FeatureRecurrence)
     return target(case), drafter, tensors(case)
 
@@ -66,6 +65,7 @@ def official(drafter: FeatureRecurrence, g: dict[str, Tensor]) -> list[tuple[Ten
     return out
 
 
+@pytest.mark.peer("qwen_mtp")
 def test_every_step_of_the_recording(recording: Recording) -> None:
     """Kills a norm that is not zero-centred, hidden state before embedding, a full rotation, a gate of the wrong half,
     a router that does not normalise, a shared expert without its gate, an un-normed state that is fed back."""
@@ -75,6 +75,7 @@ def test_every_step_of_the_recording(recording: Recording) -> None:
         assert_close(hidden, g[f"step{step}.out"][0])
 
 
+@pytest.mark.peer("qwen_mtp")
 def test_drafts_of_the_recording(recording: Recording) -> None:
     """Kills a tap before the final norm, unshifted tokens, a row that is not cached. Later rows are training's own."""
     judge, drafter, g = recording
@@ -87,6 +88,7 @@ def test_drafts_of_the_recording(recording: Recording) -> None:
         assert int(draft.first.argmax()) == int(g[f"draft.{length}.tokens"][0])
 
 
+@pytest.mark.peer("qwen_mtp")
 def test_traces_of_the_recording(recording: Recording) -> None:
     """Kills features of rejected rows that stay: the first draft of every round, after the recorded prefix."""
     judge, drafter, g = recording
@@ -105,6 +107,7 @@ def test_traces_of_the_recording(recording: Recording) -> None:
     assert seen >= 4
 
 
+@pytest.mark.peer("qwen_mtp")
 def test_the_loss_of_the_recording(recording: Recording) -> None:
     """Kills a target token off by one, a mean over steps instead of a sum."""
     _, drafter, g = recording
@@ -130,7 +133,7 @@ def test_output_is_plain_decoding_whatever_the_depth() -> None:
     case = "sp_mtp_qwen35moe_A"
     g = tensors(case)
     for depth in (1, 5):
-        drafter = load_qwen_mtp(FIXTURES / "golden" / case / "target", target(case), depth)
+        drafter = load_drafter(FIXTURES / "golden" / case / "target", target(case), gamma=depth)
         prompt, ids = tuple(g["trace.1.prompt"][0].tolist()), g["trace.1.ids"][0].tolist()
         found = generate(target(case), drafter, leviathan, GREEDY, prompt, len(ids) - len(prompt), COINS)
         assert list(prompt + found.tokens) == ids

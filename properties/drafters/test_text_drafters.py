@@ -30,6 +30,7 @@ def turn(prefix: tuple[int, ...]) -> Turn:
     return Turn(prefix, prefix, SAMPLED, Philox(0, torch.tensor([0])))
 
 
+@pytest.mark.peer("prompt_lookup")
 @pytest.mark.parametrize("trace", range(6))
 def test_prompt_lookup_drafts_what_transformers_drafted(trace: int) -> None:
     """Kills the latest match in place of the leftmost, a shorter n-gram first, and a draft that runs over the stop."""

@@ -10,17 +10,21 @@ import torch
 from torch import Tensor
 
 from properties.helpers.engine_cases import TWINS, Case, case, rounds, tensors
-from refengine.engine.block import NOTHING, Block, check_rows
+from refengine.engine.block import NOTHING, Block
+from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded
 from refengine.engine.path import path_of
-from refengine.engine.row import correction, rescaled, total
+from refengine.engine.row import correction, rescaled
+from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block as block_rule
-from refengine.engine.rules.iid_candidates import iid_candidates
-from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
+from refengine.engine.sums import total
 from refengine.exact.block import Block as Exact
 from refengine.exact.block import Round
+from refengine.exact.card import Card
+from refengine.exact.chance import Site
+from refengine.exact.rules import RULES
 
 NAN = float("nan")
 
@@ -54,31 +58,31 @@ def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(name: str) -> 
         assert all(p[lane, place, x] > 0 for place, x in zip(places, r.tokens, strict=True))
 
 
-def ratio_rules() -> list[Callable[..., object]]:
-    return [leviathan, block_rule, iid_candidates, without_replacement]
+def first_coin(card: Card) -> Site:
+    """The site at which the first candidate is judged."""
+    return ("accept", 0) if card.shape == "chain" else ("accept", 0, 0)
 
 
-@pytest.mark.parametrize("rule", ratio_rules())
-def test_a_refusal_that_leaves_nothing_emits_from_p(rule: Callable[..., object]) -> None:
+@pytest.mark.parametrize("card", [card for card in RULES.values() if card.drawn], ids=lambda card: card.name)
+def test_a_refusal_that_leaves_nothing_emits_from_p(card: Card) -> None:
     """Kills the 0 / 0 of a residual that rounding has emptied (MTPLX #82): p is q but for one bit at the draft."""
     q = torch.tensor([[[0.25, 0.75]]])
     p = torch.stack((q[0, 0] - torch.tensor([2.0**-25, 0.0]), q[0, 0]))[None]
     block = Block(torch.tensor([[0]]), torch.tensor([[-1]]), q)
-    site = ("accept", 0) if rule in (leviathan, block_rule) else ("accept", 0, 0)
     for u, x in ((0.2, 0), (0.9, 1)):
-        coins = Recorded({site: 1 - 2.0**-25, ("emit", 0): u})
-        assert rounds(rule(p, block, coins)) == [Round((x,), ())]  # type: ignore[arg-type]
+        coins = Recorded({first_coin(card): 1 - 2.0**-25, ("emit", 0): u})
+        assert rounds(ENGINE[card.name](p, block, coins)) == [Round((x,), ())]
 
 
-@pytest.mark.parametrize("rule", [*ratio_rules()[:2], iid_candidates])
-def test_a_draft_that_q_cannot_have_drawn_passes_iff_p_wants_it(rule: Callable[..., object]) -> None:
+@pytest.mark.parametrize("card", [card for card in RULES.values() if card.drawn == "iid"], ids=lambda card: card.name)
+def test_a_draft_that_q_cannot_have_drawn_passes_iff_p_wants_it(card: Card) -> None:
     """Kills a division by q = 0: with q(x) = 0 the ratio is infinite where p(x) > 0, and a refusal where p(x) = 0."""
     q = torch.tensor([[[0.0, 1.0]]])
-    site = ("accept", 0) if rule in (leviathan, block_rule) else ("accept", 0, 0)
     for wanted, expected in ((0.5, Round((0, 1), (0,))), (0.0, Round((1,), ()))):
         p = torch.tensor([[[wanted, 1 - wanted], [0.0, 1.0]]])
-        coins = Recorded({site: 0.0, ("emit", 0): 0.0, ("emit", 1): 0.0})
-        assert rounds(rule(p, Block(torch.tensor([[0]]), torch.tensor([[-1]]), q), coins)) == [expected]  # type: ignore[arg-type]
+        coins = Recorded({first_coin(card): 0.0, ("emit", 0): 0.0, ("emit", 1): 0.0})
+        drafted = Block(torch.tensor([[0]]), torch.tensor([[-1]]), q)
+        assert rounds(ENGINE[card.name](p, drafted, coins)) == [expected]
 
 
 def test_many_distinct_siblings_do_not_underflow() -> None:
@@ -116,6 +120,7 @@ def test_row_helpers_on_plain_numbers() -> None:
     p, q = torch.tensor([[0.5, 0.5], [0.5, 0.5]]), torch.tensor([[0.75, 0.25], [0.5, 0.5]])
     assert correction(p, q).tolist() == [[0.0, 0.25], [0.5, 0.5]]
     assert total(torch.tensor([[1.0, 2.0, 4.0]])).tolist() == [7.0]
+    assert total(torch.ones(0, 3)).tolist() == []  # no lane of a batch was refused
     kept = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
     assert path_of(kept).tolist() == [[0, 2, NOTHING], [NOTHING] * 3, [0, 1, 2]]
 
@@ -127,14 +132,16 @@ def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
     gap = Block(torch.tensor([[NOTHING, 0]]), torch.tensor([[-1, 0]]), rows[:, :2])
     given = Block(torch.zeros(1, 2, dtype=torch.int64), torch.tensor([[-1, 0]]), None)
     coins = Philox(0, torch.tensor([0]))
-    for rule in (leviathan, block_rule):
-        with pytest.raises(ValueError, match="tree"):
-            rule(rows, tree, coins)
-        with pytest.raises(ValueError, match="gap"):
-            rule(rows, gap, coins)
-    for rule in ratio_rules():
-        with pytest.raises(ValueError, match="point_mass"):
-            rule(rows, given, coins)
+    for card in RULES.values():
+        rule = ENGINE[card.name]
+        if card.shape == "chain":
+            with pytest.raises(ValueError, match="tree"):
+                rule(rows, tree, coins)
+            with pytest.raises(ValueError, match="gap"):
+                rule(rows, gap, coins)
+        if card.drawn:
+            with pytest.raises(ValueError, match="point_mass"):
+                rule(rows, given, coins)
     assert point_mass(rows, given, coins).length.shape == (1,)
 
 

@@ -102,11 +102,12 @@ def neighbours(edge: Fraction) -> list[Fraction]:
 def test_midpoint_grid_counts_are_the_law(name: str) -> None:
     """Kills two decisions sharing one uniform, and any lane that leaks into another: one batched call, exact counts."""
     twins = TWINS[name]
-    tried = 0
+    tried, outcomes = 0, 0
     for seed in range(200):
         c = case(twins, random.Random(f"grid/{name}/{seed}"), bits=2)
         exact = law(lambda chance: twins.define(c.p, c.block, chance))  # noqa: B023
         axes, mesh = axes_and_mesh(twins, c)
+        outcomes = max(outcomes, len(exact))
         if mesh ** len(axes) > 20_000 or len(exact) < 2:
             continue
         tried += 1
@@ -119,10 +120,7 @@ def test_midpoint_grid_counts_are_the_law(name: str) -> None:
         assert counts == exact, (seed, c)
         if tried == 6:
             return
-    assert name in DETERMINISTIC, "the seeds gave too few cases of a feasible size"
-
-
-DETERMINISTIC = ("greedy", "typical", "typical_inclusive")
+    assert outcomes == 1, "the seeds gave too few cases of a feasible size"  # but for a rule that asks no coin
 
 
 def axes_and_mesh(twins: object, c: Case) -> tuple[dict[Site, int], int]:

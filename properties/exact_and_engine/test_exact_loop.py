@@ -7,16 +7,14 @@ from fractions import Fraction
 import pytest
 
 from refengine.exact import drafters
-from refengine.exact.block import ROOT, Block, Drafter, Round, Rule, chain, row_after
+from refengine.exact.block import ROOT, Block, Drafter, Round, Rule, chain, row_after, target_rows
 from refengine.exact.chance import Chance, Record, runs
-from refengine.exact.law import completed, law, losslessness, round_law, target_law, target_rows, tv, witness
+from refengine.exact.law import completed, law, losslessness, round_law, target_law, tv, witness
 from refengine.exact.loop import generate, plain
 from refengine.exact.row import argmax, normalised, overlap, point, residual, row, without
-from refengine.exact.rules import truncation
-from refengine.exact.rules.agreement import agreement
+from refengine.exact.rules import RULES, truncation
 from refengine.exact.rules.block import block as block_rule
 from refengine.exact.rules.greedy import greedy
-from refengine.exact.rules.iid_candidates import iid_candidates
 from refengine.exact.rules.leviathan import leviathan
 from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.without_replacement import without_replacement
@@ -75,6 +73,9 @@ def test_laws_by_hand() -> None:
     joint = target_law(target, (9,), 2)
     assert joint == {(0, 0): F(1, 8), (0, 1): F(3, 8), (1, 1): F(1, 2)}
     assert completed({(0,): F(1, 2), (1, 1, 0): F(1, 2)}, target, (9,), 2) == joint
+    ended = target_law(target, (1,), 2, (0,))  # a stop token in the prompt ends nothing
+    assert ended == {(0,): F(1, 2), (1, 1): F(1, 2)}
+    assert completed({(): F(1, 2), (0,): F(1, 4), (1, 1, 0): F(1, 4)}, target, (1,), 2, (0,)) == ended
     trace = witness(lambda chance: chance.choose([F(1), F(0), F(2)], ("emit", 0)), 2)
     assert [d.outcome for d in trace] == [2]
     with pytest.raises(LookupError, match="returns 1"):
@@ -134,14 +135,24 @@ class Learning:
         return block
 
 
+# By the kind of candidates that a rule's card names; n is how many drafts were rejected so far.
+GROW: dict[tuple[str, str | None], dict[str, Callable[[Table, int], Drafter]]] = {
+    ("chain", "iid"): {"": lambda q, n: drafters.sampled_chain(q, 1 + n % 2)},
+    ("tree", "iid"): {"": lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1))},
+    ("tree", "distinct"): {"": lambda q, n: drafters.without_replacement_tree(q, (2, n % 2))},
+    ("tree", None): {
+        "": lambda q, n: drafters.fixed(lambda h: ((n % 2, 1, 0), (-1, 0, -1))),
+        ", drawn": lambda q, n: drafters.sampled_chain(q, 1 + n % 2),
+        ", drawn trees": lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1)),
+    },
+}
 IN_THE_LOOP: dict[str, tuple[Rule, Callable[[Table, int], Drafter]]] = {
-    "leviathan": (leviathan, lambda q, n: drafters.sampled_chain(q, 1 + n % 2)),
-    "block": (block_rule, lambda q, n: drafters.sampled_chain(q, 2 - n % 2)),
-    "agreement": (agreement, lambda q, n: drafters.sampled_chain(q, 1 + n % 2)),
-    "agreement, trees": (agreement, lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1))),
-    "point_mass": (point_mass, lambda q, n: drafters.fixed(lambda h: ((n % 2, 1, 0), (-1, 0, -1)))),
-    "iid_candidates": (iid_candidates, lambda q, n: drafters.iid_tree(q, (1 + n % 2, 1))),
-    "without_replacement": (without_replacement, lambda q, n: drafters.without_replacement_tree(q, (2, n % 2))),
+    **{
+        card.name + way: (card.rule, grow)
+        for card in RULES.values()
+        for way, grow in GROW[card.shape, card.drawn].items()
+        if card.law == "target"
+    },
     "causal": (leviathan, lambda q, n: truncation.causal(q, lambda h: q(h)[0], F(1, 2 + n), 2)),
     "stopping": (block_rule, lambda q, n: truncation.stopping(q, lambda h: h[-1] == n % 2, 2)),
 }

@@ -11,14 +11,14 @@ from refengine.commands.vectors import run_command
 from refengine.errors import BadInput
 from refengine.exact.block import Block
 from refengine.exact.chance import Uniforms
-from refengine.exact.vectors import SHAPES, vectors
+from refengine.exact.vectors import LOSSLESS, vectors
 
 REFEREE = """
 import json, sys
 from fractions import Fraction
 from refengine.exact.block import Block
 from refengine.exact.chance import Uniforms
-from refengine.exact.vectors import SHAPES
+from refengine.exact.vectors import LOSSLESS
 import refengine.exact.chance as chance
 {patch}
 for line in sys.stdin:
@@ -28,7 +28,7 @@ for line in sys.stdin:
     block = Block(tuple(v["tokens"]), tuple(v["parents"]), tuple(q), (None,) * len(q))
     site = lambda text: tuple(int(part) if part.lstrip("-").isdigit() else part for part in text.split())
     table = {{site(name): Fraction(n, 1 << bits) for name, (n, bits) in v["uniforms"].items()}}
-    print(json.dumps(list(SHAPES[v["rule"]][0](rows(v["p"]), block, Uniforms(table)).tokens)))
+    print(json.dumps(list(LOSSLESS[v["rule"]].rule(rows(v["p"]), block, Uniforms(table)).tokens)))
 """
 
 
@@ -41,7 +41,7 @@ def program(tmp_path: Path, text: str) -> list[str]:
 def test_every_rule_has_vectors_on_both_edges() -> None:
     """Kills a generator that skips a rule, or one whose uniforms sit inside and not on the edge."""
     seen = list(vectors())
-    assert {v["rule"] for v in seen} == set(SHAPES)
+    assert {v["rule"] for v in seen} == set(LOSSLESS)
     assert len({v["id"] for v in seen}) == len(seen)
     edge = [(n, bits) for v in seen for n, bits in v["uniforms"].values()]
     assert any(n == 0 for n, _ in edge)
@@ -95,7 +95,7 @@ def test_the_uniforms_of_a_vector_suffice() -> None:
             tuple(int(s) if s.lstrip("-").isdigit() else s for s in name.split()): Fraction(n, 1 << bits)
             for name, (n, bits) in v["uniforms"].items()
         }
-        result = SHAPES[v["rule"]][0](rows[0], block, Uniforms(table))
+        result = LOSSLESS[v["rule"]].rule(rows[0], block, Uniforms(table))
         assert list(result.tokens) == v["emitted"]
         assert list(result.path) == v["path"]
         assert json.loads(json.dumps(v)) == v

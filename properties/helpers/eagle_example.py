@@ -1,16 +1,12 @@
 """The tiny EAGLE drafters, each with the plan that its tests use, on the tiny target."""
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import torch
 
-from refengine.decoder import load_target
-from refengine.decoder.checkpoints.layouts.eagle1 import load_eagle1
-from refengine.decoder.checkpoints.layouts.eagle3 import load_eagle3
+from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle_trees import Chain, DynamicTree, StaticTree
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence, Plan
-from refengine.decoder.protocols import Target
 from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.source_tree import FIXTURES
@@ -18,11 +14,6 @@ from refengine.source_tree import FIXTURES
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
 COINS = Philox(5, torch.tensor([0]))
 SAMPLED = pipeline(temperature(0.8))
-LOAD: dict[str, Callable[[Path, Target, Plan | None], FeatureRecurrence]] = {
-    "eagle1": load_eagle1,
-    "eagle3": load_eagle3,
-    "eagle3_deepspec": load_eagle3,
-}
 PLANS: dict[str, Plan] = {
     "eagle1": StaticTree(((0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0))),
     "eagle3": DynamicTree(7, 2, 3),
@@ -31,4 +22,8 @@ PLANS: dict[str, Plan] = {
 
 
 def loaded(name: str, plan: Plan | None = None) -> FeatureRecurrence:
-    return LOAD[name](FIXTURES / "eagle" / name, TARGET, plan)
+    """EAGLE-1 grows the tree of EAGLE-2, unless another is given."""
+    drafter: Any = load_drafter(
+        FIXTURES / "eagle" / name, TARGET, plan=plan or (DynamicTree() if name == "eagle1" else None)
+    )
+    return drafter

@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,72 +13,39 @@ from torch import Tensor
 from refengine.engine.block import NOTHING
 from refengine.engine.block import Block as Tensors
 from refengine.engine.block import Round as Batch
-from refengine.engine.rules import (
-    agreement,
-    block,
-    greedy,
-    iid_candidates,
-    leviathan,
-    nucleus,
-    point_mass,
-    typical,
-    without_replacement,
-)
+from refengine.engine.rules import RULES as ENGINE
 from refengine.exact.block import Block, Round
 from refengine.exact.row import Row
-from refengine.exact.rules import agreement as exact_agreement
-from refengine.exact.rules import block as exact_block
-from refengine.exact.rules import greedy as exact_greedy
-from refengine.exact.rules import iid_candidates as exact_iid
-from refengine.exact.rules import leviathan as exact_leviathan
-from refengine.exact.rules import nucleus as exact_nucleus
-from refengine.exact.rules import point_mass as exact_point_mass
-from refengine.exact.rules import typical as exact_typical
-from refengine.exact.rules import without_replacement as exact_without
-
-CHAIN, TREE, SMALL = "chain", "tree", "small tree"
+from refengine.exact.rules import RULES
 
 
 @dataclass(frozen=True)
 class Twins:
-    """One rule in its two texts. `drafts` says how candidates come about: drawn iid, distinct, or given."""
+    """One rule in its two texts, under one setting. Shape and drawing of its candidates are its card's."""
 
     exact: Callable[..., Round]
     engine: Callable[..., Batch]
     shape: str
-    drafts: str
-    options: tuple[tuple[str, Any], ...] = ()
+    drawn: str | None
+    options: Mapping[str, Any]
 
     def define(self, p: Sequence[Row], block: Block, chance: Any) -> Round:
-        return self.exact(p, block, chance, **dict(self.options))
+        return self.exact(p, block, chance, **self.options)
 
     def run(self, p: Tensor, block: Tensors, coins: Any) -> Batch:
-        options = {k: float(v) if isinstance(v, Fraction) else v for k, v in self.options}
+        options = {k: float(v) if isinstance(v, Fraction) else v for k, v in self.options.items()}
         return self.engine(p, block, coins, **options)
 
 
 TWINS = {
-    "leviathan": Twins(exact_leviathan.leviathan, leviathan.leviathan, CHAIN, "iid"),
-    "block": Twins(exact_block.block, block.block, CHAIN, "iid"),
-    "greedy": Twins(exact_greedy.greedy, greedy.greedy, TREE, "given"),
-    "agreement": Twins(exact_agreement.agreement, agreement.agreement, TREE, "given"),
-    "point_mass": Twins(exact_point_mass.point_mass, point_mass.point_mass, TREE, "given"),
-    "iid_candidates": Twins(exact_iid.iid_candidates, iid_candidates.iid_candidates, TREE, "iid"),
-    "without_replacement": Twins(
-        exact_without.without_replacement, without_replacement.without_replacement, TREE, "distinct"
-    ),
-    "typical": Twins(exact_typical.typical, typical.typical, TREE, "given"),
-    "typical_inclusive": Twins(exact_typical.typical_inclusive, typical.typical_inclusive, TREE, "given"),
-    "nucleus": Twins(exact_nucleus.nucleus, nucleus.nucleus, TREE, "given", (("top_p", Fraction(3, 4)),)),
-    "nucleus fast": Twins(
-        exact_nucleus.nucleus, nucleus.nucleus, SMALL, "given", (("fast", True), ("top_p", Fraction(1)))
-    ),
+    ", ".join([card.name, *options]): Twins(card.rule, ENGINE[card.name], card.shape, card.drawn, options)
+    for card in RULES.values()
+    for options in card.settings()
 }
 
 SHAPES = {
-    CHAIN: [(), (-1,), (-1, 0), (-1, 0, 1)],
-    SMALL: [(), (-1, 0), (-1, -1, 0)],  # where every leaf draws for itself, runs are many
-    TREE: [(), (-1,), (-1, 0, 1), (-1, -1, -1), (-1, -1, 0, 1), (-1, 0, -1, 0, 2), (-1, -1, 1, 1, 0)],
+    "chain": [(), (-1,), (-1, 0), (-1, 0, 1)],
+    "tree": [(), (-1,), (-1, 0, 1), (-1, -1, -1), (-1, -1, 0, 1), (-1, 0, -1, 0, 2), (-1, -1, 1, 1, 0)],
 }
 
 
@@ -99,13 +66,13 @@ def case(twins: Twins, rng: random.Random, bits: int, vocabulary: int = 3) -> Ca
         if parent >= len(tokens):  # its parent was left out below
             continue
         siblings = [j for j, up in enumerate(kept_parents) if up == parent]
-        if twins.drafts == "given":
+        if twins.drawn is None:
             row, support = None, list(range(vocabulary))
         else:
             row = q[siblings[0]] if siblings else rng.choice((p[parent + 1], dyadic_row(rng, bits, vocabulary)))
             assert row is not None
             support = [x for x, qx in enumerate(row) if qx > 0]
-        if twins.drafts == "distinct":
+        if twins.drawn == "distinct":
             support = [x for x in support if x not in {tokens[j] for j in siblings}]
         if not support:
             continue

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refengine.decoder import load_target
-from refengine.decoder.checkpoints.layouts.gemma4_assistant import load_gemma4_assistant, read_shape
+from refengine.decoder import load_drafter, load_target
+from refengine.decoder.checkpoints.layouts.gemma4_assistant import read_shape
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.gemma4_assistant import Gemma4Assistant, Shape
 from refengine.decoder.loop import begin
@@ -36,7 +36,7 @@ TARGET = gemma()
 
 def assistant(gamma: int = 2, **changes: Any) -> Gemma4Assistant:
     """The fixture's, with some of its sizes or switches changed."""
-    loaded = load_gemma4_assistant(GEMMA / "assistant", TARGET, gamma)
+    loaded: Any = load_drafter(GEMMA / "assistant", TARGET, gamma=gamma)
     return Gemma4Assistant(dataclasses.replace(loaded.shape, **changes), loaded.w.tensors, loaded.backbone, gamma)
 
 

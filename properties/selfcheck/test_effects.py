@@ -12,7 +12,7 @@ from refengine.decoder.drafters.prompt_lookup import PromptLookup
 from refengine.decoder.protocols import Turn
 from refengine.decoder.rows import point_block
 from refengine.engine.block import Block
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.selfcheck.effects import fused_taps, overlap, training
 from refengine.source_tree import FIXTURES
 
@@ -63,7 +63,7 @@ def test_an_interval_is_students() -> None:
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "TINY", {name: TINY[name] for name in ("medusa", "dflash", "ngram")})
+    monkeypatch.setattr(training, "ROWS", {name: ROWS[name] for name in ("medusa", "dflash", "ngram")})
 
 
 @pytest.mark.usefixtures("two")
@@ -73,7 +73,7 @@ def test_training_shows_in_tokens_per_pass(monkeypatch: pytest.MonkeyPatch) -> N
     assert finding.verdict == "consistent"
     table = finding.tables["tokens per pass"]
     assert table["drafter"] == ["medusa", "dflash"]  # n-grams are not trained
-    monkeypatch.setattr(training, "untrained", lambda name, target: TINY[name].load(target))
+    monkeypatch.setattr(training, "untrained", lambda name, target: ROWS[name].load(target))
     (idle,) = training.training()
     assert idle.verdict == "violated"
     assert idle.tables["tokens per pass"]["before"] == table["after"]
@@ -94,7 +94,7 @@ def test_tokens_per_pass_are_those_of_the_round(monkeypatch: pytest.MonkeyPatch)
     assert 2 < after < 4
 
 
-@pytest.mark.parametrize("folder", sorted({tiny.folder for tiny in TINY.values()} - {""}))
+@pytest.mark.parametrize("folder", sorted({row.folder for row in ROWS.values()} - {""}))
 def test_a_start_has_the_names_of_the_file_and_other_values(folder: str) -> None:
     """Kills a start that is loaded beside the trained tensors instead of in their place."""
     (file,) = (FIXTURES / folder).glob("*.safetensors")

@@ -9,17 +9,17 @@ import torch
 
 from refengine.selfcheck.drafters import committed_cells
 from refengine.selfcheck.drafters.cells import CELLS, Cell, session
-from refengine.selfcheck.drafters.committed_cells import closure, content, parts_of, shown
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.committed_cells import content, parts_of, shown, source
+from refengine.selfcheck.drafters.table import ROWS
 
 CELL = "ngram/point_mass/mixed"
 
 
-@pytest.mark.parametrize("drafter", TINY)
+@pytest.mark.parametrize("drafter", ROWS)
 def test_a_digest_is_of_what_was_loaded_alone(drafter: str) -> None:
     """Kills a digest of addresses or of memory that nobody has written: no result would ever be current."""
     fresh = parts_of.__wrapped__
-    rule = TINY[drafter].rules[0]
+    rule = ROWS[drafter].rules[0]
     assert fresh(drafter, 0.0, rule) == fresh(drafter, 0.0, rule)
 
 
@@ -48,15 +48,39 @@ def test_a_digest_sees_a_tensor_a_setting_and_a_rule() -> None:
         assert parts_of("dspark", 0.0, "leviathan") != parts_of("dspark", 0.8, "leviathan")
 
 
-def test_a_digest_sees_what_the_code_imports_and_no_other_drafter() -> None:
+def test_a_digest_sees_what_the_code_imports_and_no_other_drafter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Kills a digest of one file, which misses a rotation gone wrong, and one of everything, which is always stale."""
-    found = closure(frozenset({"refengine.decoder.drafters.dspark"}))
-    assert {
-        "refengine.decoder.networks.block_backbone",
-        "refengine.decoder.networks.rope",
-        "refengine.decoder.networks.layers",
-    } <= found
-    assert "refengine.decoder.drafters.medusa" not in found
+    drafter, original = "refengine.decoder.drafters.dspark", committed_cells.source_path
+    before = source(drafter)
+    for part, counts in (("networks.block_backbone", True), ("networks.rope", True), ("drafters.medusa", False)):
+        edited = tmp_path / "edited.py"
+        edited.write_text(original(f"refengine.decoder.{part}").read_text() + "\nMORE = 1\n")
+        paths = {f"refengine.decoder.{part}": edited}
+        monkeypatch.setattr(committed_cells, "source_path", lambda name, paths=paths: paths.get(name) or original(name))
+        source.cache_clear()
+        assert (source(drafter) != before) == counts, part
+    source.cache_clear()
+
+
+def test_a_digest_does_not_see_the_name_of_a_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kills hours of cells run again because a file has moved, and a move that hides what is imported."""
+    texts = {"a": "def f():\n    return 1\n", "b": "def f():\n    return 2\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        (tmp_path / f"moved_{name}.py").write_text(text)
+        (tmp_path / f"of_{name}.py").write_text(f"from refengine.{name} import f\n")
+        (tmp_path / f"of_moved_{name}.py").write_text(f"from refengine.moved_{name} import f\n")
+    monkeypatch.setattr(committed_cells, "source_path", lambda name: there(tmp_path / f"{name.split('.', 1)[1]}.py"))
+    seen = {name: source(f"refengine.of_{name}") for name in ("a", "moved_a", "b", "moved_b")}
+    assert seen["a"] == seen["moved_a"] != seen["b"] == seen["moved_b"]
+
+
+def there(file: Path) -> Path:
+    if not file.is_file():
+        raise ValueError(file)
+    return file
 
 
 @pytest.mark.parametrize(
@@ -157,7 +181,7 @@ def test_a_run_goes_on_where_it_was_cut_off(monkeypatch: pytest.MonkeyPatch, tmp
     assert not set(ran[1:]) & set(first)
 
 
-@pytest.mark.parametrize("drafter", TINY)
+@pytest.mark.parametrize("drafter", ROWS)
 def test_what_is_committed_is_not_violated(drafter: str) -> None:
     """Kills a committed result that accuses the reference; a stale one is for the report to show."""
     assert shown(drafter)[0].verdict != "violated"

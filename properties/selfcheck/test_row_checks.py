@@ -1,7 +1,9 @@
 """The checks of a row, each on a drafter, a rule or a reader that breaks exactly what the check is for."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -9,41 +11,46 @@ import pytest
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from refengine.decoder.checkpoints import load
-from refengine.decoder.checkpoints.layouts import medusa
 from refengine.decoder.checkpoints.load import load_target
-from refengine.decoder.checkpoints.reading import tensors as tensors_module
+from refengine.decoder.checkpoints.reading import checkpoint, tensors
 from refengine.engine.block import Block, Round
 from refengine.engine.coins import Coins
 from refengine.engine.rules.leviathan import leviathan
 from refengine.report.tables import battery
-from refengine.selfcheck.drafters import cells, checks, contract, damage
+from refengine.selfcheck.drafters import cells, checks, contract, damage, peers, table
 from refengine.selfcheck.drafters.cells import CELLS
-from refengine.selfcheck.drafters.fixtures import FIXTURES, TINY
-from refengine.selfcheck.drafters.planted_bugs import AR, PLANTS
-from refengine.selfcheck.drafters.table import CHECKS, NOT_TESTED
+from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters.row import CHECKS, Row
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
+from refengine.source_tree import FIXTURES
 
 CELL = CELLS["ar/leviathan/mixed"]
 
 
+DRAW, AR = "refengine.decoder.rows", "refengine.decoder.drafters.ar"
+DRAWN = 'self.turn.draw(self.q[-1], ("draft", len(self.path)))'
+
+
 def plant(monkeypatch: pytest.MonkeyPatch, was: str, now: str) -> None:
-    """AR with an edit, wherever a cell builds it."""
-    monkeypatch.setattr(load, "AR", edited_module(AR, [Edit(AR, was, now)]).AR)
+    """AR with an edit of how it draws, wherever a cell builds it."""
+    edited = edited_module(AR, [Edit(DRAW, was, now)]).AR
+    row = replace(ROWS["ar"], remembered=lambda drafter: edited(target_that_remembers("tiny/ar"), drafter.gamma))
+    monkeypatch.setitem(ROWS, "ar", row)
 
 
 @pytest.mark.parametrize(
     "now",
     [
-        "turn.draw(q[-1].sqrt() / q[-1].sqrt().sum(), sites[-1])",  # another temperature
-        "turn.draw(q[0], sites[-1])",  # another row
-        "int(q[-1].argmax())",  # not drawn at all
+        DRAWN.replace("self.q[-1]", "self.q[-1].sqrt() / self.q[-1].sqrt().sum()"),  # another temperature
+        DRAWN.replace("self.q[-1]", "self.q[0]"),  # another row
+        "int(self.q[-1].argmax())",  # not drawn at all
     ],
 )
 def test_draws_that_are_not_of_the_reported_row_are_seen(monkeypatch: pytest.MonkeyPatch, now: str) -> None:
     """Kills a q-contract that compares rows with themselves."""
-    plant(monkeypatch, "turn.draw(q[-1], sites[-1])", now)
+    plant(monkeypatch, DRAWN, now)
     assert contract.q_contract(CELL).witness
 
 
@@ -69,7 +76,7 @@ def test_rows_of_another_depth_are_seen(monkeypatch: pytest.MonkeyPatch) -> None
     assert sound
     assert sound.witness is None
     assert sound.blocks > 50
-    plant(monkeypatch, "turn.row(logits, path)", "turn.row(logits, path[:-1])")
+    plant(monkeypatch, "self.turn.row(logits, self.path)", "self.turn.row(logits, self.path[:-1])")
     found = contract.self_draft(CELL)
     assert found
     assert found.witness
@@ -106,8 +113,8 @@ def test_a_reader_that_lets_something_pass_is_seen(
     monkeypatch: pytest.MonkeyPatch, was: str, now: str, said: str
 ) -> None:
     """Kills a strictness that only counts errors: what is wrong must be refused, and named."""
-    edited = edited_module(tensors_module.__name__, [Edit(tensors_module.__name__, was, now)])
-    monkeypatch.setattr(medusa, "read_tensors", edited.read_tensors)
+    edited = edited_module(tensors.__name__, [Edit(tensors.__name__, was, now)])
+    monkeypatch.setattr(checkpoint, "read_tensors", edited.read_tensors)
     target = load_target(FIXTURES / "tiny" / "target")
     seen = damage.strictness(FIXTURES / "heads" / "medusa", target, (0, 3, 5, 3)).unnoticed
     assert any(line.startswith(said) for line in seen), seen
@@ -127,23 +134,61 @@ def test_two_equal_tensors_are_seen(tmp_path: Path) -> None:
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_tested_is_on_the_list() -> None:
-    """Kills a cell that is silently left out, and a reason for a drafter or check that is not there."""
-    drafters = set(PLANTS)
-    assert all(drafter in drafters and check in CHECKS for drafter, check in NOT_TESTED)
-    assert {drafter for drafter in drafters if (drafter, "agrees") not in NOT_TESTED} == set(checks.AGREES)
-    for drafter in drafters:
-        assert (drafter, "loads") in NOT_TESTED or (FIXTURES / TINY[drafter].folder).is_dir()
+def test_what_is_not_tested_is_said_where_it_is_true() -> None:
+    """Kills a row without a checkpoint that is damaged all the same, and a reason for a check that is not there."""
+    for row in ROWS.values():
+        assert ("loads" in row.not_tested) == (not row.folder)
+        assert not row.folder or (FIXTURES / row.folder).is_dir()
+    with pytest.raises(ValueError, match="there is no check 'greedyy'"):
+        replace(ROWS["ar"], not_tested={"greedyy": "a slip"})
+    with pytest.raises(ValueError, match="state bugs that show"):
+        Row(prompt=(1,), plants=())
+    assert set(checks.checks("ar")) | {"law", "greedy"} == set(CHECKS)
+
+
+def test_a_drafter_without_a_row_is_an_error_of_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a drafter that no check runs: forgotten, it is not in the table, and nothing would say so."""
+    assert list(table.listing()) == list(ROWS)
+    monkeypatch.setattr(table, "PARTS", table.PARTS - {"eagle_trees"})
+    with pytest.raises(ImportError, match="drafter eagle_trees has no file"):
+        table.listing()
+    monkeypatch.setattr(table, "import_module", lambda name: SimpleNamespace(ROWS={"one": ROWS["ar"]}))
+    monkeypatch.setattr(table, "PARTS", table.PARTS | {"eagle_trees"})
+    with pytest.raises(ImportError, match="two rows have the name one"):
+        table.listing()
+
+
+class Item:
+    """A collected test: its marks, and the id of its case."""
+
+    def __init__(self, name: str, case: str, *marks: pytest.Mark) -> None:
+        self.nodeid, self.marks, self.callspec = name, marks, SimpleNamespace(id=case)
+
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return [mark for mark in self.marks if mark.name == name]
+
+
+def test_a_mark_says_whose_peer_a_test_is() -> None:
+    """Kills a mark of one case that counts for another, a test that is run without one, and an outcome that is lost."""
+    one, whole = pytest.mark.peer("eagle3", case="eagle3_A").mark, pytest.mark.peer("ar").mark
+    items: Any = [Item("a", "eagle3_A-1", one), Item("b", "sp_eagle3_A-1", one), Item("c", "", whole), Item("d", "")]
+    plugin = peers.Peers()
+    plugin.pytest_collection_modifyitems(items)
+    assert [item.nodeid for item in items] == ["a", "c"]
+    for name, when, outcome in (("a", "setup", "passed"), ("a", "call", "failed"), ("c", "setup", "skipped")):
+        report: Any = SimpleNamespace(nodeid=name, when=when, outcome=outcome, passed=outcome == "passed")
+        plugin.pytest_runtest_logreport(report)
+    assert plugin.outcomes == {"eagle3": {"a": "failed"}, "ar": {"c": "skipped"}}
 
 
 def test_a_failing_peer_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills an agreement that only asks whether tests ran, and one that holds when none did."""
-    outcomes = {("test_ar_golden", "test_logits"): "passed", ("test_ar_golden", "test_round"): "failed"}
-    monkeypatch.setattr(checks, "tested", lambda: outcomes)
+    outcomes = {"ar": {"test_ar_golden.py::test_logits": "passed", "test_ar_golden.py::test_round": "failed"}}
+    monkeypatch.setattr(peers, "outcomes", lambda: outcomes)
     (finding,) = checks.agrees("ar")
     assert finding.verdict == "violated"
-    assert finding.notes == ["test_round failed"]
-    monkeypatch.setattr(checks, "tested", dict)
+    assert finding.notes == ["test_ar_golden.py::test_round failed"]
+    monkeypatch.setattr(peers, "outcomes", dict)
     assert checks.agrees("ar")[0].verdict == "violated"
 
 

@@ -9,13 +9,13 @@ from refengine.engine.coins import Philox
 from refengine.selfcheck.drafters.cells import CELLS, SHORT, session
 from refengine.selfcheck.drafters.checks import along
 from refengine.selfcheck.drafters.exact_law import off_scratch
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.table import ROWS
 
 COINS = Philox(3, torch.tensor([0]))
 MIXED = {CELLS[name].drafter: CELLS[name] for name in SHORT}
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", sorted(ROWS))
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     prompt=st.lists(st.integers(0, 6), min_size=1, max_size=6),

@@ -12,14 +12,17 @@ from refengine.cli.output import AsJson, Out, finish
 def verify(
     drafter: Annotated[Path, typer.Argument(help="Folder of the drafter checkpoint, as released.")],
     target: Annotated[Path, typer.Option(help="Folder of the target model it was made for.")],
-    dtype: Annotated[Precision, typer.Option()] = Precision.float64,
+    dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",
-    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    gamma: Annotated[
+        int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
+    ] = None,
     ngram: Ngram = None,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
-    """Load a drafter strictly and run the real loop on generated prompts: greedy equality, live state, acceptance."""
+    """Load a drafter strictly and run the real loop on generated prompts: greedy equality of tokens, and bit for bit of
+    logits in the bitwise mode; live state; acceptance."""
     from refengine.commands.verify_checkpoint import verify
 
     store = str(ngram) if ngram else None

@@ -32,7 +32,9 @@ def decode(
     top_k: Annotated[int | None, typer.Option()] = None,
     top_p: Annotated[float | None, typer.Option()] = None,
     rule: Annotated[str | None, typer.Option(help="By default the one that fits the drafts.")] = None,
-    gamma: Annotated[int, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open.")] = 4,
+    gamma: Annotated[
+        int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of every coin.")] = 0,
     dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",
@@ -41,25 +43,32 @@ def decode(
         str | None,
         typer.Option(metavar="ROWS:SECONDS,...", help="DSpark: end blocks where a server of this speed gains nothing."),
     ] = None,
+    bitwise: Annotated[
+        bool, typer.Option("--bitwise", help="Logits have the same bits however a row is computed; slower.")
+    ] = False,
+    slots: Annotated[
+        int, typer.Option(help="With --bitwise: tokens that a text may have; the bits depend on it.")
+    ] = 1024,
 ) -> None:
     """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
     from refengine.commands import decode as command
 
     request = command.Request(
-        target,
-        drafter,
-        prompt,
-        max_new_tokens,
-        temperature,
-        top_k,
-        top_p,
-        rule,
-        gamma,
-        seed,
-        dtype.value,
-        device,
-        ngram,
-        load,
+        target=target,
+        drafter=drafter,
+        prompt=prompt,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        rule=rule,
+        gamma=gamma,
+        seed=seed,
+        dtype=dtype.value,
+        device=device,
+        ngram=ngram,
+        load=load,
+        slots=slots if bitwise else None,
     )
     text, statistics = command.decode(request)
     typer.echo(text)

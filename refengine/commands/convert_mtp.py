@@ -27,8 +27,8 @@ from refengine.decoder.checkpoints.layouts.qwen_mtp import (
     read,
     speculators_name,
 )
-from refengine.decoder.checkpoints.reading.config import read_config
-from refengine.decoder.checkpoints.reading.tensors import tensor_shapes, weight_files
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
+from refengine.decoder.checkpoints.reading.tensors import weight_files
 from refengine.errors import BadInput
 
 
@@ -37,12 +37,13 @@ def convert_mtp(source: Path, out: Path, steps: int = 3) -> list[str]:
 
     steps  drafted tokens a round, which the config says
     """
-    config = read_config(source)
+    checkpoint = Checkpoint(source)
+    config = checkpoint.config
     if is_speculators(config):
         config.refuse("this is speculators' layout already")
     if steps < 1:
         raise BadInput(f"{steps} drafted tokens a round: there must be one")
-    shape, tensors = read(source)
+    shape, tensors = read(checkpoint)
     inner = layer_config(config)
     table = {speculators_name(name): name for name in own_table(shape, fused=True)}
     written = {theirs: packed(tensors, own) for theirs, own in table.items()}
@@ -72,13 +73,14 @@ def stitch_mtp(module: Path, verifier: Path, out: Path) -> list[str]:
 
     Returns the names replaced. Raises BadInput where the two are not of one shape.
     """
-    if not is_speculators(read_config(module)):
-        read_config(module).refuse("this is not speculators' layout")
-    (shape, tensors), (theirs, _) = read(module), read(verifier)
+    ours, verifiers = Checkpoint(module), Checkpoint(verifier)
+    if not is_speculators(ours.config):
+        ours.config.refuse("this is not speculators' layout")
+    (shape, tensors), (theirs, _) = read(ours), read(verifiers)
     for name, size in vars(shape).items():
         if getattr(theirs, name) != size:
             raise BadInput(f"{module}: its {name} is {size}, and the verifier's is {getattr(theirs, name)}")
-    replaced = sorted(name for name in tensor_shapes(verifier) if name.startswith(NATIVE))
+    replaced = sorted(name for name in verifiers.shapes if name.startswith(NATIVE))
     with appearing(out) as folder:
         shutil.copytree(verifier, folder, dirs_exist_ok=True)
         for file in weight_files(folder):

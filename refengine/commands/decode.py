@@ -1,6 +1,5 @@
 """`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +11,15 @@ from torch import Tensor
 from refengine.decoder import Result, Stop, generate, load_drafter, load_target
 from refengine.decoder.checkpoints.reading.causal_lm import reason
 from refengine.decoder.checkpoints.reading.config import read_config
-from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.dspark_schedule import Load
 from refengine.decoder.loop import Rule, fitting
-from refengine.decoder.protocols import Drafter, Tokens
+from refengine.decoder.protocols import Target, Tokens
 from refengine.engine import policy as steps
 from refengine.engine.block import Block, Round
 from refengine.engine.coins import Coins, Philox
+from refengine.engine.rules import RULES
 from refengine.errors import BadInput
-
-DRAWN = ("leviathan", "block", "iid_candidates", "without_replacement")  # these need the rows that drafts come from
-RULES = ("leviathan", "block", "agreement", "point_mass", "iid_candidates", "without_replacement", "typical", "nucleus")
+from refengine.exact.rules import RULES as CARDS
 
 
 @dataclass(frozen=True)
@@ -31,6 +28,7 @@ class Request:
 
     rule  None: the ratio rule where drafts are drawn, point_mass where not
     load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
+    slots  given: bitwise decoding of texts of up to so many tokens, drafts included
     """
 
     target: Path
@@ -41,25 +39,26 @@ class Request:
     top_k: int | None = None
     top_p: float | None = None
     rule: str | None = None
-    gamma: int = 4
+    gamma: int | None = None
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
     ngram: Path | None = None
     load: str | None = None
+    slots: int | None = None
 
 
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
     """The text (or the tokens, where the target has no tokenizer) and how it came about. Raises BadInput."""
     check(request)
-    target = load_target(request.target, getattr(torch, request.dtype), request.device)
-    drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram)
-    if request.load is not None:
-        drafter = scheduled(drafter, request.load)
+    target = load_target(request.target, getattr(torch, request.dtype), request.device, request.slots)
+    drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram, load=curve(request.load))
     tokenizer = load_tokenizer(request.target)
     prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
     rule = rule_named(request.rule) if request.rule else fitting
     stop = Stop(frozenset(stop_tokens(request.target)))
+    if request.slots is not None and len(prompt) + request.max_new_tokens > request.slots:
+        raise BadInput(f"prompt and new tokens are {len(prompt) + request.max_new_tokens}, and --slots {request.slots}")
     coins = Philox(request.seed, torch.tensor([0], device=target.device))
     try:
         result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
@@ -69,9 +68,9 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
     return text, statistics(result)
 
 
-def too_long(target: Any, tokens: int, error: IndexError) -> Exception:
+def too_long(target: Target, tokens: int, error: IndexError) -> Exception:
     """The refusal of a text beyond the positions that a target (GPT-2, OPT) has learned; else the error as it is."""
-    positions = getattr(target.model.config, "max_position_embeddings", None)
+    positions = target.lends.positions() if target.lends else None
     if positions is None or tokens <= positions:
         return error
     return BadInput(f"prompt and new tokens are {tokens}, drafts not counted, and the target has {positions} positions")
@@ -81,8 +80,12 @@ def check(request: Request) -> None:
     """Options that no file can contradict."""
     if request.rule is not None and request.rule not in RULES:
         raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
+    if request.rule is not None and CARDS[request.rule].law == "argmax" and request.temperature:
+        raise BadInput(f"--rule {request.rule} emits the argmax at any temperature: give --temperature 0")
     if request.max_new_tokens < 1:
         raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
+    if request.slots is not None and request.slots < 1:
+        raise BadInput(f"--slots {request.slots} is not positive")
     if request.temperature < 0:
         raise BadInput(f"--temperature {request.temperature} is negative")
     if not 0 <= request.seed < 1 << 64:
@@ -102,26 +105,24 @@ def policy(request: Request) -> steps.Policy:
     return steps.pipeline(*chosen)
 
 
-def scheduled(drafter: Drafter, curve: str) -> DSpark:
-    """The drafter under a load curve."""
-    if not isinstance(drafter, DSpark):
-        raise BadInput("--load is for DSpark: no other drafter has a scheduler")
+def curve(said: str | None) -> Load | None:
+    """A load curve of DSpark's scheduler."""
+    if said is None:
+        return None
     try:
-        points = [point.split(":") for point in curve.split(",")]
-        load = Load(tuple((int(rows), float(seconds)) for rows, seconds in points))
-        return DSpark(drafter.shape, dict(drafter.w.tensors), load=load)
+        points = [point.split(":") for point in said.split(",")]
+        return Load(tuple((int(rows), float(seconds)) for rows, seconds in points))
     except ValueError as error:
-        raise BadInput(f"--load {curve}: {error}") from None
+        raise BadInput(f"--load {said}: {error}") from None
 
 
 def rule_named(name: str) -> Rule:
     """The rule, which says in one line that a drafter's candidates are not what it is for."""
-    rule: Rule = getattr(importlib.import_module(f"refengine.engine.rules.{name}"), name)
 
     def held(p: Tensor, block: Block, coins: Coins) -> Round:
-        if block.q is None and name in DRAWN:
+        if block.q is None and CARDS[name].drawn:
             raise BadInput(f"--rule {name} weighs what was drawn, and this drafter draws nothing: use point_mass")
-        return rule(p, block, coins)
+        return RULES[name](p, block, coins)
 
     return held
 

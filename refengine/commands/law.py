@@ -13,34 +13,18 @@ float32 rows do, and is then renormalised.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
 from refengine.errors import BadInput
-from refengine.exact.block import Block, Round, Rule, chain
+from refengine.exact.block import Block, Round, chain
 from refengine.exact.chance import Chance, Site
-from refengine.exact.law import Law, law, tv
+from refengine.exact.law import Law, completed, law, target_law, tv
 from refengine.exact.row import Row, normalised
-from refengine.exact.rules.agreement import agreement
-from refengine.exact.rules.block import block
-from refengine.exact.rules.greedy import greedy
-from refengine.exact.rules.iid_candidates import iid_candidates
-from refengine.exact.rules.leviathan import leviathan
-from refengine.exact.rules.nucleus import nucleus
-from refengine.exact.rules.point_mass import point_mass
-from refengine.exact.rules.typical import typical, typical_inclusive
-from refengine.exact.rules.without_replacement import without_replacement
+from refengine.exact.rules import RULES
 
-RULES: dict[str, Rule] = {
-    rule.__name__: rule
-    for rule in (
-        *(leviathan, block, greedy, agreement, point_mass, iid_candidates, without_replacement),
-        *(typical, typical_inclusive, nucleus),
-    )
-}
 SLACK = Fraction(1, 10**6)  # 2^-24 relative per entry, summed: float32 softmax rows stay well inside
 KEYS = {"rule", "p", "q", "tokens", "parents"}
 
@@ -148,7 +132,7 @@ def answer(asked: Question) -> dict[str, Any]:
     """
 
     def program(chance: Chance) -> Round:
-        return RULES[asked.rule](asked.p, draft(asked, chance), chance)
+        return RULES[asked.rule].rule(asked.p, draft(asked, chance), chance)
 
     try:
         emitted = law(program)
@@ -180,16 +164,5 @@ def draft(asked: Question, chance: Chance) -> Block:
 
 def distance(asked: Question, emitted: Law[tuple[int, ...]]) -> Fraction:
     """TV between the completed law of the round and the target's joint law of n + 1 tokens."""
-    return Fraction(tv(_topped_up(emitted, asked.p), _topped_up({(): Fraction(1)}, asked.p)))
-
-
-def _topped_up(emitted: Law[tuple[int, ...]], p: Sequence[Row]) -> Law[tuple[int, ...]]:
-    out: Law[tuple[int, ...]] = {}
-    pending = list(emitted.items())
-    while pending:
-        tokens, mass = pending.pop()
-        if len(tokens) == len(p):
-            out[tokens] = out.get(tokens, 0) + mass
-        else:
-            pending.extend(((*tokens, x), mass * px) for x, px in enumerate(p[len(tokens)]) if px > 0)
-    return out
+    rows, length = lambda prefix: asked.p[len(prefix)], len(asked.p)
+    return Fraction(tv(completed(emitted, rows, (), length), target_law(rows, (), length)))

@@ -107,14 +107,14 @@ def bridge() -> Iterable[Finding]:
 def decoder(full: bool) -> Iterable[Finding]:
     from refengine.selfcheck.drafters.battery import steps
     from refengine.selfcheck.drafters.committed_cells import shown
-    from refengine.selfcheck.drafters.fixtures import TINY
     from refengine.selfcheck.drafters.parallel import played
+    from refengine.selfcheck.drafters.table import ROWS
     from refengine.source_tree import FIXTURES
 
     for _, findings in played(list(steps(full))):
         yield from findings
     if FIXTURES.is_dir() and not full:
-        for drafter in TINY:
+        for drafter in ROWS:
             yield from shown(drafter)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refengine.errors import BadInput
-from refengine.exact.vectors import SHAPES, vectors
+from refengine.exact.vectors import LOSSLESS, vectors
 
 OUTPUT_BYTES = 1 << 24  # that a program may print: its answers have some thousand
 
@@ -35,9 +35,9 @@ def run_command(command: Sequence[str], rules: Sequence[str], seconds: float = 6
     Returns (vectors run, mismatches). Raises BadInput when the program can't be started, dies, hangs or does not speak
     JSON: that is no mismatch.
     """
-    unknown = set(rules) - set(SHAPES)
+    unknown = set(rules) - set(LOSSLESS)
     if unknown:
-        raise BadInput(f"unknown rule {sorted(unknown)[0]!r}: one of {', '.join(SHAPES)}")
+        raise BadInput(f"unknown rule {sorted(unknown)[0]!r}: one of {', '.join(LOSSLESS)}")
     chosen = [vector for vector in vectors() if not rules or vector["rule"] in rules]
     questions = [{k: v for k, v in vector.items() if k not in ("emitted", "path")} for vector in chosen]
     answers = ask(command, [json.dumps(question) for question in questions], seconds)

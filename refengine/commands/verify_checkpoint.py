@@ -1,7 +1,8 @@
 """`refengine checkpoint verify`: a released drafter, read strictly and held to what can be held without its fixtures.
 
 The networks may be large and the vocabulary whole, so no law is enumerated. What is checked: greedy decoding equals
-plain decoding, the live state after every round equals a recompute from scratch, and acceptance is as p and q promise.
+plain decoding, in the ordinary mode up to ties and in the bitwise mode bit for bit; the live state after every round
+equals a recompute from scratch; and acceptance is as p and q promise.
 """
 
 import math
@@ -20,34 +21,41 @@ from refengine.decoder.rows import chain_rows
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.report.finding import Finding, Quantity, Recipe
+from refengine.selfcheck.drafters.bits import Heard, Listened
 from refengine.selfcheck.drafters.exact_law import off_scratch
 
 LENGTHS, NEW_TOKENS = (1, 4, 9, 16), 48
+SLOTS = 128  # more than the longest text and any draft after it
 ALPHA = 1e-6
 
 
 def verify(
     drafter: str,
     target: str,
-    dtype: str = "float64",
+    dtype: str = "float32",
     device: str = "cpu",
-    gamma: int = 4,
+    gamma: int | None = None,
     ngram: str | None = None,
 ) -> list[Finding]:
     """Findings about the drafter in one folder, drafting for the target in another. Raises BadInput."""
+    store = Path(ngram) if ngram else None
     judge = load_target(target, getattr(torch, dtype), device)
-    drafting = load_drafter(drafter, judge, gamma=gamma, ngram=Path(ngram) if ngram else None)
-    arguments = {"drafter": drafter, "target": target, "dtype": dtype, "device": device, "gamma": gamma}
+    drafting = load_drafter(drafter, judge, gamma=gamma, ngram=store)
+    exact = load_target(target, getattr(torch, dtype), device, slots=SLOTS)
+    beside = load_drafter(drafter, exact, gamma=gamma, ngram=store)
+    arguments = {"drafter": drafter, "target": target, "dtype": dtype, "device": device}
+    options = {"gamma": gamma, "ngram": ngram}
     common = {
         "subject": f"{Path(drafter).name} drafting for {Path(target).name}, {dtype} on {device}",
         "source": "Leviathan et al. 2023, Theorem 3.5 and section 3.1",
         "recipe": Recipe(
             function=f"{__name__}:verify",
-            arguments=arguments | ({"ngram": ngram} if ngram else {}),
+            arguments=arguments | {name: value for name, value in options.items() if value is not None},
         ),
         "role": "subject",
     }
-    return [check(judge, drafting, common) for check in (greedy_equality, state_equality, acceptance)]
+    found = [check(judge, drafting, common) for check in (greedy_equality, state_equality, acceptance)]
+    return [*found, bitwise_equality(exact, beside, common)]
 
 
 def prompts(target: Target) -> Iterator[Tokens]:
@@ -59,12 +67,13 @@ def prompts(target: Target) -> Iterator[Tokens]:
 
 def greedy_equality(target: Target, drafter: Drafter, common: dict[str, Any]) -> Finding:
     """The first token that differs is a tie where the top-2 margin is within measured noise, else a defect."""
-    policy, coins = pipeline(greedy()), _coins(target)
-    ties, witness = 0, None
+    policy, coins, heard = pipeline(greedy()), _coins(target), Heard()
+    judge, equal, ties, witness = Listened(target, heard), 0, 0, None
     for prompt in prompts(target):
-        wanted = plain(target, policy, prompt, NEW_TOKENS, coins)
-        ours = generate(target, drafter, fitting, policy, prompt, NEW_TOKENS, coins).tokens
+        wanted = plain(judge, policy, prompt, NEW_TOKENS, coins)
+        ours = generate(judge, drafter, fitting, policy, prompt, NEW_TOKENS, coins).tokens
         if ours == wanted:
+            equal += 1
             continue
         at = next(i for i, (a, b) in enumerate(zip(ours, wanted, strict=True)) if a != b)
         margin, noise = _margin_and_noise(target, prompt + wanted[:at])
@@ -78,7 +87,34 @@ def greedy_equality(target: Target, drafter: Drafter, common: dict[str, Any]) ->
         claim="Greedy output equals plain greedy decoding token for token; what differs is a tie.",
         verdict="violated" if witness else "consistent",
         method=f"{len(LENGTHS)} prompts, {NEW_TOKENS} tokens each; margin set against the noise between two passes",
-        numbers={"prompts": len(LENGTHS), "ties": ties},
+        numbers={
+            "prompts": len(LENGTHS),
+            "outputs with equal tokens": equal,
+            "ties": ties,
+            "rows compared": heard.compared,
+            "rows with equal bits": heard.compared - len(heard.differing),
+        },
+        witness=witness,
+        **common,
+    )
+
+
+def bitwise_equality(target: Target, drafter: Drafter, common: dict[str, Any]) -> Finding:
+    """In the bitwise mode nothing is excused: neither a token nor a bit of the logits."""
+    policy, coins, heard, witness = pipeline(greedy()), _coins(target), Heard(), None
+    judge = Listened(target, heard)
+    for prompt in prompts(target):
+        wanted = plain(judge, policy, prompt, NEW_TOKENS, coins)
+        ours = generate(judge, drafter, fitting, policy, prompt, NEW_TOKENS, coins).tokens
+        if ours != wanted or heard.differing:
+            witness = {"prompt": prompt, "plain": wanted, "speculative": ours, "bits differ after": heard.differing[:3]}
+            break
+    return Finding(
+        id="checkpoint/bitwise",
+        claim="In the bitwise mode greedy output and the logits of every row are those of plain decoding, bit for bit.",
+        verdict="violated" if witness else "consistent",
+        method=f"{len(LENGTHS)} prompts, {NEW_TOKENS} tokens each; every text that was run twice has one row of logits",
+        numbers={"prompts": len(LENGTHS), "rows compared": heard.compared, "lanes": getattr(target, "lanes", 1)},
         witness=witness,
         **common,
     )

@@ -10,9 +10,10 @@ from typing import TypeAlias
 
 from torch import Tensor
 
-from refengine.decoder.protocols import Drafter, Pass, State, Target, Tokens, Turn, Verdict
+from refengine.decoder.protocols import Drafter, Pass, Rows, State, Target, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, chain_rows, tree_rows
-from refengine.engine.block import Block, Round, check_rows
+from refengine.engine.block import Block, Round
+from refengine.engine.check import check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import Policy
 from refengine.engine.policy import rows as policy_rows
@@ -115,31 +116,58 @@ class Session:
 
     def begin(self, prompt: Tokens, coins: Coins) -> None:
         """Run the prompt and draw the first token, which comes from the law like every other."""
-        self.prompt, self.out, self.rounds, self.done = prompt, (), [], self.max_new_tokens <= 0
-        passed = begin(self.target, prompt, self.drafter.taps)
-        self.drafter.start(prompt, passed)
-        if not self.done:
-            self._emit((target_token(self.policy(passed.logits[-1], prompt, ()), coins, len(prompt)),))
+        self.begun(self.target.run(self.open(prompt), self.drafter.taps), coins)
 
     def play(self, coins: Coins) -> None:
         """One round. Raises ValueError after the end: the caches no longer hold prefix[:-1] then."""
+        turn, block, rows = self.propose(coins)
+        passed = self.target.run(rows, self.drafter.taps)
+        p = self.weigh(block, passed)
+        verdict = one_lane(self.rule(p[None], block, turn.coins))
+        self.commit(block, passed, p, verdict)
+
+    # --- begin and play in halves, for whoever runs the rows of several requests in one pass -------------------------
+
+    def open(self, prompt: Tokens) -> Rows:
+        """The rows that `begun` wants to see run."""
+        self.prompt, self.out, self.rounds, self.done = prompt, (), [], self.max_new_tokens <= 0
+        return opening(self.target, prompt)
+
+    def begun(self, passed: Pass, coins: Coins) -> None:
+        """The prompt was run."""
+        self.target.keep(range(len(self.prompt)))
+        self.drafter.start(self.prompt, passed)
+        if not self.done:
+            row = self.policy(passed.logits[-1], self.prompt, ())
+            self._emit((target_token(row, coins, len(self.prompt)),))
+
+    def propose(self, coins: Coins) -> tuple[Turn, Block, Rows]:
+        """What is drafted, and the rows that judge it: the anchor, and the nodes of the block."""
         if self.done:
             raise ValueError("this request has ended: no round can be played after its last token")
         prefix = self.prompt + self.out
         turn = Turn(self.prompt, prefix, self.policy, Shifted(coins, len(prefix)))
         block = self.drafter.propose(turn)
         tokens, parents = nodes(block)
-        rows = tree_rows(prefix[-1], tokens, parents, len(prefix) - 1, self.target.device)
-        passed = self.target.run(rows, self.drafter.taps)
+        return turn, block, tree_rows(prefix[-1], tokens, parents, len(prefix) - 1, self.target.device)
+
+    def weigh(self, block: Block, passed: Pass) -> Tensor:
+        """The target's rows p [n + 1, V] that judge the block."""
+        tokens, parents = nodes(block)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
         check_rows(p[None], block)
-        verdict = one_lane(self.rule(p[None], block, turn.coins))
+        return p
+
+    def commit(self, block: Block, passed: Pass, p: Tensor, verdict: Verdict) -> None:
+        """The block was judged: emit, and keep the anchor and the accepted path."""
         emitted = self._emit(verdict.tokens)
         self.rounds.append(Played(block, p, verdict, emitted))
         if not self.done:
             kept = (0, *(node + 1 for node in verdict.path))
             self.target.keep(kept)
             self.drafter.commit(verdict, passed.select(kept))
+
+    # -----------------------------------------------------------------------------------------------------------------
 
     def rebuild(self, prompt: Tokens, out: Tokens) -> None:
         """The state after `out`, recomputed from scratch."""
@@ -170,14 +198,19 @@ class Session:
 
 def begin(target: Target, tokens: Tokens, taps: Sequence[int]) -> Pass:
     """A new request: run and keep all of `tokens`."""
+    passed = target.run(opening(target, tokens), taps)
+    target.keep(range(len(tokens)))
+    return passed
+
+
+def opening(target: Target, tokens: Tokens) -> Rows:
+    """The rows of a prompt; the target forgets everything else. Raises ValueError where it is no prompt."""
     if not tokens:
         raise ValueError("the prompt is empty: decoding needs at least one token to condition on")
     if bad := [token for token in tokens if not 0 <= token < target.vocabulary]:
         raise ValueError(f"prompt token {bad[0]} is outside the vocabulary of {target.vocabulary} tokens")
     target.reset()
-    passed = target.run(chain_rows(tokens, 0, target.device), taps)
-    target.keep(range(len(tokens)))
-    return passed
+    return chain_rows(tokens, 0, target.device)
 
 
 def target_token(row: Tensor, coins: Coins, position: int) -> int:

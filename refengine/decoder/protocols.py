@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from refengine.decoder.targets.lent import Lent
 from refengine.engine.block import Block
 from refengine.engine.coins import Coins
 from refengine.engine.policy import Policy
@@ -90,6 +91,11 @@ class Target(Protocol):
 
     @property
     def device(self) -> torch.device: ...
+
+    @property
+    def lends(self) -> Lent | None:
+        """What drafters borrow of it; None where it has nothing to lend."""
+        ...
 
     def reset(self) -> None:
         """Forget everything."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from refengine.decoder.protocols import Rows, Tokens
+from refengine.decoder.protocols import Rows, Tokens, Turn
 from refengine.engine.block import ROOT, Block
 from refengine.exact.chance import Site
 
@@ -27,6 +27,36 @@ def tree_rows(anchor: int, tokens: Tokens, parents: Tokens, start: int, device: 
         depth[row] = depth[above] + 1
     positions = torch.tensor(depth, device=device) + start
     return Rows(torch.tensor((anchor, *tokens), device=device), positions, visible)
+
+
+class DrawnChain:
+    """A chain that is drawn token by token, each from the row that is reported as its q: the q-contract, in one place.
+
+    path  the tokens so far
+    q     the row [V] that each was drawn from
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.path: Tokens = ()
+        self.q: list[Tensor] = []
+
+    @property
+    def newest(self) -> int:
+        """The last token that was drawn; the anchor before any was."""
+        return self.path[-1] if self.path else self.turn.prefix[-1]
+
+    def draw(self, logits: Tensor) -> int:
+        """Draw the next token from the row that the policy makes of logits [V]."""
+        self.q.append(self.turn.row(logits, self.path))
+        token = self.turn.draw(self.q[-1], ("draft", len(self.path)))
+        self.path = (*self.path, token)
+        return token
+
+    def block(self, like: Tensor | None = None) -> Block:
+        """The chain as a block; `like` [*, V] gives V, dtype and device of one from which nothing was drawn."""
+        sites = [("draft", depth) for depth in range(len(self.path))]
+        return chain_block(self.path, self.q, sites, self.q[0] if like is None else like)
 
 
 def chain_block(tokens: Sequence[int], q: Sequence[Tensor], sites: Sequence[Site], like: Tensor) -> Block:

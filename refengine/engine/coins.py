@@ -11,7 +11,7 @@ the probability of True is off by less than 2^-24. Choose takes a 53-bit u, beca
 vocabulary could never be drawn.
 
 A rule asks once for all lanes, also where some of them have nothing to decide. An idle lane may hold anything, NaN
-included: its answer is unspecified, nothing raises, and no other lane notices. Rows are checked in `row.check_rows`.
+included: its answer is unspecified, nothing raises, and no other lane notices. Rows are checked in `check.check_rows`.
 
 * `Philox`     counter-based uniforms: what ships
 * `Recorded`   uniforms handed over by site: boundaries, grids, conformance vectors
@@ -27,6 +27,7 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from refengine.engine.sums import first_above
 from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Chance, place
 from refengine.exact.chance import Site as OneSite
 
@@ -52,17 +53,8 @@ def accept_below(u: Tensor, num: Tensor, den: Tensor) -> Tensor:
 
 
 def choose_below(u: Tensor, weights: Tensor) -> Tensor:
-    """The definition of choose at uniforms u, float64 [B]. A lane without mass gets -1.
-
-    A parallel prefix sum need not be monotone, so a token of weight 0 is ruled out by its weight and not by the sum;
-    and should u * total round up to the last sum, the last token that has weight is meant.
-    """
-    cdf = weights.double().cumsum(-1)
-    tokens = torch.arange(weights.shape[-1], device=weights.device)
-    has_weight = weights > 0
-    above = has_weight & (cdf > (u * cdf[:, -1])[:, None])
-    last = torch.where(has_weight, tokens, -1).amax(-1)
-    return torch.where(above.any(-1), above.byte().argmax(-1), last)  # argmax: the first of the Trues
+    """The definition of choose at uniforms u, float64 [B]; `sums` has the order of addition. Without mass: -1."""
+    return first_above(u, weights)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -8,11 +8,7 @@ their numerators stay under 2^53, that is for (siblings + 1) * k <= 53, and with
 import torch
 from torch import Tensor
 
-
-def total(weights: Tensor) -> Tensor:
-    """The mass of each row, [..., V] -> [...]. The last cumulative sum, so that it is the sum that `choose` sees, and
-    on a CPU the same whatever the batch (a plain sum changes its order with the shape)."""
-    return weights.cumsum(-1)[..., -1]
+from refengine.engine.sums import total
 
 
 def at_token(weights: Tensor, x: Tensor) -> Tensor:

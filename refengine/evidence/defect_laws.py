@@ -31,6 +31,8 @@ from refengine.evidence.rows import (
     tempered,
     top,
 )
+from refengine.exact.rules.typical import DELTA as TYPICAL_DELTA
+from refengine.exact.rules.typical import EPSILON as TYPICAL_EPSILON
 
 Correction: TypeAlias = Rows | Callable[[int], Rows]
 EPSILON = 1e-5  # what is added to what might be zero, or what it is clamped at
@@ -95,6 +97,7 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Rows
     """accept(x) of rules that correct from the right residual."""
     each = p / sizes
     entropy = -(p * np.log(np.where(each > 0, each, 1.0))).sum(-1, keepdims=True)
+    least = np.minimum(TYPICAL_EPSILON, TYPICAL_DELTA * np.exp(-entropy))
     overlap = np.minimum(p, q).sum(-1, keepdims=True)
     next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
     previous_p = _neighbours(every_p, 1, -1)[:, :-1] if p.shape[2] == 1 else p
@@ -111,7 +114,7 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Rows
         "the ratio is upside down": ratio(q, p),
         "accepted with p/(p+q)": np.where(p > 0, p / np.where(p + q > 0, p + q, 1.0), 0.0),
         "accepted with 1 - TV whatever the draft": np.broadcast_to(overlap, p.shape),
-        "accepted by a threshold (typical acceptance)": (each > np.minimum(0.09, 0.3 * np.exp(-entropy))).astype(float),
+        "accepted by a threshold (typical acceptance)": (each > least).astype(float),
         "the ratio is 2 % too generous": np.minimum(1.0, 1.02 * ratio(p, q)),
         "the ratio is 2 % too strict": 0.98 * ratio(p, q),
         "the ratio takes p of the next position": ratio(next_p, q),

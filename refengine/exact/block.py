@@ -91,3 +91,8 @@ class Drafter(Protocol):
 Target: TypeAlias = Callable[[tuple[int, ...]], Row]
 # A rule judges a block against the target's rows (root first).
 Rule: TypeAlias = Callable[[Sequence[Row], Block, Chance], Round]
+
+
+def target_rows(target: Target, prefix: tuple[int, ...], block: Block) -> list[Row]:
+    """The target's rows that judge a block, root first."""
+    return [target(prefix + block.path(node)) for node in range(-1, len(block.tokens))]

@@ -1,12 +1,11 @@
 """Exact laws: the distribution of what a program returns, and the distance between two of them."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
-from refengine.exact.block import Block, Drafter, Rule, Target
+from refengine.exact.block import Drafter, Rule, Target, target_rows
 from refengine.exact.chance import Chance, Decision, Weight, runs
-from refengine.exact.row import Row
 
 T = TypeVar("T", bound=Hashable)
 Law: TypeAlias = dict[T, Weight]
@@ -34,35 +33,28 @@ def tv(a: Mapping[T, Weight], b: Mapping[T, Weight]) -> Weight:
     return sum(abs(a.get(x, 0) - b.get(x, 0)) for x in a.keys() | b.keys()) / 2
 
 
-def target_law(target: Target, prefix: Tokens, length: int) -> Law[Tokens]:
-    """The target's own joint law of the next `length` tokens."""
-    out: Law[Tokens] = {(): Fraction(1)}
-    for _ in range(length):
-        out = {
-            (*tokens, x): mass * px
-            for tokens, mass in out.items()
-            for x, px in enumerate(target(prefix + tokens))
-            if px > 0
-        }
-    return out
+def target_law(target: Target, prefix: Tokens, length: int, stop: Container[int] = ()) -> Law[Tokens]:
+    """The target's own joint law of the next `length` tokens, fewer where one of them is a stop token."""
+    return completed({(): Fraction(1)}, target, prefix, length, stop)
 
 
-def completed(emitted: Law[Tokens], target: Target, prefix: Tokens, length: int) -> Law[Tokens]:
-    """The law of exactly `length` tokens: longer outputs are cut, shorter ones topped up with target draws.
+def completed(
+    emitted: Law[Tokens], target: Target, prefix: Tokens, length: int, stop: Container[int] = ()
+) -> Law[Tokens]:
+    """The law of `length` tokens: longer outputs are cut, shorter ones without a stop token topped up by target draws.
 
     A round is lossless iff its completed law is the target's law at every length (proofs/rocq/Round.v: lossless).
     """
     out: Law[Tokens] = {}
     for tokens, mass in emitted.items():
-        cut = tokens[:length]
-        for tail, p in target_law(target, prefix + cut, length - len(cut)).items():
-            out[cut + tail] = out.get(cut + tail, 0) + mass * p
+        out[tokens[:length]] = out.get(tokens[:length], 0) + mass
+    for size in range(length):
+        for tokens in [tokens for tokens in out if len(tokens) == size and not (tokens and tokens[-1] in stop)]:
+            mass = out.pop(tokens)
+            for x, px in enumerate(target(prefix + tokens)):
+                if px > 0:
+                    out[(*tokens, x)] = out.get((*tokens, x), 0) + mass * px
     return out
-
-
-def target_rows(target: Target, prefix: Tokens, block: Block) -> list[Row]:
-    """The target's rows that judge a block, root first."""
-    return [target(prefix + block.path(node)) for node in range(-1, len(block.tokens))]
 
 
 def round_law(target: Target, drafter: Drafter, rule: Rule, prefix: Tokens) -> Law[Tokens]:

@@ -1,8 +1,7 @@
 """The loop: draft, verify, commit, until a stop token or the length limit."""
 
-from refengine.exact.block import Drafter, Rule, Target
+from refengine.exact.block import Drafter, Rule, Target, target_rows
 from refengine.exact.chance import Chance, Shifted
-from refengine.exact.law import target_rows
 
 
 def generate(

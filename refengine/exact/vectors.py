@@ -16,42 +16,30 @@ from fractions import Fraction
 from typing import Any
 
 from refengine.exact.block import Block, Round, Rule
+from refengine.exact.card import Card
 from refengine.exact.chance import Decision, Site, Uniforms, runs
 from refengine.exact.row import Row
-from refengine.exact.rules.agreement import agreement
-from refengine.exact.rules.block import block
-from refengine.exact.rules.greedy import greedy
-from refengine.exact.rules.iid_candidates import iid_candidates
-from refengine.exact.rules.leviathan import leviathan
-from refengine.exact.rules.point_mass import point_mass
-from refengine.exact.rules.without_replacement import without_replacement
+from refengine.exact.rules import RULES
 
 SCALE, VOCABULARY, SEED = 256, 3, 1
 BITS = 24
-CHAIN, TREE = (-1, 0), (-1, -1, 0)
-SHAPES: dict[str, tuple[Rule, tuple[int, ...]]] = {
-    "leviathan": (leviathan, CHAIN),
-    "block": (block, CHAIN),
-    "greedy": (greedy, TREE),
-    "agreement": (agreement, TREE),
-    "point_mass": (point_mass, TREE),
-    "iid_candidates": (iid_candidates, TREE),
-    "without_replacement": (without_replacement, TREE),
-}
+PARENTS = {"chain": (-1, 0), "tree": (-1, -1, 0)}
 TABLES_PER_RULE = 6
+# What is lossy by design compares floats, or draws for every leaf: neither has one right answer in few decisions.
+LOSSLESS = {name: card for name, card in RULES.items() if card.lossless}
 
 
 def vectors() -> Iterator[dict[str, Any]]:
     """Every vector, in a fixed order."""
-    for name, (rule, parents) in SHAPES.items():
-        rng = random.Random(f"{name}/{SEED}")
+    for name, card in LOSSLESS.items():
+        rng, parents = random.Random(f"{name}/{SEED}"), PARENTS[card.shape]
         for table in range(TABLES_PER_RULE):
             p = [dyadic_row(rng, zeros=table % 2) for _ in range(len(parents) + 1)]
             q = [dyadic_row(rng, zeros=table // 2 % 2) for _ in parents]
             for node, parent in enumerate(parents):  # siblings share the row they are drawn from
                 q[node] = q[parents.index(parent)]
-            drafted = Block(draw_tokens(name, q, parents, rng), parents, tuple(q), (None,) * len(parents))
-            yield from edges(name, table, rule, p, drafted)
+            drafted = Block(draw_tokens(card, q, parents, rng), parents, tuple(q), (None,) * len(parents))
+            yield from edges(name, table, card.rule, p, drafted)
 
 
 def dyadic_row(rng: random.Random, zeros: int) -> Row:
@@ -65,11 +53,11 @@ def dyadic_row(rng: random.Random, zeros: int) -> Row:
     return tuple(Fraction(part, SCALE) for part in parts)
 
 
-def draw_tokens(name: str, q: Sequence[Row], parents: Sequence[int], rng: random.Random) -> tuple[int, ...]:
+def draw_tokens(card: Card, q: Sequence[Row], parents: Sequence[int], rng: random.Random) -> tuple[int, ...]:
     """Tokens that q can have drawn; different siblings where the rule is about drawing without replacement."""
     tokens: list[int] = []
     for node, parent in enumerate(parents):
-        taken = {tokens[j] for j in range(node) if parents[j] == parent} if name == "without_replacement" else set()
+        taken = {tokens[j] for j in range(node) if parents[j] == parent} if card.drawn == "distinct" else set()
         supported = [x for x, qx in enumerate(q[node]) if qx > 0 and x not in taken]
         tokens.append(rng.choice(supported))
     return tuple(tokens)

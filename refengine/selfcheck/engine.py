@@ -5,7 +5,6 @@ law of the exact rule on the same dyadic rows; and every conformance vector, eac
 decision, is decided by the engine through Recorded coins and compared token by token.
 """
 
-import importlib
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -15,17 +14,18 @@ import torch
 from refengine.engine.block import NOTHING
 from refengine.engine.block import Block as LaneBlock
 from refengine.engine.coins import Branching, Coins, Recorded
+from refengine.engine.rules import RULES
 from refengine.exact.block import Block
 from refengine.exact.chance import Chance, Site
 from refengine.exact.law import law
 from refengine.exact.row import Row
-from refengine.exact.vectors import SHAPES, vectors
+from refengine.exact.vectors import LOSSLESS, vectors
 from refengine.report.finding import Finding, Recipe
 
 
 def audit_twins() -> Iterator[Finding]:
     """One finding per rule that has conformance vectors."""
-    by_rule: dict[str, list[dict[str, Any]]] = {name: [] for name in SHAPES}
+    by_rule: dict[str, list[dict[str, Any]]] = {name: [] for name in LOSSLESS}
     for vector in vectors():
         by_rule[vector["rule"]].append(vector)
     for name, chosen in by_rule.items():
@@ -58,7 +58,7 @@ def rerun() -> list[Finding]:
 def exact_law(name: str, vector: dict[str, Any]) -> dict[tuple[int, ...], Fraction]:
     p, q = rows(vector, "p"), rows(vector, "q")
     drafted = Block(tuple(vector["tokens"]), tuple(vector["parents"]), tuple(q), (None,) * len(q))
-    return law(lambda chance: SHAPES[name][0](p, drafted, chance).tokens)
+    return law(lambda chance: LOSSLESS[name].rule(p, drafted, chance).tokens)
 
 
 def engine_law(name: str, vector: dict[str, Any]) -> dict[tuple[int, ...], Fraction]:
@@ -75,10 +75,9 @@ def engine_tokens(name: str, vector: dict[str, Any]) -> list[int]:
 
 def decide(name: str, vector: dict[str, Any], coins: Coins) -> list[int]:
     """The tokens that the engine emits, one lane."""
-    rule = getattr(importlib.import_module(f"refengine.engine.rules.{name}"), name)
     p, q = (torch.tensor([vector[key]], dtype=torch.float64) / vector["scale"] for key in ("p", "q"))
     block = LaneBlock(torch.tensor([vector["tokens"]]), torch.tensor([vector["parents"]]), q)
-    return [token for token in rule(p, block, coins).tokens[0].tolist() if token != NOTHING]
+    return [token for token in RULES[name](p, block, coins).tokens[0].tolist() if token != NOTHING]
 
 
 def rows(vector: dict[str, Any], key: str) -> list[Row]:

@@ -44,13 +44,27 @@ def names_of(file: Path) -> frozenset[str]:
         if isinstance(node, ast.Import):
             out.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            out.add(node.module)
-            out.update(f"{node.module}.{alias.name}" for alias in node.names)
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            out |= {node.module, *names}
+            out |= set() if all(map(_exists, names)) else listed(node.module)
     for name in [name for name in out if name.startswith("properties.")]:
         neighbour = PACKAGE.parent.joinpath(*name.split(".")[:3]).with_suffix(".py")
         out |= names_of(neighbour) if neighbour.is_file() else set()
     parents = {name.rsplit(".", 1)[0] for name in out if "." in name}
     return frozenset(name for name in out | parents if name.split(".")[0] == PACKAGE.name and _exists(name))
+
+
+@cache
+def listed(package: str) -> frozenset[str]:
+    """The modules of a package that imports whatever stands in its folder, as its `__path__` tells; else none.
+
+    They count for who imports the listing by name, not for who imports one of the modules.
+    """
+    if package.split(".")[0] != PACKAGE.name or not _exists(package):
+        return frozenset()
+    file = source_path(package)
+    lists = any(isinstance(node, ast.Name) and node.id == "__path__" for node in ast.walk(ast.parse(file.read_text())))
+    return frozenset(f"{package}.{module.stem}" for module in file.parent.glob("[!_]*.py") if lists)
 
 
 def _exists(module: str) -> bool:

@@ -2,7 +2,7 @@
 
 from refengine.source_edits.edit import Bug, Edit
 
-DRAFTERS = "refengine.exact.drafters"
+DRAFTERS, ROWS = "refengine.exact.drafters", "refengine.decoder.rows"
 DRAW = "            tokens = (*tokens, chance.choose(rows[-1], sites[-1]))"
 
 BUGS = (
@@ -54,7 +54,7 @@ BUGS = (
         source="alibaba/rtp-llm PR #1311",
         part="A1",
         law_class="greedy proposal, soft q",
-        edits=(Edit("refengine.decoder.drafters.ar", "turn.draw(q[-1], sites[-1])", "int(q[-1].argmax())"),),
+        edits=(Edit(ROWS, 'self.turn.draw(self.q[-1], ("draft", len(self.path)))', "int(self.q[-1].argmax())"),),
         check="decoding:law",
     ),
     Bug(
@@ -63,13 +63,7 @@ BUGS = (
         source="transformers 5.23.0 candidate_generator.py, SinglePositionMultiTokenCandidateGenerator",
         part="A1",
         law_class="greedy proposal, soft q",
-        edits=(
-            Edit(
-                "refengine.decoder.drafters.dspark",
-                "path = (*path, turn.draw(q[-1], sites[-1]))",
-                "path = (*path, int(base[k].argmax()))",
-            ),
-        ),
+        edits=(Edit(ROWS, 'self.turn.draw(self.q[-1], ("draft", len(self.path)))', "int(logits.argmax())"),),
         check="decoding:law",
     ),
     Bug(

@@ -17,7 +17,7 @@ BUGS = (
         source="huggingface/transformers PR #48280 (regression from #47447); ml-explore/mlx-lm #1914",
         part="A4",
         law_class="window not enforced",
-        edits=(Edit(TARGET, "sliding = _additive(sees & near, self.dtype)", "sliding = _additive(sees, self.dtype)"),),
+        edits=(Edit(TARGET, "sliding = _additive(sees & near, dtype)", "sliding = _additive(sees, dtype)"),),
         check="network:passes",
     ),
     Bug(
@@ -26,7 +26,7 @@ BUGS = (
         source="huggingface/transformers #30312",
         part="A4",
         law_class="rejected rows stay",
-        edits=(Edit(TARGET, "        self.past = tuple((k[:, :, index]", "        _ = tuple((k[:, :, index]"),),
+        edits=(Edit(TARGET, "        self.past = keep(", "        _ = keep("),),
         check="network:passes",
     ),
     Bug(
@@ -35,7 +35,7 @@ BUGS = (
         source="ml-explore/mlx-lm #846, PR #1109; #1423, #1427",
         part="A4",
         law_class="rejected rows stay",
-        edits=(Edit(LOOP, KEEP, "self.target.keep(range(len(tokens) + 1))"),),
+        edits=(Edit(LOOP, KEEP, "self.target.keep(range(len(p)))"),),
         check="decoding:law",
     ),
     Bug(
@@ -131,7 +131,7 @@ BUGS = (
         source="paiml/aprender PR #2014",
         part="A4",
         law_class="cache reset",
-        edits=(Edit(LOOP, KEEP, "self.target.keep(kept) if len(kept) > len(tokens) else self.target.reset()"),),
+        edits=(Edit(LOOP, KEEP, "self.target.keep(kept) if len(kept) == len(p) else self.target.reset()"),),
         check="decoding:law",
     ),
     Bug(

@@ -65,7 +65,9 @@ BUGS = (
         source="openvinotoolkit/openvino.genai PR #3293",
         part="A3",
         law_class="rejected stop finishes",
-        edits=(Edit(LOOP, EMIT, f"{EMIT}\n        self.done = self.done or bool(self.stop.tokens & set(tokens))"),),
+        edits=(
+            Edit(LOOP, EMIT, f"{EMIT}\n        self.done = self.done or bool(self.stop.tokens & set(nodes(block)[0]))"),
+        ),
         check="decoding:law",
     ),
     Bug(

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from refengine.bugs.checks.chances import Case, first, refusal, refused
 from refengine.bugs.checks.violation import Violation
-from refengine.engine import row
-from refengine.engine.block import Block, check_chain, check_rows, drawn
+from refengine.engine import row, sums
+from refengine.engine.block import Block, check_chain, drawn
+from refengine.engine.check import check_rows
 
 NAN = float("nan")
 
@@ -101,5 +102,5 @@ def _rows() -> Iterator[Case]:
     yield "correction where nothing is left", row.correction(a, a + 0.1).tolist(), a.tolist()
     scaled, mass = row.rescaled(torch.tensor([[3.0, 1.0], [2.0**-200, 0.0]], dtype=torch.float64))
     yield "rescaled", (scaled.tolist(), mass.tolist()), ([[0.375, 0.125], [0.5, 0.0]], [0.5, 0.5])
-    yield "total of rows of rows", row.total(torch.tensor([[[1.0, 2.0], [0.0, 4.0]]])).tolist(), [[3.0, 4.0]]
-    yield "total", row.total(torch.tensor([[1.0, 2.0], [0.0, 4.0]])).tolist(), [3.0, 4.0]
+    yield "total of rows of rows", sums.total(torch.tensor([[[1.0, 2.0], [0.0, 4.0]]])).tolist(), [[3.0, 4.0]]
+    yield "total", sums.total(torch.tensor([[1.0, 2.0], [0.0, 4.0]])).tolist(), [3.0, 4.0]

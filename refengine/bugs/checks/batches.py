@@ -1,7 +1,7 @@
 """Blocks that both texts of every rule are given, as exact blocks and as lanes of one batch."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -11,98 +11,45 @@ from torch import Tensor
 
 from refengine.bugs.checks.tables import Row
 from refengine.engine import block as lanes
-from refengine.engine.rules import (
-    agreement,
-    block,
-    greedy,
-    iid_candidates,
-    leviathan,
-    nucleus,
-    point_mass,
-    typical,
-    without_replacement,
-)
+from refengine.engine.rules import RULES as ENGINE
 from refengine.exact import block as one
-from refengine.exact.rules import agreement as exact_agreement
-from refengine.exact.rules import block as exact_block
-from refengine.exact.rules import greedy as exact_greedy
-from refengine.exact.rules import iid_candidates as exact_iid
-from refengine.exact.rules import leviathan as exact_leviathan
-from refengine.exact.rules import nucleus as exact_nucleus
-from refengine.exact.rules import point_mass as exact_point_mass
-from refengine.exact.rules import typical as exact_typical
-from refengine.exact.rules import without_replacement as exact_without
+from refengine.exact.rules import RULES
 from refengine.source_edits.imports import touched
 
 Emitted: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # tokens, path
-CHAINS = [(-1, 0, 1), (-1, 0), (-1,), ()]
-# The last is deeper than the vocabulary is large.
-TREES = [(-1, -1, 0, 1), (-1, -1, -1), (-1, 0, -1, 0), (-1, -1, 1, 1, 0), (-1,), (), (-1, 0, 1, 2)]
+SHAPES = {
+    "chain": [(-1, 0, 1), (-1, 0), (-1,), ()],
+    # The last is deeper than the vocabulary is large.
+    "tree": [(-1, -1, 0, 1), (-1, -1, -1), (-1, 0, -1, 0), (-1, -1, 1, 1, 0), (-1,), (), (-1, 0, 1, 2)],
+}
 HALF = Fraction(1, 2)
 COINS = ("refengine.engine.coins",)  # every rule is run on them
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One rule in its two texts. `drafts`: how siblings come about, drawn "iid", "distinct" or "given"."""
+    """One rule in its two texts, under one setting. `drawn`: how siblings come about, as its card says."""
 
     name: str
     exact: Callable[..., one.Round]
     batched: Callable[..., lanes.Round]
-    shapes: Sequence[tuple[int, ...]]
-    drafts: str
-    options: tuple[tuple[str, Any], ...] = ()
+    shape: str
+    drawn: str | None
+    options: Mapping[str, Any]
 
     def define(self, case: "Case", chance: Any) -> Emitted:
-        verdict = self.exact(case.p, case.block, chance, **dict(self.options))
+        verdict = self.exact(case.p, case.block, chance, **self.options)
         return verdict.tokens, verdict.path
 
     def run(self, cases: Sequence["Case"], coins: Any) -> list[Emitted]:
-        options = {k: float(v) if isinstance(v, Fraction) else v for k, v in self.options}
+        options = {k: float(v) if isinstance(v, Fraction) else v for k, v in self.options.items()}
         return unpadded(self.batched(*batch(cases), coins, **options))
 
 
-EVERY = (
-    Pair("leviathan", exact_leviathan.leviathan, leviathan.leviathan, CHAINS, "iid"),
-    Pair("block", exact_block.block, block.block, CHAINS, "iid"),
-    Pair("greedy", exact_greedy.greedy, greedy.greedy, TREES, "given"),
-    Pair("agreement", exact_agreement.agreement, agreement.agreement, TREES, "given"),
-    Pair("point_mass", exact_point_mass.point_mass, point_mass.point_mass, TREES, "given"),
-    Pair("iid_candidates", exact_iid.iid_candidates, iid_candidates.iid_candidates, TREES, "iid"),
-    Pair(
-        "without_replacement",
-        exact_without.without_replacement,
-        without_replacement.without_replacement,
-        TREES,
-        "distinct",
-    ),
-    Pair("typical", exact_typical.typical, typical.typical, TREES, "given"),
-    Pair(
-        "typical, exact threshold",
-        exact_typical.typical,
-        typical.typical,
-        TREES,
-        "given",
-        (("epsilon", 0.25), ("delta", 9.0)),
-    ),
-    Pair("typical_inclusive", exact_typical.typical_inclusive, typical.typical_inclusive, TREES, "given"),
-    Pair(
-        "typical_inclusive, exact threshold",
-        exact_typical.typical_inclusive,
-        typical.typical_inclusive,
-        TREES,
-        "given",
-        (("epsilon", 0.25), ("delta", 9.0)),
-    ),
-    Pair("nucleus", exact_nucleus.nucleus, nucleus.nucleus, TREES, "given", (("top_p", Fraction(3, 4)),)),
-    Pair(
-        "nucleus, fast",
-        exact_nucleus.nucleus,
-        nucleus.nucleus,
-        TREES,
-        "given",
-        (("top_p", Fraction(3, 4)), ("fast", True)),
-    ),
+EVERY = tuple(
+    Pair(", ".join([card.name, *options]), card.rule, ENGINE[card.name], card.shape, card.drawn, options)
+    for card in RULES.values()
+    for options in card.settings()
 )
 
 
@@ -118,15 +65,15 @@ class Case:
 
 def cases(pair: Pair, count: int, bits: int = 3, vocabulary: int = 3) -> list[Case]:
     """`count` blocks of every shape with dyadic rows (integers / 2^bits), the same in every run."""
-    generator = random.Random(f"{pair.drafts} {bits}")
-    found = [made(pair, parents, generator, bits, vocabulary) for parents in pair.shapes for _ in range(count)]
-    return found + (narrow(pair) if pair.shapes is TREES and pair.drafts != "given" else [])
+    generator = random.Random(f"{pair.drawn or 'given'} {bits}")
+    found = [made(pair, parents, generator, bits, vocabulary) for parents in SHAPES[pair.shape] for _ in range(count)]
+    return found + (narrow(pair) if pair.shape == "tree" and pair.drawn else [])
 
 
 def narrow(pair: Pair) -> list[Case]:
     """After token 0 was refused, what is left of p is below q at token 1: rare among random rows."""
     p, q = (tuple(Fraction(w, 16) for w in row) for row in ((4, 7, 5), (8, 6, 2)))
-    families = [(0, 1, 2)] if pair.drafts == "distinct" else [(0, 1, 2), (0, 0, 1), (0, 1, 1)]
+    families = [(0, 1, 2)] if pair.drawn == "distinct" else [(0, 1, 2), (0, 0, 1), (0, 1, 1)]
     return [Case((p,) * 4, one.Block(tokens, (-1,) * 3, (q,) * 3, (None,) * 3)) for tokens in families]
 
 
@@ -143,11 +90,11 @@ def made(pair: Pair, parents: Sequence[int], generator: random.Random, bits: int
             if elder
             else generator.choice((p[parent + 1], *(dyadic(generator, bits, vocabulary) for _ in range(2))))
         )
-        taken = {tokens[j] for j in elder} if pair.drafts == "distinct" else set()
-        support = [x for x in range(vocabulary) if pair.drafts == "given" or (row and row[x] > 0 and x not in taken)]
+        taken = {tokens[j] for j in elder} if pair.drawn == "distinct" else set()
+        support = [x for x in range(vocabulary) if pair.drawn is None or (row and row[x] > 0 and x not in taken)]
         if parent < len(kept) and support:
             tokens.append(generator.choice(support))
-            q.append(None if pair.drafts == "given" else row)
+            q.append(row if pair.drawn else None)
             kept.append(parent)
     return Case(tuple(p[: len(tokens) + 1]), one.Block(tuple(tokens), tuple(kept), tuple(q), (None,) * len(tokens)))
 

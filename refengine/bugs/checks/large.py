@@ -48,7 +48,7 @@ def rules() -> Violation | None:
 def large(pair: Pair) -> Iterator[Case]:
     """Up to fourteen cases of the rule's kind."""
     yield sure(pair, [range(j, j + 1) for j in range(-1, DEEP - 1)])
-    if pair.shapes[0] == (-1, 0, 1):  # chains only
+    if pair.shape == "chain":
         for length in range(9, 16):
             yield sure(pair, [range(j, j + 1) for j in range(-1, length - 1)])
         return
@@ -56,7 +56,7 @@ def large(pair: Pair) -> Iterator[Case]:
     parents = [-1] * 7 + [0] * (FAR - 7) + [-1, *range(FAR, FAR + 9)]
     yield sure(pair, [range(up, up + 1) for up in parents], kept=(*range(FAR, FAR + 10),))
     for seed in range(12):
-        yield wide(pair, 8 if pair.drafts == "distinct" else 12, seed)
+        yield wide(pair, 8 if pair.drawn == "distinct" else 12, seed)
 
 
 def sure(pair: Pair, parents: Sequence[range], kept: Sequence[int] | None = None) -> Case:
@@ -68,7 +68,7 @@ def sure(pair: Pair, parents: Sequence[range], kept: Sequence[int] | None = None
     q: list[Row | None] = [None] * len(above)
     for j in path:
         p[above[j] + 1] = point(tokens[j])
-    if pair.drafts != "given":
+    if pair.drawn:
         siblings = {up: above.count(up) for up in above}
         q = [flat(8) if siblings[up] > 1 else point(tokens[j]) for j, up in enumerate(above)]
     return Case(tuple(p), Block(tuple(tokens), tuple(above), tuple(q), (None,) * len(above)))
@@ -80,7 +80,7 @@ def wide(pair: Pair, leaves: int, seed: int) -> Case:
     tokens = generator.sample(range(8), 8) if leaves == 8 else [generator.randrange(8) for _ in range(leaves)]
     late = (*tokens[-3:], TOKENS - 1)  # what the target wants, every other time: a late sibling, or none of them
     p = tuple(coarse(generator, late if seed % 2 else range(8)) for _ in range(leaves + 1))
-    q = (None if pair.drafts == "given" else flat(8),) * leaves
+    q = (flat(8) if pair.drawn else None,) * leaves
     return Case(p, Block(tuple(tokens), (-1,) * leaves, q, (None,) * leaves))
 
 

@@ -118,7 +118,7 @@ def _rounds(table: Table) -> Iterator[Case]:
     drafter = drafters.sampled_chain(table.q, 1)
     block = blocks.Block((0, 1, 1), (-1, 0, -1), (A, A, A), (None,) * 3)
     rows = [table.p((1,)), table.p((1, 0)), table.p((1, 0, 1)), table.p((1, 1))]
-    yield "target_rows", law.target_rows(table.p, (1,), block), rows
+    yield "target_rows", blocks.target_rows(table.p, (1,), block), rows
     for prefix in ((), (0,)):
         p, q = table.p(prefix), table.q(prefix)
         want: dict[tuple[int, ...], Fraction] = {}

@@ -14,10 +14,12 @@ from refengine.bugs.checks.tables import share
 from refengine.bugs.checks.violation import Violation
 from refengine.engine.block import Block
 from refengine.engine.coins import Branching, Recorded
+from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules import block as block_rule
-from refengine.engine.rules import iid_candidates, leviathan, nucleus, point_mass, typical, without_replacement
+from refengine.engine.rules import leviathan, nucleus, point_mass, typical
 from refengine.exact import block as exact
 from refengine.exact.chance import runs
+from refengine.exact.rules import RULES
 from refengine.source_edits.imports import touched
 
 NAN = float("nan")
@@ -34,7 +36,7 @@ HIGH = 1 - 2.0**-24  # the largest coin of an accept
 def precise() -> Violation | None:
     """On float32 rows of 20 bits, whose products float32 cannot hold, the law is the exact one within 2^-40."""
     for pair in EVERY:
-        if pair.drafts != "given" and touched((pair.batched.__module__,)):
+        if pair.drawn and touched((pair.batched.__module__,)):
             for case in [LOPSIDED, SHORT, *(c for c in cases(pair, 1, bits=20) if len(c.block.tokens) <= 3)]:
                 fault = imprecise(pair, case)
                 if fault:
@@ -113,15 +115,11 @@ def _rounding() -> Iterator[Claim]:
     p = torch.tensor([[[0.5 * below, 0.5 * below]] * 2])
     q = torch.full((1, 1, 2), 0.5)
     drafted = Block(torch.tensor([[0]]), torch.tensor([[-1]]), q)
-    for rule, site in (
-        (leviathan.leviathan, ("accept", 0)),
-        (block_rule.block, ("accept", 0)),
-        (iid_candidates.iid_candidates, ("accept", 0, 0)),
-        (without_replacement.without_replacement, ("accept", 0, 0)),
-    ):
+    for card in (card for card in RULES.values() if card.drawn):
+        site = ("accept", 0) if card.shape == "chain" else ("accept", 0, 0)
         for u, token in ((0.25, 0), (0.75, 1)):
-            verdict = rule(p, drafted, Recorded({site: HIGH, ("emit", 0): u}))
-            yield f"{rule.__name__} where rounding leaves nothing over", unpadded(verdict), [((token,), ())]
+            verdict = ENGINE[card.name](p, drafted, Recorded({site: HIGH, ("emit", 0): u}))
+            yield f"{card.name} where rounding leaves nothing over", unpadded(verdict), [((token,), ())]
     sure = torch.tensor([[[1.0, 0.0]] * 2])
     drafted = Block(torch.tensor([[0]]), torch.tensor([[-1]]), None)
     verdict = point_mass.point_mass(sure, drafted, Recorded({("accept", 0, 0): HIGH, ("emit", 1): 0.5}))

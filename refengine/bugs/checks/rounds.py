@@ -106,13 +106,11 @@ def kept(name: str, table: Table) -> Fraction | None:
     """The closed form; None where a rule has none."""
     if name == "leviathan":
         return oracle.kept_by_ratio(table.p, table.q, (), table.gamma)
-    if name == "agreement":
-        return oracle.kept_by_agreement(table.p, table.q, (), table.gamma)
     if name == "block":
         return oracle.kept_by_block(table.p, table.q, (), table.gamma)
     if name == "iid_candidates" and table.gamma == 1:
         return oracle.kept_first_of_iid(table.p(()), table.q(()), 2)
-    if name == "point_mass":
+    if name in ("agreement", "point_mass"):
         return oracle.kept_by_agreement(table.p, lambda path: oracle.one_hot(table.q(path)), (), table.gamma)
     return None
 

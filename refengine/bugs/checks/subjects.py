@@ -10,15 +10,11 @@ from refengine.bugs.checks import oracle
 from refengine.bugs.checks.tables import Path, Row, tables
 from refengine.exact import drafters
 from refengine.exact.block import Block, Drafter, Round, Rule
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance, Decision, runs
-from refengine.exact.rules.agreement import agreement
-from refengine.exact.rules.block import block as block_rule
-from refengine.exact.rules.greedy import greedy
-from refengine.exact.rules.iid_candidates import iid_candidates
+from refengine.exact.rules import RULES
 from refengine.exact.rules.leviathan import leviathan
-from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.truncation import causal, stopping
-from refengine.exact.rules.without_replacement import without_replacement
 from refengine.source_edits.imports import touched
 
 MakeDrafter: TypeAlias = Callable[[Callable[[Path], Row], int], Drafter]
@@ -90,19 +86,25 @@ def stop_after_first(q: Callable[[Path], Row], gamma: int) -> Drafter:
     return stopping(q, lambda path: path[-1:] == (0,), gamma)
 
 
+# By the kind of candidates that a rule's card names: part of the subject's name -> drafter.
+DRAFTERS: dict[tuple[str, str | None], dict[str, MakeDrafter]] = {
+    ("chain", "iid"): {"": drafters.sampled_chain},
+    ("tree", "iid"): {"": tree_of(drafters.iid_tree, 2)},
+    ("tree", "distinct"): {"": tree_of(drafters.without_replacement_tree, 3)},
+    ("tree", None): {"": argmax_chain, ", tree": ranked_tree, ", drawn tree": tree_of(drafters.iid_tree, 2)},
+}
+
+
+def subjects_of(card: Card) -> list[Subject]:
+    null = oracle.one_hot if card.law == "argmax" else tuple
+    ways = DRAFTERS[card.shape, card.drawn].items()
+    return [Subject(card.name + way, drafter, card.rule, null) for way, drafter in ways]
+
+
 EVERY = (
-    Subject("leviathan", drafters.sampled_chain, leviathan),
+    *(subject for card in RULES.values() if card.lossless for subject in subjects_of(card)),
     Subject("leviathan, causal truncation", cut_before_odd, leviathan, drafts=causal.__module__),
     Subject("leviathan, stopping truncation", stop_after_first, leviathan, drafts=stopping.__module__),
-    Subject("block", drafters.sampled_chain, block_rule),
-    Subject("agreement", drafters.sampled_chain, agreement),
-    Subject("agreement, tree", tree_of(drafters.iid_tree, 2), agreement),
-    Subject("point_mass", argmax_chain, point_mass),
-    Subject("point_mass, tree", ranked_tree, point_mass),
-    Subject("greedy", argmax_chain, greedy, oracle.one_hot),
-    Subject("greedy, tree", ranked_tree, greedy, oracle.one_hot),
-    Subject("iid_candidates", tree_of(drafters.iid_tree, 2), iid_candidates),
-    Subject("without_replacement", tree_of(drafters.without_replacement_tree, 3), without_replacement),
 )
 
 

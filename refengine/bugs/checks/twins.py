@@ -101,6 +101,6 @@ def company() -> Violation | None:
             if alone != together[lane]:
                 what = f"{pair.name}: lane {lane} of {len(chosen)} gives {together[lane]}, alone {alone}"
                 return Violation(what, witness(pair, case, lane=lane))
-        if len(set(together)) == 1 and pair.drafts != "given":
+        if len(set(together)) == 1 and pair.drawn:
             return Violation(f"{pair.name}: every request comes out the same", {})
     return None

@@ -1,74 +1,67 @@
 """From a folder on disk to a target or a drafter: safetensors only, nothing downloaded, nothing unpickled."""
 
+import inspect
+import pkgutil
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
-from refengine.decoder.checkpoints.layouts.block_backbone import refuse_other_target
-from refengine.decoder.checkpoints.layouts.dart import load_dart
-from refengine.decoder.checkpoints.layouts.deepseek_mtp import has_modules, load_deepseek_mtp
-from refengine.decoder.checkpoints.layouts.deepseek_mtp import read as read_deepseek
-from refengine.decoder.checkpoints.layouts.dflash import is_dflash, load_dflash
-from refengine.decoder.checkpoints.layouts.dspark import DEEPSPEC as DSPARK
-from refengine.decoder.checkpoints.layouts.dspark import load_dspark
-from refengine.decoder.checkpoints.layouts.dspark import load_speculators as load_speculators_dspark
-from refengine.decoder.checkpoints.layouts.eagle1 import load_eagle1
-from refengine.decoder.checkpoints.layouts.eagle3 import DEEPSPEC as EAGLE3
-from refengine.decoder.checkpoints.layouts.eagle3 import SPECFORGE, load_eagle3
-from refengine.decoder.checkpoints.layouts.gemma4_assistant import ARCHITECTURES as GEMMA4_ASSISTANTS
-from refengine.decoder.checkpoints.layouts.gemma4_assistant import load_gemma4_assistant
-from refengine.decoder.checkpoints.layouts.medusa import load_medusa
-from refengine.decoder.checkpoints.layouts.p_eagle import load_amazon as load_amazon_p_eagle
-from refengine.decoder.checkpoints.layouts.p_eagle import load_p_eagle
-from refengine.decoder.checkpoints.layouts.parallel_heads import is_meta_layout, load_parallel_heads, load_trunk
-from refengine.decoder.checkpoints.layouts.qwen_mtp import (
-    COPIES,
-    check_target_experts,
-    is_native,
-    is_speculators,
-    load_qwen_mtp,
-)
+from refengine.decoder.checkpoints import layouts
+from refengine.decoder.checkpoints.layouts import deepseek_mtp, parallel_heads, qwen_mtp
 from refengine.decoder.checkpoints.reading.causal_lm import load_model, within
-from refengine.decoder.checkpoints.reading.config import Config, read_config
-from refengine.decoder.checkpoints.reading.target_probe import refuse_unfaithful
-from refengine.decoder.checkpoints.reading.tensors import tensor_shapes
-from refengine.decoder.drafters.ar import AR
-from refengine.decoder.drafters.dspark import DSpark
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout
+from refengine.decoder.checkpoints.reading.target_probe import behind_the_protocol
 from refengine.decoder.drafters.lookahead import Lookahead
 from refengine.decoder.drafters.ngram import NGram
 from refengine.decoder.drafters.prompt_lookup import PromptLookup
 from refengine.decoder.protocols import Drafter, Target
+from refengine.decoder.targets.bitwise import BitwiseTarget
 from refengine.decoder.targets.recurrent import RecurrentTarget
-from refengine.decoder.targets.transformers import ATTENTION, TransformersTarget
+from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.errors import BadInput
 
-# Lookahead emits at most N - 1 tokens in a round, so N is two more than the drafted depth.
-WITHOUT_WEIGHTS: dict[str, Callable[[Target, int], Drafter]] = {
-    "prompt_lookup": lambda target, gamma: PromptLookup(gamma, device=str(target.device)),
-    "ngram": lambda target, gamma: NGram(gamma, device=str(target.device)),
-    "lookahead": lambda target, gamma: Lookahead(target, level=gamma + 2),
+
+def _no_folder(checkpoint: Checkpoint) -> bool:
+    return False
+
+
+# Every file of `layouts/` says what it registers, one that only serves others nothing.
+LAYOUTS: tuple[Layout, ...] = tuple(
+    layout
+    for module in pkgutil.iter_modules(layouts.__path__)
+    for layout in import_module(f"{layouts.__name__}.{module.name}").LAYOUTS
+)
+# Drafters without files, by name. Lookahead emits at most N - 1 tokens in a round: N is two more than it drafts.
+WITHOUT_WEIGHTS: dict[str, Callable[..., Drafter]] = {
+    "prompt_lookup": lambda _, target, gamma=4: PromptLookup(gamma, device=str(target.device)),
+    "ngram": lambda _, target, gamma=4: NGram(gamma, device=str(target.device)),
+    "lookahead": lambda _, target, gamma=4: Lookahead(target, level=gamma + 2),
 }
 
 
 def load_target(
-    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu"
-) -> TransformersTarget | RecurrentTarget:
-    """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput."""
-    folder = Path(path)
+    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu", slots: int | None = None
+) -> TransformersTarget | RecurrentTarget | BitwiseTarget:
+    """A causal LM of transformers. dtype: as in the file, unless given. Raises BadInput.
+
+    slots  given: each row has one sequence of bits, however it is computed, in texts of up to so many tokens
+    """
+    checkpoint = Checkpoint(Path(path))
     check_device(device)
-    if is_meta_layout(folder):
-        return behind_the_protocol(load_trunk(folder, dtype).to(device))
-    if deepseek := has_modules(folder):
-        read_deepseek(folder)  # transformers fuses experts and skips modules: its refusals would name other tensors
-    if native := is_native(folder):
-        check_target_experts(folder)
-    model, left_over = load_model(folder, dtype)
-    strays = set(left_over) - COPIES if native else within(model, left_over)
+    if checkpoint.is_metas:
+        return behind_the_protocol(parallel_heads.load_trunk(checkpoint, dtype).to(device), slots)
+    if deepseek := deepseek_mtp.has_modules(checkpoint):
+        deepseek_mtp.read(checkpoint)  # transformers fuses experts and skips modules: its refusals name other tensors
+    if native := qwen_mtp.is_native(checkpoint):
+        qwen_mtp.check_target_experts(checkpoint)
+    model, left_over = load_model(checkpoint, dtype)
+    strays = set(left_over) - qwen_mtp.COPIES if native else within(model, left_over)
     if strays and not deepseek:
-        raise BadInput(f"{folder}: tensor {min(strays)} is in the file, and the config has no place for it")
-    return behind_the_protocol(model.to(device))
+        raise BadInput(f"{path}: tensor {min(strays)} is in the file, and the config has no place for it")
+    return behind_the_protocol(model.to(device), slots)
 
 
 def check_device(device: str) -> None:
@@ -79,94 +72,46 @@ def check_device(device: str) -> None:
         raise BadInput(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from None
 
 
-def load_drafter(
-    path: str | Path, target: Target, gamma: int = 4, threshold: float = 0.0, ngram: Path | None = None
-) -> Drafter:
-    """The drafter in a folder, in the target's dtype and on its device; `architectures` says which one it is.
+def load_drafter(path: str | Path, target: Target, **options: Any) -> Drafter:
+    """The drafter in a folder, in the target's dtype and on its device, by the one layout that the folder matches.
 
-    path       a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
-    gamma      drafted tokens per round, where no file fixes it (ar, gemma4_assistant, qwen_mtp, deepseek_mtp, Amazon's
-               p_eagle, no files)
-    threshold  confidence below which a block ends, where there is a confidence head (dspark); 0 keeps everything
-    ngram      the n-gram store of a drafter that has one in another place (dart): a file, or the folder it is in
-    Raises BadInput for a checkpoint that is damaged, of an unknown kind, or made for another target.
+    path     a folder, or `prompt_lookup`, `ngram` or `lookahead`, which have no files
+    options  those that the layout's `load` takes, in its file in `layouts/`; None is an option that is not given.
+             gamma      drafted tokens a round, where no file fixes them; 4 unless given
+             threshold  confidence below which a block ends, where there is a confidence head (DSpark)
+             ngram      the n-gram store of a drafter that has one in another place (DART): a file, or its folder
+    Raises BadInput for a checkpoint that is damaged, of no known layout or of several, or made for another target, and
+    for an option that the layout does not take.
     """
-    folder = Path(path)
-    if gamma < 1:
-        raise BadInput(f"{gamma} drafted tokens a round: there must be one")
-    if str(path) in WITHOUT_WEIGHTS and not folder.exists():
-        return WITHOUT_WEIGHTS[str(path)](target, gamma)
-    if is_meta_layout(folder):
-        return load_parallel_heads(folder, target)
-    config = read_config(folder)
-    if config.fields.get("medusa_num_heads") is not None:
-        return load_medusa(folder, target)
-    kind = config.architecture()
-    if config.fields.get("draft_length") is not None:
-        return load_dart(folder, target, ngram)
-    if is_dflash(config):
-        return load_dflash(folder, target)
-    if config.fields.get("speculators_model_type") == "dspark":
-        return load_speculators_dspark(folder, target, threshold)
-    if kind in DSPARK:
-        return _for_target(load_dspark(folder, threshold), target, folder)
-    if kind in GEMMA4_ASSISTANTS:
-        return load_gemma4_assistant(folder, target, gamma)
-    if config.fields.get("speculators_model_type") == "peagle":
-        return load_p_eagle(folder, target)
-    if config.fields.get("ptd_token_id") is not None:
-        return load_amazon_p_eagle(folder, target, gamma)
-    if kind in (*EAGLE3, SPECFORGE) or config.fields.get("speculators_model_type") == "eagle3":
-        return load_eagle3(folder, target)
-    if is_speculators(config) or is_native(folder):
-        return load_qwen_mtp(folder, target, gamma)
-    if has_modules(folder):
-        return load_deepseek_mtp(folder, target, gamma)
-    if kind.endswith("ForCausalLM"):
-        # SafeAILab's configs call a drafter a Llama. EAGLE-1's differs from one in the names of its tensors alone.
-        if config.fields.get("draft_vocab_size") is not None:
-            return load_eagle3(folder, target)
-        if any(name.startswith("layers.0.") for name in tensor_shapes(folder)):
-            return load_eagle1(folder, target)
-        return ar(folder, target, gamma)
+    given = {name: value for name, value in options.items() if value is not None}
+    if given.get("gamma", 1) < 1:
+        raise BadInput(f"{given['gamma']} drafted tokens a round: there must be one")
+    checkpoint = Checkpoint(Path(path))
+    if str(path) in WITHOUT_WEIGHTS and not checkpoint.folder.exists():
+        layout = Layout(str(path), _no_folder, WITHOUT_WEIGHTS[str(path)])
+    else:
+        layout = layout_of(checkpoint)
+    for name in given.keys() - set(options_of(layout)):
+        takes = " or ".join(options_of(layout)) or "no option"
+        takers = " or ".join(other.name for other in LAYOUTS if name in options_of(other)) or "no drafter"
+        raise BadInput(f"{path}: {name} is for {takers}, and this drafter ({layout.name}) takes {takes}")
+    return layout.load(checkpoint, target, **given)
+
+
+def options_of(layout: Layout) -> list[str]:
+    """The options that a layout takes: what its `load` takes after checkpoint and target."""
+    return list(inspect.signature(layout.load).parameters)[2:]
+
+
+def layout_of(checkpoint: Checkpoint) -> Layout:
+    """The one layout that a checkpoint matches; a general one only where nothing else does. Raises BadInput."""
+    matching = [layout for layout in LAYOUTS if layout.matches(checkpoint)]
+    special = [layout for layout in matching if not layout.general] or matching
+    if len(special) == 1:
+        return special[0]
+    config = checkpoint.config
+    if special:
+        config.refuse(f"it can be read as {' or as '.join(layout.name for layout in special)}")
     model_type = config.fields.get("speculators_model_type")
-    said = f"speculators_model_type is {model_type!r}" if model_type else f"architectures is {kind}"
-    raise BadInput(f"{folder}/config.json: {said}, which is no drafter known here: see `refengine drafters`")
-
-
-def behind_the_protocol(model: PreTrainedModel) -> TransformersTarget | RecurrentTarget:
-    """Rows are rolled back by indexing where every layer is an attention layer, otherwise by remembering."""
-    types = getattr(model.config.get_text_config(), "layer_types", None) or ()
-    try:
-        target = TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-    refuse_unfaithful(target)
-    return target
-
-
-def ar(folder: Path, target: Target, gamma: int) -> AR:
-    """A separate draft model: any causal LM with the target's vocabulary, which drafts token by token."""
-    config = read_config(folder)
-    if config.fields.get("pard_token") is not None:
-        config.refuse("pard_token is given: a draft model that fills several places at once is not read here")
-    loaded, left_over = load_model(folder, target.dtype)
-    if left_over:
-        raise BadInput(f"{folder}: tensor {left_over[0]} has no place in the model that the config describes")
-    model = behind_the_protocol(loaded.to(target.device))
-    if model.vocabulary != target.vocabulary:
-        raise BadInput(f"{folder}: a vocabulary of {model.vocabulary} tokens, and the target has {target.vocabulary}")
-    return AR(model, gamma)
-
-
-def _for_target(drafter: DSpark, target: Target, folder: Path) -> DSpark:
-    shape = drafter.shape
-    refuse_other_target(
-        Config(f"{folder}/config.json", {}),
-        target,
-        vocab_size=shape.vocab_size,
-        hidden_size=shape.hidden_size,
-        num_target_layers=shape.num_target_layers,
-    )
-    tensors = {name: x.to(target.device, target.dtype) for name, x in drafter.w.tensors.items()}
-    return DSpark(shape, tensors, drafter.threshold)
+    said = f"speculators_model_type is {model_type!r}" if model_type else f"architectures is {config.architecture()}"
+    return config.refuse(f"{said}, which is no drafter known here: see `refengine drafters`")

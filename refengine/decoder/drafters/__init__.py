@@ -1,23 +1,29 @@
-"""Drafters, one file each that reads top to bottom. How to add one:
+"""Drafters, one file each that reads top to bottom. A new one is six files of one name:
 
-1. `drafters/<name>.py`: a class with the six members of `refengine.decoder.protocols.Drafter`. `ar.py` is the model for
-   a drafter with its own cache, `dspark.py` for one that reads the target's hidden states.
+1. `decoder/drafters/<name>.py`: a class with the six members of `refengine.decoder.protocols.Drafter`. `ar.py` is the
+   model for a drafter with its own cache, `dspark.py` for one that reads the target's hidden states.
    * Keep the invariant: after `start` and after `commit` every cache holds exactly what belongs to the rows of
      prefix[:-1], however the prefix was reached. What only the anchor or later tokens decide is computed in `propose`.
-   * `propose` draws with `turn.draw(q, site)` from the row `turn.row(logits, path)`, and reports that very tensor as q.
-     Deterministic candidates draw nothing: `Block(tokens, parents, q=None)`, and `point_mass` judges them.
-     Sites are ("draft", depth), with a third part where a depth has several candidates: ("draft", depth, node).
+   * A chain is drawn with `rows.DrawnChain(turn)`: `draw(logits)` for each token, then `block()`. It draws from the row
+     that the policy makes of the logits and reports that very row as q. A tree does the same by hand, see `StaticTree`
+     in `eagle_trees.py`: sites are ("draft", depth, node) where a depth has several candidates.
+     Deterministic candidates draw nothing: `rows.point_block(tokens, parents, device)`, and `point_mass` judges them.
    * Ask for hidden states with `taps` (indices of `output_hidden_states`); `kept` in `commit` holds the rows of the
      anchor and the accepted path, in that order. Rows of rejected nodes are never shown.
    * A drafter that must run rows through the target itself (Jacobi windows) calls `target.run` and then
-     `target.keep(())`. One that attends to the target's cache reads `target.kv(layer)`.
+     `target.keep(())`. One that attends to the target's cache reads `target.kv(layer)`; `target.lends` has its
+     embeddings and head.
    * `state` returns all live state. Only entries named `pool.*` may depend on more than the prefix.
-2. A reader in `checkpoints/`: the config, the table of tensor names and shapes that follows from it, the drafter; and
-   one line in `checkpoints/load.py`.
-3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout; `fixtures/schemas/<name>.json`
-   says which fields are known, second-hand or UNKNOWN.
-4. An entry in `refengine/selfcheck/drafters/fixtures.py`, with the checkpoint's folder, and the tests against
-   independent code in `checks.AGREES`: the battery (`table.CHECKS`, and planted state bugs) is then run on it. What
-   cannot be tested is listed with its reason in `table.NOT_TESTED`. A drafter with state bugs of its own lists them as
-   edits in `planted_bugs.py`.
+2. `decoder/checkpoints/layouts/<name>.py`: the config, the table of tensor names and shapes that follows from it, the
+   drafter, and `LAYOUTS`: how a folder is recognised, and `load`, whose keywords are the options that the layout takes.
+   (A drafter without files is a line of `WITHOUT_WEIGHTS` in `checkpoints/load.py` instead.)
+3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout to `fixtures/<name>/`, and has
+   `start(name)`, the tensors that its training starts from.
+4. `fixtures/schemas/<name>.json` says which fields are known, second-hand or UNKNOWN.
+5. `selfcheck/drafters/rows/<name>.py`: its `ROWS` of the table, see `row.py`. The battery (damage of the checkpoint,
+   exact law, planted state bugs) is then run on it; what cannot be tested has its reason there.
+6. `properties/drafters/test_<name>.py`: tests against independent code, marked `@pytest.mark.peer("<row>")`.
+
+A further layout of a drafter is three: 2, 3 and 6, and a row beside the others in 5. Everything else is a listing of
+these folders. A drafter without a row, and a layout without `LAYOUTS`, are errors of the import.
 """

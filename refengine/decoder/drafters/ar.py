@@ -3,12 +3,9 @@
 The draft model is held behind the same protocol as the target, so its rows and their rollback are the target's.
 """
 
-import torch
-
 from refengine.decoder.protocols import Pass, State, Target, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block, chain_rows
+from refengine.decoder.rows import DrawnChain, chain_rows
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 
 class AR:
@@ -31,17 +28,12 @@ class AR:
         self.length, self.drafted = len(tokens), ()
 
     def propose(self, turn: Turn) -> Block:
-        path: Tokens = ()
-        q: list[torch.Tensor] = []
-        sites: list[Site] = []
+        chain = DrawnChain(turn)
         for depth in range(self.gamma):
-            last = (turn.prefix + path)[-1]
-            logits = self.model.run(chain_rows((last,), self.length + depth, self.model.device)).logits[-1]
-            q.append(turn.row(logits, path))
-            sites.append(("draft", depth))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        self.drafted = path
-        return chain_block(path, q, sites, q[-1])
+            rows = chain_rows((chain.newest,), self.length + depth, self.model.device)
+            chain.draw(self.model.run(rows).logits[-1])
+        self.drafted = chain.path
+        return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         accepted = len(verdict.path)

@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.drafters.dart_ngrams import Trie
-from refengine.decoder.drafters.eagle3 import Shape, drafted_tokens, spread
+from refengine.decoder.drafters.eagle3 import Shape
 from refengine.decoder.drafters.eagle_trees import likeliest
-from refengine.decoder.networks.feature_recurrence import Cache, Draft, FeatureRecurrence, self_attention
+from refengine.decoder.networks.cache import Cache
+from refengine.decoder.networks.draft_vocabulary import drafted_tokens, spread
+from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence, self_attention
 from refengine.decoder.networks.layers import Heads, Weights, gated_mlp, wide
 from refengine.decoder.protocols import Tokens, Turn
 from refengine.decoder.rows import point_block

@@ -25,14 +25,13 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from refengine.decoder.networks.cache import Cache
 from refengine.decoder.networks.experts import Routing, mixture
-from refengine.decoder.networks.feature_recurrence import Cache
 from refengine.decoder.networks.latent_attention import LatentHeads, latent_attention
 from refengine.decoder.networks.layers import Weights, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block
+from refengine.decoder.rows import DrawnChain
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 Recycled: TypeAlias = Literal["normed", "raw"]
 
@@ -109,18 +108,13 @@ class ModuleChain:
         self._extend(passed)
 
     def propose(self, turn: Turn) -> Block:
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
+        chain = DrawnChain(turn)
         hidden = self.waiting[0][:0]
         for depth, module in enumerate(self.modules):
             # A deeper module has more rows to catch up with: all those that the anchor and the drafts complete.
-            hidden, _ = self._run(depth, (turn.prefix[-1], *path), torch.cat((self.waiting[depth], hidden)))
-            logits = wide(module.logits(hidden[-1:]))[0]
-            q.append(turn.row(logits, path))
-            sites.append(("draft", depth))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, logits)
+            hidden, _ = self._run(depth, (turn.prefix[-1], *chain.path), torch.cat((self.waiting[depth], hidden)))
+            chain.draw(wide(module.logits(hidden[-1:]))[0])
+        return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self._extend(kept)

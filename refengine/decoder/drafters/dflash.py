@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from refengine.decoder.drafters.eagle3 import drafted_tokens, spread
 from refengine.decoder.networks.block_backbone import Backbone
 from refengine.decoder.networks.block_backbone import Shape as BackboneShape
+from refengine.decoder.networks.draft_vocabulary import drafted_tokens, spread
 from refengine.decoder.networks.layers import Weights, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block, point_block
+from refengine.decoder.rows import DrawnChain, point_block
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +55,10 @@ class DFlash:
         if self.greedy:
             likeliest = rows.sort(dim=-1, descending=True, stable=True).indices[:, 0]  # ties go to the lowest id
             return point_block(tuple(likeliest.tolist()), tuple(range(-1, len(rows) - 1)), rows.device)
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
-        for k, logits in enumerate(rows):
-            q.append(turn.row(logits, path))
-            sites.append(("draft", k))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, rows)
+        chain = DrawnChain(turn)
+        for logits in rows:
+            chain.draw(logits)
+        return chain.block(rows)
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.backbone.extend(kept)

@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.drafters.dspark_schedule import Cut, Load, Threshold
-from refengine.decoder.drafters.eagle3 import drafted_tokens, spread
 from refengine.decoder.networks.block_backbone import Backbone
 from refengine.decoder.networks.block_backbone import Shape as BackboneShape
+from refengine.decoder.networks.draft_vocabulary import drafted_tokens, spread
 from refengine.decoder.networks.layers import Weights, softcapped, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block
+from refengine.decoder.rows import DrawnChain
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,23 +69,18 @@ class DSpark:
             _, memory = self.markov(hidden[0], self.before(turn.prefix[-1]), memory)
             hidden = hidden[1:]
         base = self.logits(hidden)
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
+        chain = DrawnChain(turn)
         confidences: list[float] = []
         for k in range(self.shape.length):
-            before = self.before((turn.prefix + path)[-1])
+            before = self.before(chain.newest)
             # Decided before x_k is drawn: a position may never be dropped because of the token that stands there.
             if self.cut is not None:
                 confidences.append(float(self.confidence(hidden[k], before)))
                 if not self.cut(confidences):
                     break
             bias, memory = self.markov(hidden[k], before, memory)
-            logits = spread(wide(base[k] + bias), self.targets, self.shape.vocab_size)
-            q.append(turn.row(logits, path))
-            sites.append(("draft", k))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, wide(base).new_empty(self.shape.vocab_size))
+            chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size))
+        return chain.block(wide(base).new_empty(self.shape.vocab_size))
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.backbone.extend(kept)

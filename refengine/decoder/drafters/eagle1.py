@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.networks.feature_recurrence import Cache, self_attention
+from refengine.decoder.networks.cache import Cache
+from refengine.decoder.networks.feature_recurrence import self_attention
 from refengine.decoder.networks.layers import Heads, Weights, after_attention
 from refengine.decoder.networks.rope import Rope
 

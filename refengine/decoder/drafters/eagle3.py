@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from refengine.decoder.networks.feature_recurrence import Cache, self_attention
+from refengine.decoder.networks.cache import Cache
+from refengine.decoder.networks.draft_vocabulary import drafted_tokens, spread
+from refengine.decoder.networks.feature_recurrence import self_attention
 from refengine.decoder.networks.layers import Heads, Weights, after_attention, softcapped
 from refengine.decoder.networks.rope import Rope
 from refengine.decoder.networks.windows import Window
@@ -108,16 +110,3 @@ class Eagle3:
 
     def empty(self) -> Cache:
         return tuple(self.heads.empty(self.w["fc.weight"]) for _ in range(self.shape.num_hidden_layers))
-
-
-def drafted_tokens(count: int, tensors: Mapping[str, Tensor]) -> Tensor:
-    """The target's ids of the `count` draft tokens. d2t is an offset: draft token i is the target's i + d2t[i]."""
-    places = torch.arange(count, device=tensors["fc.weight"].device)
-    return places + tensors["d2t"] if "d2t" in tensors else places
-
-
-def spread(own: Tensor, targets: Tensor, vocabulary: int) -> Tensor:
-    """Logits [*, Vd] over the target's vocabulary, [*, V]: -inf for what cannot be drafted."""
-    whole = own.new_full((*own.shape[:-1], vocabulary), float("-inf"))
-    whole[..., targets] = own
-    return whole

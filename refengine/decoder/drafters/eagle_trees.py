@@ -9,7 +9,7 @@ from torch import Tensor
 from refengine.decoder.networks.feature_recurrence import Draft
 from refengine.decoder.networks.layers import wide
 from refengine.decoder.protocols import Tokens, Turn
-from refengine.decoder.rows import chain_block, point_block
+from refengine.decoder.rows import DrawnChain, point_block
 from refengine.engine.block import ROOT, Block
 from refengine.exact.chance import Site
 
@@ -24,17 +24,10 @@ class Chain:
     length: int
 
     def __call__(self, draft: Draft, turn: Turn) -> Block:
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
-        logits = wide(draft.first)
+        chain = DrawnChain(turn)
         for depth in range(self.length):
-            if depth:
-                logits = wide(draft.grow(path[-1:], (depth - 1,))[0])
-            q.append(turn.row(logits, path))
-            sites.append(("draft", depth))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, logits)
+            chain.draw(wide(draft.grow((chain.newest,), (depth - 1,))[0] if depth else draft.first))
+        return chain.block()
 
 
 @dataclass(frozen=True)

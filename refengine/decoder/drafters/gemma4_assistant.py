@@ -25,9 +25,8 @@ from torch.nn.functional import linear
 
 from refengine.decoder.networks.layers import Heads, Weights, after_attention, attend, wide
 from refengine.decoder.protocols import Pass, State, Target, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block, chain_rows
+from refengine.decoder.rows import DrawnChain, chain_rows
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 Keys: TypeAlias = Mapping[str, tuple[Tensor, Tensor]]  # layer type -> keys and values, each [m, G, d]
 Sees: TypeAlias = Mapping[str, Tensor] | None  # layer type -> bool [n, m]; None: every row sees every key
@@ -104,20 +103,15 @@ class Gemma4Assistant:
         length = len(turn.prefix)
         keys, hidden = self.keys(length), self.hidden
         position = torch.tensor([length - 1], device=hidden.device)
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
-        for depth in range(self.gamma):
-            newest = torch.tensor((turn.prefix + path)[-1:], device=hidden.device)
-            step = self.step(newest, hidden, position, keys)
+        chain = DrawnChain(turn)
+        for _ in range(self.gamma):
+            step = self.step(torch.tensor([chain.newest], device=hidden.device), hidden, position, keys)
             hidden, logits = step.hidden, wide(step.logits[0])
-            if not bool(turn.row(logits, path)[step.scored[0]].any()):
+            if not bool(turn.row(logits, chain.path)[step.scored[0]].any()):
                 break  # the policy leaves nothing that was scored: seen before anything is drawn
-            q.append(turn.row(logits.masked_fill(~step.scored[0], float("-inf")), path))
-            sites.append(("draft", depth))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        self.drafted = path
-        return chain_block(path, q, sites, logits)
+            chain.draw(logits.masked_fill(~step.scored[0], float("-inf")))
+        self.drafted = chain.path
+        return chain.block(logits)
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.hidden = kept.taps[self.taps[0]][-1:]

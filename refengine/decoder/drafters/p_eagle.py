@@ -13,10 +13,9 @@ from torch import Tensor
 
 from refengine.decoder.networks.feature_recurrence import Draft
 from refengine.decoder.networks.layers import wide
-from refengine.decoder.protocols import Tokens, Turn
-from refengine.decoder.rows import chain_block
+from refengine.decoder.protocols import Turn
+from refengine.decoder.rows import DrawnChain
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,7 @@ class MaskSlots:
     def __call__(self, draft: Draft, turn: Turn) -> Block:
         slots = self.length - 1
         behind = draft.append([self.token] * slots, self.hidden.expand(slots, -1))
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
-        for depth, logits in enumerate(wide(torch.cat((draft.first[None], behind)))):
-            q.append(turn.row(logits, path))
-            sites.append(("draft", depth))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, q[-1])
+        chain = DrawnChain(turn)
+        for logits in wide(torch.cat((draft.first[None], behind))):
+            chain.draw(logits)
+        return chain.block()

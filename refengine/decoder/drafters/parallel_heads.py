@@ -14,9 +14,8 @@ from torch.nn.functional import silu
 
 from refengine.decoder.networks.layers import Weights, attend, rotate_pairs, wide
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block
+from refengine.decoder.rows import DrawnChain
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,10 @@ class ParallelHeads:
         self._extend(passed)
 
     def propose(self, turn: Turn) -> Block:
-        logits = self.heads()
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
-        for depth in range(self.shape.extra_heads):
-            q.append(turn.row(logits[depth], path))
-            sites.append(("draft", depth))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, logits[0])
+        chain = DrawnChain(turn)
+        for logits in self.heads():
+            chain.draw(logits)
+        return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self._extend(kept)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import sigmoid
 
+from refengine.decoder.networks.cache import Cache
 from refengine.decoder.networks.experts import weighted
-from refengine.decoder.networks.feature_recurrence import Cache
 from refengine.decoder.networks.layers import Weights, attend, gated_mlp, rms, rotate, wide
 
 

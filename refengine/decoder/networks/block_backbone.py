@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from refengine.decoder.networks.cache import Cache, append, restore, state
 from refengine.decoder.networks.layers import Heads, Weights, after_attention, attend
 from refengine.decoder.networks.rope import Rope
 from refengine.decoder.networks.windows import Window
@@ -51,7 +52,7 @@ class Backbone:
         self.forget()
 
     def forget(self) -> None:
-        self.cache = [self.heads.empty(self.w["fc.weight"]) for _ in range(self.shape.num_hidden_layers)]
+        self.cache: Cache = (self.heads.empty(self.w["fc.weight"]),) * self.shape.num_hidden_layers
 
     def context(self, kept: Pass) -> Tensor:
         """The fused context rows C [n, H]."""
@@ -61,9 +62,9 @@ class Backbone:
     def extend(self, kept: Pass) -> None:
         """Append the rows that the target has kept. Nothing is ever rolled back."""
         context = self.context(kept)
-        for i, (keys, values) in enumerate(self.cache):
-            k, v = self.heads.keys_and_values(self.w.at("layers", i, "self_attn"), context, kept.positions)
-            self.cache[i] = torch.cat((keys, k)), torch.cat((values, v))
+        layers = (self.w.at("layers", i, "self_attn") for i in range(self.shape.num_hidden_layers))
+        new = (self.heads.keys_and_values(layer, context, kept.positions) for layer in layers)
+        self.cache = tuple(append(pair, added) for pair, added in zip(self.cache, new, strict=True))
 
     def block(self, anchor: int, start: int) -> Tensor:
         """Hidden states [B, H] of the block [anchor, MASK, MASK, ...] at positions start, start + 1, ..."""
@@ -71,19 +72,18 @@ class Backbone:
         tokens = torch.tensor([anchor] + [s.mask_token_id] * (s.block_size - 1), device=device)
         positions = torch.arange(start, start + s.block_size, device=device)
         hidden = self.w.embed("embed_tokens", tokens) * (s.hidden_size**0.5 if s.gemma4 else 1.0)
-        for i, (keys, values) in enumerate(self.cache):
+        for i, pair in enumerate(self.cache):
             layer, window = self.w.at("layers", i), s.windows[i]
             attention = layer.at("self_attn")
             normed = layer.norm("input_layernorm", hidden, s.rms_norm_eps)
-            k, v = self.heads.keys_and_values(attention, normed, positions)
-            k, v = torch.cat((keys, k)), torch.cat((values, v))
-            sees = window.block(len(keys), s.block_size, device) if window else None
+            k, v = append(pair, self.heads.keys_and_values(attention, normed, positions))
+            sees = window.block(len(pair[0]), s.block_size, device) if window else None
             attended = attend(self.heads.queries(attention, normed, positions), k, v, self.heads.scale, sees)
             hidden = after_attention(layer, hidden, attention.linear("o_proj", attended), s.rms_norm_eps)
         return self.w.norm("norm", hidden, s.rms_norm_eps)
 
     def state(self) -> State:
-        return {f"kv.{i}.{name}": x for i, kv in enumerate(self.cache) for name, x in zip("kv", kv, strict=True)}
+        return state(self.cache)
 
     def restore(self, state: State) -> None:
-        self.cache = [(state[f"kv.{i}.k"], state[f"kv.{i}.v"]) for i in range(self.shape.num_hidden_layers)]
+        self.cache = restore(state)

@@ -6,16 +6,15 @@ the token drawn from those logits, it makes the next row of the draft.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from refengine.decoder.networks.cache import Cache, Pair, append, causal, restore, state
 from refengine.decoder.networks.layers import Heads, Weights, attend
 from refengine.decoder.protocols import Pass, State, Tokens, Turn, Verdict
 from refengine.engine.block import Block
-
-Cache: TypeAlias = tuple[tuple[Tensor, Tensor], ...]  # keys and values of each layer, [m, G, d]
 
 
 class Network(Protocol):
@@ -76,12 +75,10 @@ class FeatureRecurrence:
         self.feature = features[-1:]
 
     def state(self) -> State:
-        layers = {f"kv.{i}.{name}": x for i, kv in enumerate(self.cache) for name, x in zip("kv", kv, strict=True)}
-        return {"length": self.length, "feature": self.feature, **layers}
+        return {"length": self.length, "feature": self.feature, **state(self.cache)}
 
     def restore(self, state: State) -> None:
-        self.length, self.feature = state["length"], state["feature"]
-        self.cache = tuple((state[f"kv.{i}.k"], state[f"kv.{i}.v"]) for i in range(len(self.cache)))
+        self.length, self.feature, self.cache = state["length"], state["feature"], restore(state)
 
     def _features(self, passed: Pass) -> Tensor:
         return self.network.fused(torch.cat([passed.taps[j] for j in self.taps], -1))
@@ -90,8 +87,8 @@ class FeatureRecurrence:
         """Append the pairs of these tokens and the features before them."""
         count = len(tokens)
         positions = torch.arange(self.length, self.length + count, device=tokens.device)
-        causal = torch.ones(count, self.length + count, dtype=torch.bool, device=tokens.device).tril(self.length)
-        _, self.cache = self.network.rows(tokens, features, positions, self.cache, causal)
+        sees = causal(count, self.length, tokens.device)
+        _, self.cache = self.network.rows(tokens, features, positions, self.cache, sees)
         self.length += count
 
 
@@ -118,9 +115,7 @@ class Draft:
 
     def append(self, tokens: Sequence[int], hidden: Tensor) -> Tensor:
         """Run a chain of tokens beside given hidden states [n, H], each row seeing all before it: logits [n, V]."""
-        above, count = self.sees.shape[1], len(tokens)
-        sees = torch.ones(count, above + count, dtype=torch.bool, device=self.device).tril(above)
-        return self._run(tokens, hidden, sees)
+        return self._run(tokens, hidden, causal(len(tokens), self.sees.shape[1], self.device))
 
     def _run(self, tokens: Sequence[int], hidden: Tensor, sees: Tensor) -> Tensor:
         positions = self.kept + sees.sum(1) - 1  # one for each row above it in the round
@@ -137,9 +132,8 @@ def _eye(count: int, device: torch.device) -> Tensor:
 
 
 def self_attention(
-    w: Weights, heads: Heads, x: Tensor, positions: Tensor, past: tuple[Tensor, Tensor], sees: Tensor
-) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    w: Weights, heads: Heads, x: Tensor, positions: Tensor, past: Pair, sees: Tensor
+) -> tuple[Tensor, Pair]:
     """Attention of rows x [n, *] over `past` and themselves: [n, H], and keys and values with the rows in them."""
-    k, v = heads.keys_and_values(w, x, positions)
-    k, v = torch.cat((past[0], k)), torch.cat((past[1], v))
+    k, v = append(past, heads.keys_and_values(w, x, positions))
     return w.linear("o_proj", attend(heads.queries(w, x, positions), k, v, heads.scale, sees)), (k, v)

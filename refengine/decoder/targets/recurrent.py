@@ -6,14 +6,17 @@ the state of its parent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
+from refengine.decoder.networks.cache import causal
 from refengine.decoder.protocols import Pass, Rows, State
-from refengine.decoder.targets.transformers import Float64
+from refengine.decoder.targets.base import called, sizes, widened
+from refengine.decoder.targets.lent import Lent
 
 # What a cache holds, flat: "layer.attribute" or "layer.attribute.key" -> tensor or flag. Tensors are copies.
 Past: TypeAlias = Mapping[str, Any]
@@ -21,24 +24,19 @@ Step: TypeAlias = Callable[[Tensor, Tensor, Past], tuple[Tensor, tuple[Tensor, .
 
 
 class RecurrentTarget:
-    """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree."""
+    """Any causal LM of transformers, at the price of one pass a row. Raises ValueError when asked to run a tree.
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        config = model.config.get_text_config()
-        self.model = model
-        self.vocabulary: int = config.vocab_size
-        self.width: int = config.hidden_size
-        self.layers: int = config.num_hidden_layers
-        self.step: Step = lambda tokens, positions, past: step(model, tokens, positions, past)
+    passes  instead of `step`, a function that gives the same (one that remembers)
+    slots   given: bitwise. The rows of a prompt are passes of their own too, and every row then has one sequence of
+            bits. No buffer is needed for it: only its draft model, if it has one, has as many slots
+    """
+
+    def __init__(self, model: PreTrainedModel, passes: Step | None = None, slots: int | None = None) -> None:
+        self.model, self.dtype, self.device = model, model.dtype, model.device
+        self.vocabulary, self.width, self.layers = sizes(model)
+        self.lends, self.slots = Lent(model), slots
+        self.step: Step = passes or partial(step, model)
         self.reset()
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
 
     def reset(self) -> None:
         self.past: Past = {}
@@ -47,10 +45,10 @@ class RecurrentTarget:
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
         count, old = len(rows.tokens), len(self.after)
-        if rows.visible is not None and not torch.equal(rows.visible, torch.ones_like(rows.visible).tril(old)):
+        if rows.visible is not None and not torch.equal(rows.visible, causal(count, old, self.device)):
             raise ValueError("a target with recurrent layers runs chains only, and these rows are a tree")
         past, found = self.after[-1] if self.after else self.past, []
-        size = 1 if past else count  # a prompt is one pass
+        size = 1 if past or self.slots else max(count, 1)  # a prompt is one pass
         for i in range(0, count, size):
             logits, hidden, past = self.step(rows.tokens[i : i + size], rows.positions[i : i + size], past)
             found.append((logits, hidden))
@@ -61,7 +59,7 @@ class RecurrentTarget:
     def keep(self, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(rows))):
             raise ValueError(f"rows {list(rows)} are no beginning of a chain, and recurrent states have no other")
-        if self.kept == 0 and 0 < len(rows) < len(self.after):
+        if self.kept == 0 and 0 < len(rows) < len(self.after) and not self.slots:
             raise ValueError("a prompt was run in one pass: all of it is kept, or nothing")
         self.past = self.after[len(rows) - 1] if rows else self.past
         self.kept += len(rows)
@@ -92,17 +90,8 @@ def step(
             vars(cache.layers[int(layer)])[attribute][int(key[0])] = held
         else:
             vars(cache.layers[int(layer)])[attribute] = held
-    with torch.no_grad(), Float64() if model.dtype is torch.float64 else torch.no_grad():
-        out = model(
-            input_ids=tokens[None],
-            position_ids=positions[None],
-            past_key_values=cache,
-            use_cache=True,
-            output_hidden_states=True,
-        )
-    logits = out.logits[0]
-    wide = logits if logits.dtype is torch.float64 else logits.float()
-    return wide, tuple(h[0] for h in out.hidden_states), _flat(cache)
+    out = called(model, tokens[None], positions[None], cache)
+    return widened(out.logits[0]), tuple(h[0] for h in out.hidden_states), _flat(cache)
 
 
 def _flat(cache: DynamicCache) -> Past:

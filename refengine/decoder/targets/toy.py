@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from refengine.decoder.networks.cache import causal
 from refengine.decoder.protocols import Pass, Rows, State, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block
+from refengine.decoder.rows import DrawnChain
 from refengine.engine.block import Block
-from refengine.exact.chance import Site
 
 
 class ToyTarget:
@@ -21,6 +21,7 @@ class ToyTarget:
     width, layers = 4, 1
     dtype = torch.float64
     device = torch.device("cpu")
+    lends = None
 
     def __init__(self, vocabulary: int, seed: int = 0, decay: float = 0.5) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -36,7 +37,7 @@ class ToyTarget:
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
         new, old = len(rows.tokens), len(self.tokens) - self.kept
-        visible = torch.ones(new, old + new).tril(old).bool() if rows.visible is None else rows.visible
+        visible = causal(new, old, self.device) if rows.visible is None else rows.visible
         sees = torch.cat((torch.ones(new, self.kept).bool(), visible), -1)
         self.tokens = torch.cat((self.tokens, rows.tokens))
         self.positions = torch.cat((self.positions, rows.positions))
@@ -74,15 +75,10 @@ class ToyDrafter:
         self.feature = passed.taps[1][-1]
 
     def propose(self, turn: Turn) -> Block:
-        path: Tokens = ()
-        q: list[Tensor] = []
-        sites: list[Site] = []
-        for depth in range(self.gamma):
-            last = (turn.prefix + path)[-1]
-            q.append(turn.row(self.feature @ self.head + self.table[last], path))
-            sites.append(("draft", depth))
-            path = (*path, turn.draw(q[-1], sites[-1]))
-        return chain_block(path, q, sites, q[-1])
+        chain = DrawnChain(turn)
+        for _ in range(self.gamma):
+            chain.draw(self.feature @ self.head + self.table[chain.newest])
+        return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.feature = kept.taps[1][-1]

@@ -8,18 +8,21 @@ their rows too, and the window is in the mask: a cache that drops rows cannot ta
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from transformers import DynamicCache, PreTrainedModel
 
+from refengine.decoder.networks.cache import Cache, causal, keep, restore, state
 from refengine.decoder.protocols import Pass, Rows, State
+from refengine.decoder.targets.base import called, sizes, widened
+from refengine.decoder.targets.lent import Lent
 
-KV: TypeAlias = tuple[tuple[Tensor, Tensor], ...]  # one pair of [1, G, n, d] per layer that caches
-Masks: TypeAlias = Tensor | dict[str, Tensor]
+ROWS = 2  # the axis of the rows in a model's keys and values, [1, G, n, d]
 ATTENTION = {"full_attention", "sliding_attention"}
+Masks: TypeAlias = Tensor | dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Inputs:
     tokens: Tensor
     positions: Tensor
     masks: Masks
-    past: KV
+    past: Cache
 
 
 @dataclass(frozen=True)
@@ -41,61 +44,89 @@ class Outputs:
 
     logits: Tensor
     hidden: tuple[Tensor, ...]
-    past: KV
+    past: Cache
 
 
 Forward: TypeAlias = Callable[[Inputs], Outputs]
 
 
-class TransformersTarget:
-    """Any causal LM of transformers whose layers are full or sliding attention, one request at a time.
+@dataclass(frozen=True)
+class Sight:
+    """What the attention layers of a model let a row see: all before it, or a window of it, by layer type.
 
-    Raises ValueError for a model with other layers (recurrent state cannot be rolled back by indexing).
+    by_type  whether the model takes one mask for each type, or one for all
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        config = model.config.get_text_config()
-        self.model = model
-        self.vocabulary: int = config.vocab_size
-        self.width: int = config.hidden_size
-        self.layers: int = config.num_hidden_layers
-        self.window: int | None = getattr(config, "sliding_window", None)
-        types = getattr(config, "layer_types", None)
-        self.layer_types: set[str] = set(types or (["sliding_attention"] if self.window else ["full_attention"]))
-        if unknown := self.layer_types - ATTENTION:
+    types: frozenset[str]
+    window: int | None
+    by_type: bool
+
+    @staticmethod
+    def of(config: Any) -> "Sight":
+        """Of the text config. Raises ValueError for layers of another kind, and for a model that is not causal."""
+        window, types = getattr(config, "sliding_window", None), getattr(config, "layer_types", None)
+        kinds = frozenset(types or (["sliding_attention"] if window else ["full_attention"]))
+        if unknown := kinds - ATTENTION:
             raise ValueError(f"{config.model_type}: layers of type {', '.join(sorted(unknown))} cannot be rolled back")
         if getattr(config, "use_bidirectional_attention", None) == "all":
             raise ValueError(
                 f"{config.model_type}: use_bidirectional_attention is 'all', and decoding needs a causal model"
             )
-        self.masks_by_type = types is not None and len(self.layer_types) > 1
-        self.forward: Forward = lambda inputs: forward(model, inputs)
+        return Sight(kinds, window, types is not None and len(kinds) > 1)
+
+    def masks(self, sees: Tensor, distance: Tensor, dtype: torch.dtype) -> Masks:
+        """Additive masks [b, 1, n, m]. sees, distance [b, n, m]: whether a row sees a key, how far back that stands."""
+        full = _additive(sees, dtype)
+        if "sliding_attention" not in self.types or self.window is None:
+            return full
+        near = distance < self.window
+        sliding = _additive(sees & near, dtype)
+        return {"full_attention": full, "sliding_attention": sliding} if self.by_type else sliding
+
+
+class TransformersTarget:
+    """Any causal LM of transformers whose layers are full or sliding attention, one request at a time.
+
+    passes  instead of `forward`, a function that gives the same (one that remembers)
+    Raises ValueError for a model with other layers (recurrent state cannot be rolled back by indexing).
+    """
+
+    def __init__(self, model: PreTrainedModel, passes: Forward | None = None) -> None:
+        self.sight = Sight.of(model.config.get_text_config())
+        self.model, self.dtype, self.device = model, model.dtype, model.device
+        self.vocabulary, self.width, self.layers = sizes(model)
+        self.lends = Lent(model)
+        self.forward: Forward = passes or partial(forward, model)
         self.reset()
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
-
     def reset(self) -> None:
-        self.past: KV = ()
+        self.past: Cache = ()
         self.kept = 0
         self.tentative = torch.empty(0, dtype=torch.long, device=self.device)  # positions of the tentative rows
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
+        sees, distance = self.seen(rows)
+        masks = self.sight.masks(sees[None], distance[None], self.dtype)
+        inputs = Inputs(rows.tokens, rows.positions, masks, self.past)
+        return self.ran(rows, self.forward(inputs), taps)
+
+    def seen(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Of every cached row and these: whether each of these sees it, and how far back it stands. Both [n, m]."""
+        new, old = len(rows.tokens), len(self.tentative)
+        visible = causal(new, old, self.device) if rows.visible is None else rows.visible
         positions = torch.cat((torch.arange(self.kept, device=self.device), self.tentative, rows.positions))
-        inputs = Inputs(rows.tokens, rows.positions, self._masks(rows, positions), self.past)
-        outputs = self.forward(inputs)
+        sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)
+        return sees, rows.positions[:, None] - positions[None, :]
+
+    def ran(self, rows: Rows, outputs: Outputs, taps: Sequence[int]) -> Pass:
+        """Take over what a pass over these rows put out; they are tentative from now on."""
         self.past = outputs.past
         self.tentative = torch.cat((self.tentative, rows.positions))
         return Pass(rows.tokens, rows.positions, outputs.logits, {j: outputs.hidden[j] for j in taps})
 
     def keep(self, rows: Sequence[int]) -> None:
         index = torch.tensor([*range(self.kept), *(self.kept + row for row in rows)], device=self.device)
-        self.past = tuple((k[:, :, index], v[:, :, index]) for k, v in self.past)
+        self.past = keep(self.past, index, ROWS)
         self.kept += len(rows)
         self.tentative = self.tentative[:0]
 
@@ -104,68 +135,32 @@ class TransformersTarget:
         return k[0, :, : self.kept], v[0, :, : self.kept]
 
     def state(self) -> State:
-        layers = {f"kv.{i}.{name}": x for i, kv in enumerate(self.past) for name, x in zip("kv", kv, strict=True)}
-        return {"kept": self.kept, "tentative": self.tentative, **layers}
+        return {"kept": self.kept, "tentative": self.tentative, **state(self.past)}
 
     def restore(self, state: State) -> None:
-        layers = (len(state) - 2) // 2
-        self.kept, self.tentative = state["kept"], state["tentative"]
-        self.past = tuple((state[f"kv.{i}.k"], state[f"kv.{i}.v"]) for i in range(layers))
-
-    def _masks(self, rows: Rows, positions: Tensor) -> Masks:
-        """Additive masks [1, 1, n, all rows]; `positions` are those of all rows, the new ones last."""
-        new, old = len(rows.tokens), len(self.tentative)
-        visible = rows.visible
-        if visible is None:
-            visible = torch.ones(new, old + new, dtype=torch.bool, device=self.device).tril(old)
-        sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)
-        full = _additive(sees, self.dtype)
-        if "sliding_attention" not in self.layer_types or self.window is None:
-            return full
-        near = rows.positions[:, None] - positions[None, :] < self.window
-        sliding = _additive(sees & near, self.dtype)
-        return {"full_attention": full, "sliding_attention": sliding} if self.masks_by_type else sliding
+        self.kept, self.tentative, self.past = state["kept"], state["tentative"], restore(state)
 
 
 def _additive(sees: Tensor, dtype: torch.dtype) -> Tensor:
     blocked = torch.full_like(sees, torch.finfo(dtype).min, dtype=dtype)
-    return torch.where(sees, torch.zeros_like(blocked), blocked)[None, None]
+    return torch.where(sees, torch.zeros_like(blocked), blocked)[:, None]
 
 
 def forward(model: PreTrainedModel, inputs: Inputs) -> Outputs:
     """One pass: a function of its inputs and the weights, and of nothing else."""
+    cache = filled(inputs.past)
+    out = called(model, inputs.tokens[None], inputs.positions[None], cache, inputs.masks)
+    return Outputs(widened(out.logits[0]), tuple(h[0] for h in out.hidden_states), taken_back(cache))
+
+
+def filled(past: Cache) -> DynamicCache:
+    """A cache of transformers that holds these keys and values, [b, G, n, d]."""
     cache = DynamicCache()
-    for layer, (k, v) in enumerate(inputs.past):
+    for layer, (k, v) in enumerate(past):
         cache.update(k, v, layer)
-    with torch.no_grad(), Float64() if model.dtype is torch.float64 else torch.no_grad():
-        out = model(
-            input_ids=inputs.tokens[None],
-            position_ids=inputs.positions[None],
-            attention_mask=inputs.masks,
-            past_key_values=cache,
-            use_cache=True,
-            output_hidden_states=True,
-        )
-    logits = out.logits[0]
-    wide = logits if logits.dtype is torch.float64 else logits.float()  # policies and rules never see half precision
-    return Outputs(wide, tuple(h[0] for h in out.hidden_states), _taken_back(cache))
+    return cache
 
 
-def _taken_back(cache: DynamicCache) -> KV:
+def taken_back(cache: DynamicCache) -> Cache:
     layers: list[Any] = list(cache.layers)
     return tuple((layer.keys, layer.values) for layer in layers)
-
-
-class Float64(TorchFunctionMode):
-    """Every float32 that a model asks for by name is float64.
-
-    Models compute norms, softmax and rotary angles "in float32", whatever their weights are: rounding to it in the
-    middle of a float64 pass would leave 1e-8 where exact laws need 1e-15.
-    """
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.Tensor.float:
-            func = torch.Tensor.double
-        args = tuple(torch.float64 if arg is torch.float32 else arg for arg in args)
-        named = {k: torch.float64 if arg is torch.float32 else arg for k, arg in (kwargs or {}).items()}
-        return func(*args, **named)

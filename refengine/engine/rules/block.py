@@ -2,12 +2,12 @@
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from refengine.engine.block import NOTHING, Block, Round, check_chain, drawn
 from refengine.engine.coins import Coins
 from refengine.engine.path import emitted
-from refengine.engine.row import at_token, residual, total
+from refengine.engine.row import at_token, residual
+from refengine.engine.sums import total
 
 
 def prefix_weights(p: Tensor, block: Block) -> tuple[Tensor, Tensor]:
@@ -39,13 +39,14 @@ def block(p: Tensor, block: Block, coins: Coins) -> Round:
     check_chain(block)
     num, den = prefix_weights(p, block)
     drafted = (block.tokens != NOTHING).sum(1)
-    q = pad(drawn(block), (0, 0, 0, 1))
+    q = drawn(block)
     length, last_row = torch.zeros_like(drafted), torch.zeros_like(p[:, 0], dtype=torch.float64)
     live = torch.ones_like(drafted, dtype=torch.bool)
     for kept in reversed(range(block.tokens.shape[1] + 1)):
         judged, whole = live & (kept <= drafted), drafted == kept
         row, n, d = p[:, kept].double(), num[:, kept], den[:, kept]
-        rest = residual(row * n[:, None], q[:, kept].double() * d[:, None])
+        supplied = q[:, kept].double() * d[:, None] if kept < q.shape[1] else torch.zeros_like(row)
+        rest = residual(row * n[:, None], supplied)
         mass = total(rest)
         accepted = judged
         if kept > 0 and judged.any():

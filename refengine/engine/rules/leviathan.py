@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from refengine.engine.block import NOTHING, Block, Round, check_chain, drawn
 from refengine.engine.coins import Coins
@@ -28,5 +27,6 @@ def leviathan(p: Tensor, block: Block, coins: Coins) -> Round:
         refused = refused | (live & ~accepted)
         kept[:, i] = live = live & accepted
     depth = kept.sum(1)
-    supplied = row_at(pad(q, (0, 0, 0, 1)), depth).where(refused[:, None], 0.0)
-    return emitted(block, kept, coins.choose(correction(row_at(p, depth), supplied), ("emit", depth)))
+    left = row_at(p, depth)
+    left[refused] = correction(left[refused], q[refused, depth[refused]].double())
+    return emitted(block, kept, coins.choose(left, ("emit", depth)))

@@ -8,9 +8,10 @@ from refengine.engine.block import NOTHING, ROOT, Block, Round, row_after
 from refengine.engine.coins import Coins
 from refengine.engine.path import ancestry, emitted, mark, path_of
 from refengine.engine.policy import head
+from refengine.exact.rules.nucleus import TOP_P
 
 
-def nucleus(p: Tensor, block: Block, coins: Coins, top_p: float = 0.8, fast: bool = False) -> Round:
+def nucleus(p: Tensor, block: Block, coins: Coins, top_p: float = float(TOP_P), fast: bool = False) -> Round:
     """Leaves in Medusa's order (last drafted first); ties in length go to the first of them.
 
     Every leaf draws for itself, at every depth, one token from the top-p filtered row and goes on while it equals the

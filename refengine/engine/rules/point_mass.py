@@ -6,7 +6,8 @@ from torch import Tensor
 from refengine.engine.block import NOTHING, ROOT, Block, Round, row_after
 from refengine.engine.coins import Coins
 from refengine.engine.path import emitted
-from refengine.engine.row import at_token, total, without
+from refengine.engine.row import at_token, without
+from refengine.engine.sums import total
 
 
 def point_mass(p: Tensor, block: Block, coins: Coins) -> Round:

@@ -6,8 +6,7 @@ from torch import Tensor
 from refengine.engine.block import NOTHING, ROOT, Block, Round, row_after
 from refengine.engine.coins import Coins
 from refengine.engine.path import ancestry, emitted
-
-EPSILON, DELTA = 0.09, 0.3
+from refengine.exact.rules.typical import DELTA, EPSILON, INSIDE_LOG
 
 
 def threshold(rows: Tensor, epsilon: float, delta: float, inside_log: float) -> Tensor:
@@ -19,7 +18,7 @@ def threshold(rows: Tensor, epsilon: float, delta: float, inside_log: float) -> 
 def typical(p: Tensor, block: Block, coins: Coins, epsilon: float = EPSILON, delta: float = DELTA) -> Round:
     """Medusa as released: strict `>`, 1e-5 inside the logarithm."""
     at, probability = _candidates(p, block)
-    return longest_passing(p, block, probability > threshold(at, epsilon, delta, 1e-5), probability)
+    return longest_passing(p, block, probability > threshold(at, epsilon, delta, INSIDE_LOG), probability)
 
 
 def typical_inclusive(p: Tensor, block: Block, coins: Coins, epsilon: float = EPSILON, delta: float = DELTA) -> Round:

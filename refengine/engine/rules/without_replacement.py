@@ -6,7 +6,8 @@ from torch import Tensor
 from refengine.engine.block import NOTHING, ROOT, Block, Round, drawn, row_after
 from refengine.engine.coins import Coins
 from refengine.engine.path import emitted
-from refengine.engine.row import at_token, correction, rescaled, total
+from refengine.engine.row import at_token, correction, rescaled
+from refengine.engine.sums import total
 
 
 def without_replacement(p: Tensor, block: Block, coins: Coins) -> Round:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from refengine.exact.block import ROOT, Block, Round, row_after
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
+from refengine.exact.path import child
 from refengine.exact.row import Row
 
 
@@ -19,8 +21,17 @@ def agreement(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     while True:
         y = chance.choose(row_after(p, at), ("emit", len(path)))
         tokens.append(y)
-        hit = next((j for j in block.children(at) if block.tokens[j] == y), None)
+        hit = child(block, at, y)
         if hit is None:
             return Round(tuple(tokens), tuple(path))
         path.append(hit)
         at = hit
+
+
+CARD = Card(
+    rule=agreement,
+    source="DFlash's released verification; acceptance sum p q",
+    shape="tree",
+    drawn=None,
+    law="target",
+)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from refengine.exact.block import Block, Round, check_chain, drawn
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row, residual
 
@@ -34,3 +35,12 @@ def block(p: Sequence[Row], block: Block, chance: Chance) -> Round:
         if kept == 0 or chance.accept(sum(left), sum(left) + 1 - w[kept], ("accept", kept - 1)):
             break
     return Round((*block.tokens[:kept], chance.choose(left, ("emit", kept))), tuple(range(kept)))
+
+
+CARD = Card(
+    rule=block,
+    source="Sun et al. 2024, Alg. 2",
+    shape="chain",
+    drawn="iid",
+    law="target",
+)

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from refengine.exact.block import ROOT, Block, Round, row_after
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
+from refengine.exact.path import child
 from refengine.exact.row import Row, argmax
 
 
@@ -15,8 +17,17 @@ def greedy(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     while True:
         best = argmax(row_after(p, at))
         tokens.append(best)
-        hit = next((j for j in block.children(at) if block.tokens[j] == best), None)
+        hit = child(block, at, best)
         if hit is None:
             return Round(tuple(tokens), tuple(path))
         path.append(hit)
         at = hit
+
+
+CARD = Card(
+    rule=greedy,
+    source="temperature to 0",
+    shape="tree",
+    drawn=None,
+    law="argmax",
+)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from refengine.exact.block import ROOT, Block, Round, drawn, row_after
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row, normalised, residual
 
@@ -28,3 +29,12 @@ def iid_candidates(p: Sequence[Row], block: Block, chance: Chance) -> Round:
             r = normalised(residual(r, q))
     tokens.append(chance.choose(r, ("emit", len(path))))
     return Round(tuple(tokens), tuple(path))
+
+
+CARD = Card(
+    rule=iid_candidates,
+    source="SpecInfer, Miao et al. 2024",
+    shape="tree",
+    drawn="iid",
+    law="target",
+)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from refengine.exact.block import Block, Round, check_chain, drawn
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row, residual
 
@@ -21,3 +22,12 @@ def leviathan(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     gamma = len(block.tokens)
     bonus = chance.choose(p[gamma], ("emit", gamma))
     return Round((*block.tokens, bonus), tuple(range(gamma)))
+
+
+CARD = Card(
+    rule=leviathan,
+    source="Leviathan et al. 2023, Alg. 1; Chen et al. 2023, Alg. 2",
+    shape="chain",
+    drawn="iid",
+    law="target",
+)

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from refengine.exact.block import ROOT, Block, Round, row_after
+from refengine.exact.card import Card, Loss
 from refengine.exact.chance import Chance
+from refengine.exact.path import ancestry
 from refengine.exact.policy import top_p as keep_top_p
 from refengine.exact.row import Row, argmax, normalised
 
+TOP_P = Fraction(4, 5)  # as released
 
-def nucleus(
-    p: Sequence[Row], block: Block, chance: Chance, top_p: Fraction = Fraction(4, 5), fast: bool = False
-) -> Round:
+
+def nucleus(p: Sequence[Row], block: Block, chance: Chance, top_p: Fraction = TOP_P, fast: bool = False) -> Round:
     """Leaves in Medusa's order (last drafted first); ties in length go to the first of them."""
     filtered = [normalised(keep_top_p(top_p)(row, (), ())) for row in p]
     leaves = [j for j in range(len(block.tokens)) if not block.children(j)]
@@ -36,6 +38,11 @@ def nucleus(
     return Round((*(block.tokens[j] for j in best), token), best)
 
 
-def ancestry(block: Block, node: int) -> tuple[int, ...]:
-    """The nodes from the first candidate down to `node`."""
-    return () if node == ROOT else (*ancestry(block, block.parents[node]), node)
+CARD = Card(
+    rule=nucleus,
+    source="Medusa released code, sampling='nucleus'",
+    shape="tree",
+    drawn=None,
+    law=Loss(p=(5, 3, 2), tokens=(2, 1, 0), parents=(ROOT, ROOT, ROOT), tv="7/50", options={"top_p": "1"}),
+    thresholds={"top_p": "3/4"},
+)

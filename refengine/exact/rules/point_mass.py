@@ -7,6 +7,7 @@ out and renormalised. EAGLE's released code writes this as `qx = 1.0`, which is 
 from collections.abc import Sequence
 
 from refengine.exact.block import ROOT, Block, Round, row_after
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row, without
 
@@ -30,3 +31,12 @@ def point_mass(p: Sequence[Row], block: Block, chance: Chance) -> Round:
             left = without(left, x)
     tokens.append(chance.choose(left, ("emit", len(path))))
     return Round(tuple(tokens), tuple(path))
+
+
+CARD = Card(
+    rule=point_mass,
+    source="EAGLE-2/3's released verification (qx = 1.0)",
+    shape="tree",
+    drawn=None,
+    law="target",
+)

@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from refengine.exact.block import ROOT, Block, Round, row_after
+from refengine.exact.card import Card, Loss
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row, argmax
 
-EPSILON, DELTA = 0.09, 0.3
+# Medusa as released; the last is what it adds inside the logarithm.
+EPSILON, DELTA, INSIDE_LOG = 0.09, 0.3, 1e-5
 
 
 def threshold(row: Row, epsilon: float, delta: float, inside_log: float) -> float:
@@ -29,7 +31,7 @@ def threshold(row: Row, epsilon: float, delta: float, inside_log: float) -> floa
 def typical(p: Sequence[Row], block: Block, chance: Chance, epsilon: float = EPSILON, delta: float = DELTA) -> Round:
     """Medusa as released: strict `>`, 1e-5 inside the logarithm."""
     passing = [
-        row_after(p, parent)[x] > threshold(row_after(p, parent), epsilon, delta, 1e-5)
+        row_after(p, parent)[x] > threshold(row_after(p, parent), epsilon, delta, INSIDE_LOG)
         for x, parent in zip(block.tokens, block.parents, strict=True)
     ]
     return longest_passing(p, block, passing)
@@ -56,3 +58,23 @@ def longest_passing(p: Sequence[Row], block: Block, passing: Sequence[bool]) -> 
             likelihood[j] = likelihood[parent] * row_after(p, parent)[x]
     best = max(paths, key=lambda j: (len(paths[j]), likelihood[j], j))
     return Round((*block.path(best), argmax(row_after(p, best))), paths[best])
+
+
+THRESHOLDS = {"epsilon": "1/4", "delta": "9"}
+LOSS = Loss(p=(6, 4), tokens=(1,), parents=(ROOT,), tv="3/5")
+RELEASED = Card(
+    rule=typical,
+    source="Medusa released code, sampling='typical'",
+    shape="tree",
+    drawn=None,
+    law=LOSS,
+    thresholds=THRESHOLDS,
+)
+INCLUSIVE = Card(
+    rule=typical_inclusive,
+    source="typical acceptance as the EAGLE notes state it (>=, the true entropy)",
+    shape="tree",
+    drawn=None,
+    law=LOSS,
+    thresholds=THRESHOLDS,
+)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from refengine.exact.block import ROOT, Block, Round, drawn, row_after
+from refengine.exact.card import Card
 from refengine.exact.chance import Chance
 from refengine.exact.row import Row, normalised, residual, without
 
@@ -33,3 +34,12 @@ def without_replacement(p: Sequence[Row], block: Block, chance: Chance) -> Round
             taken.append(x)
     tokens.append(chance.choose(r, ("emit", len(path))))
     return Round(tuple(tokens), tuple(path))
+
+
+CARD = Card(
+    rule=without_replacement,
+    source="EAGLE-1's sampling tree; Jeon et al. 2024",
+    shape="tree",
+    drawn="distinct",
+    law="target",
+)

@@ -6,27 +6,24 @@ rules that its theorems are about. The standard library alone: listing claims lo
 
 from collections.abc import Sequence
 
-CHAINS = (
-    *("leviathan", "block", "agreement", "greedy", "point_mass", "iid_candidates", "without_replacement"),
-    *("typical", "typical_inclusive", "nucleus", "causal", "stopping", "retrospective"),
-)
-TRUNCATED = CHAINS[-3:]  # ways of drafting; the rules behind them have chains of their own
-MODULES = {"typical_inclusive": "typical"}  # where the file is not named after the rule
+from refengine.exact.rules import RULES
+
+TRUNCATED = ("causal", "stopping", "retrospective")  # ways of drafting; the rules behind them have chains of their own
+CHAINS = (*RULES, *TRUNCATED)
+
+
+def theory(chain: str) -> str:
+    """The file of the theorems on a rule, named as the rule's file is: point_mass -> PointMass."""
+    return "".join(word.capitalize() for word in RULES[chain].file.split("_"))
+
 
 # How a theorem `File.name` begins -> the chains that it speaks of; the longest beginning counts.
 ABOUT = {
-    "Leviathan.": ("leviathan",),
-    "Block.": ("block",),
-    "Agreement.": ("agreement",),
-    "Greedy.": ("greedy",),
-    "PointMass.": ("point_mass",),
-    "IidCandidates.": ("iid_candidates",),
-    "WithoutReplacement.": ("without_replacement",),
+    **{f"{theory(rule)}.": tuple(r for r in RULES if theory(r) == theory(rule)) for rule in RULES},
     "Siblings.": ("iid_candidates", "without_replacement"),
     "Truncation.causal": ("causal",),
     "Truncation.stopping": ("stopping",),
     "Counterexamples.retrospective": ("retrospective",),
-    "Typical.": ("typical", "typical_inclusive"),
     "Typical.nucleus": ("nucleus",),
     "Medusa.": ("typical", "typical_inclusive"),
     "Medusa.nucleus": ("nucleus",),
@@ -79,4 +76,4 @@ def files(chain: str) -> tuple[str, ...]:
     """The files that the first two links run through: the exact text's, then the engine's."""
     if chain in TRUNCATED:
         return ("refengine.exact.rules.truncation",)
-    return tuple(f"refengine.{text}.rules.{MODULES.get(chain, chain)}" for text in ("exact", "engine"))
+    return tuple(f"refengine.{text}.rules.{RULES[chain].file}" for text in ("exact", "engine"))

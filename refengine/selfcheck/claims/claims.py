@@ -8,7 +8,6 @@ Claims, proofs and tests belong together, so all of this works in the source tre
 """
 
 import ast
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,10 +21,10 @@ from refengine.errors import BadInput
 from refengine.report.finding import Verdict
 from refengine.selfcheck.claims import hypotheses, mutants_of_tests
 from refengine.selfcheck.claims.chains import CHAINS, chains_of, links, texts
+from refengine.selfcheck.claims.coq_text import listed, stated
 from refengine.selfcheck.claims.mutants_of_rules import status
 from refengine.source_tree import ROOT
 
-THEOREM = re.compile(r"^\s*(?:Theorem|Lemma|Corollary|Proposition|Fact|Example|Remark)\s+([\w']+)", re.MULTILINE)
 WRITE = "python -m refengine.selfcheck.claims.claims --write"
 HEADER = f"<!-- Generated from proofs/claims/*.toml by `{WRITE}`. Edit those files. -->"
 
@@ -151,9 +150,9 @@ def _problems(claim: Claim, prefix: str, theorems: set[str], root: Path) -> Iter
 
 
 def coq_theorems(root: Path = ROOT) -> set[str]:
-    """`File.theorem` for everything that is stated in proofs/rocq."""
-    files = (root / "proofs" / "rocq").rglob("*.v")
-    return {f"{file.stem}.{name}" for file in files for name in THEOREM.findall(file.read_text("utf-8"))}
+    """`File.theorem` for everything that is stated in the files of proofs/rocq that are compiled, comments aside."""
+    sources = root / "proofs" / "rocq"
+    return {f"{file}.{name}" for file in listed(sources) for name in stated(file, sources)}
 
 
 def exists(test: str, root: Path = ROOT) -> bool:

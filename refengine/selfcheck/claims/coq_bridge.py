@@ -7,7 +7,6 @@ Fractions and equal means equal. No prover is needed for that; `make prove` asks
 """
 
 import hashlib
-import importlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +17,15 @@ import torch
 
 from refengine.engine.block import Block as LaneBlock
 from refengine.engine.coins import Branching
+from refengine.engine.rules import RULES as ENGINE
 from refengine.exact import drafters
-from refengine.exact.block import Block, Drafter
+from refengine.exact.block import Block, Drafter, target_rows
 from refengine.exact.chance import Chance, runs
-from refengine.exact.law import law, target_rows
+from refengine.exact.law import law
 from refengine.exact.row import Row
-from refengine.exact.rules import truncation
+from refengine.exact.rules import RULES, truncation
 from refengine.report.finding import Finding, Recipe
-from refengine.selfcheck.claims.chains import MODULES, TRUNCATED
+from refengine.selfcheck.claims.chains import TRUNCATED, files
 from refengine.source_tree import PROOFS
 
 Tokens: TypeAlias = tuple[int, ...]
@@ -168,16 +168,13 @@ def lane(block: Block, vocabulary: int) -> LaneBlock:
 
 def named(text: str, rule: str) -> Callable[..., Any]:
     """A rule by its name, in "exact" or "engine"."""
-    module = importlib.import_module(f"refengine.{text}.rules.{MODULES.get(rule, rule)}")
-    function: Callable[..., Any] = getattr(module, rule)
-    return function
+    return RULES[rule].rule if text == "exact" else ENGINE[rule]
 
 
 def modules_of(instance: Instance) -> set[str]:
     """The files of rules that an instance runs."""
-    rule = MODULES.get(instance["rule"], instance["rule"])
-    drafted = ["refengine.exact.rules.truncation"] if instance["drafter"]["kind"] in TRUNCATED else []
-    return {f"refengine.exact.rules.{rule}", f"refengine.engine.rules.{rule}", *drafted}
+    kind = instance["drafter"]["kind"]
+    return {*files(instance["rule"]), *(files(kind) if kind in TRUNCATED else ())}
 
 
 def drafter(data: dict[str, Any]) -> Drafter:

@@ -15,7 +15,7 @@ def audit_claims() -> Iterator[Finding]:
         claims, missing = load(), ""
     except BadInput as error:
         claims, missing = [], str(error)
-    unlinked = [c.id for c in claims if any(word.startswith(("unlinked", "superfluous")) for word in words(c))]
+    unlinked = [c.id for c in claims if any(word.startswith(("unlinked", "blind", "superfluous")) for word in words(c))]
     stale = next((word for claim in claims for word in words(claim) if word.startswith("stale")), "")
     yield Finding(
         id="claims",

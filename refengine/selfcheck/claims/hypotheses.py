@@ -11,14 +11,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
 from refengine.source_tree import PROOFS
 
-SOURCES, RECORD = PROOFS / "rocq", PROOFS / "hypotheses.json"
-
-
-def blank_comments(text: str) -> str:
-    """Comments as spaces, so that positions and lines stay."""
-    return re.sub(r"\(\*.*?\*\)", lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.S)
+RECORD = PROOFS / "hypotheses.json"
 
 
 @cache

@@ -23,6 +23,7 @@ from refengine.bugs.mutation.run import Fate, fate
 from refengine.bugs.mutation.run import run as held_to_everything
 from refengine.bugs.process.pool import Job, Servers
 from refengine.selfcheck.claims.chains import CHAINS, files
+from refengine.source_edits.imports import imported
 from refengine.source_edits.loader import source_path
 from refengine.source_tree import PROOFS
 
@@ -38,9 +39,10 @@ def subjects() -> list[str]:
 
 @cache
 def digest(module: str) -> str:
-    """Of a rule's text and of the laws that it is held to."""
+    """Of everything that a rule runs through, rows, coins and chance too, and of the laws that it is held to."""
     laws = json.dumps(json.loads(LAWS.read_text())["instances"])
-    return hashlib.sha256(source_path(module).read_bytes() + laws.encode()).hexdigest()
+    texts = [source_path(name).read_bytes() for name in sorted(imported(module))]
+    return hashlib.sha256(b"".join(texts) + laws.encode()).hexdigest()
 
 
 def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
@@ -91,7 +93,7 @@ def status(chain: str) -> str:
     for module in files(chain):
         entry = result.get(module)
         if entry is None or entry["digest"] != digest(module):
-            return f"stale: {module} has changed since its mutants were run (run: {COMMAND})"
+            return f"stale: {module} or what it runs through has changed since its mutants were run (run: {COMMAND})"
         if entry["survivors"]:
             line, change = entry["survivors"][0]
             return f"unlinked: {module} with {change} in `{line}` has Coq's laws all the same"

@@ -1,10 +1,11 @@
 """Which mistakes in a rule the tests that a claim names see by themselves.
 
 A chain (`mutants_of_rules.py`) shows that no mistake in a rule passes all of its tests. A claim is about one thing that
-the rule does, so its own tests need not see every mistake; but tests that see none are about something else, and such a
-claim is shown as unlinked. `python -m refengine.selfcheck.claims.claims --link` runs the tests of every claim against
-a seeded sample of the mutants of its rules, of the exact text and of the engine's, and writes `proofs/own_tests.json`,
-file by file; it resumes.
+the rule does, so its own tests need not see every mistake: what they see is a share. It says that they touch the rule,
+not that they test the claim. Tests that see none are about something else, and such a claim is shown as blind.
+`python -m refengine.selfcheck.claims.claims --link` runs the tests of every claim against a seeded sample of
+the mutants of its rules, of the exact text and of the engine's, and writes `proofs/own_tests.json`, file by file; it
+resumes.
 
 Statistical tests are left out: they run for minutes, and what they see is a matter of their stated power. A test that
 imports the rule by no way sees none of its mistakes and is not run.
@@ -30,7 +31,6 @@ from refengine.source_tree import PROOFS, ROOT
 RESULT = PROOFS / "own_tests.json"
 COUNT, SEED = 4, 0
 SECONDS = 25.0  # processor time of one test of one mutant; unedited source takes up to twelve
-BY_NAME = "refengine.selfcheck.claims.coq_bridge"  # looks every rule up by its name
 
 
 def texts(chains: Sequence[str]) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def checks(tests: Sequence[str]) -> tuple[str, ...]:
 @cache
 def reaches(file: Path, module: str) -> bool:
     """Whether a file of tests imports a module, however indirectly: through the package, or helpers in proofs/."""
-    if any({module, BY_NAME} & imported(name) for name in names_of(file)):
+    if any(module in imported(name) for name in names_of(file)):
         return True
     tree = ast.walk(ast.parse(file.read_text()))
     near = [node.module for node in tree if isinstance(node, ast.ImportFrom) and (node.module or "")[:7] == "proofs."]
@@ -109,4 +109,6 @@ def status(tests: Sequence[str], chains: Sequence[str]) -> str:
             return f"stale: the claim's own tests have not been run against mistakes in {module}"
         seen += sum(bool({*tests} & {*red}) for red in asked["seen"])
         total += len(asked["seen"])
-    return f"{'linked' if seen else 'unlinked'}: its own tests see {seen} of {total} sampled mistakes in its rules"
+    return (
+        f"{'its own tests see' if seen else 'blind: its own tests see'} {seen} of {total} sampled mistakes in its rules"
+    )

@@ -1,5 +1,6 @@
 """Every drafter of the decoder on its fixture: exact laws, contracts, damage, planted state bugs.
 
-Read `fixtures.py`, `cells.py`, `exact_law.py`, `checks.py`, `contract.py`, `damage.py`, `planted_bugs.py`,
-`battery.py`, `table.py`, `committed_cells.py`; `published_loops.py` holds loops that documents print.
+Read `row.py`, `rows/` (one file a drafter), `planted_bugs.py`, `table.py`; `memo.py`, `remembering.py`, `exact_law.py`,
+`cells.py`; `contract.py`, `damage.py`, `peers.py`, `checks.py`; `battery.py` makes findings of all,
+`parallel.py` on every core; `committed_cells.py` keeps the long ones; `published_loops.py`: loops that documents print.
 """

@@ -16,6 +16,7 @@ from refengine.decoder.loop import Stop, generate, plain
 from refengine.decoder.protocols import Target, Tokens
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
+from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 from refengine.selfcheck.drafters.cells import (
     CELLS,
@@ -30,14 +31,12 @@ from refengine.selfcheck.drafters.cells import (
     mass_report,
     target_law,
     target_of,
-    tv,
 )
 from refengine.selfcheck.drafters.checks import checks
 from refengine.selfcheck.drafters.exact_law import LoopLaw
-from refengine.selfcheck.drafters.fixtures import TINY
-from refengine.selfcheck.drafters.planted_bugs import PLANTS, Plant
+from refengine.selfcheck.drafters.planted_bugs import Plant
 from refengine.selfcheck.drafters.published_loops import LOOPS, seed_loop
-from refengine.selfcheck.drafters.table import place
+from refengine.selfcheck.drafters.table import ROWS, place
 from refengine.source_tree import FIXTURES
 
 COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
@@ -66,7 +65,7 @@ def steps(full: bool = False) -> Iterator[Step]:
         yield Step(f"exact law of {name}, lossy by design", _place(cell.drafter), partial(lossy, name))
     for name in LOOPS:
         yield Step(f"exact law of {name}", "loops", partial(seed_loop, name))
-    for drafter in PLANTS:
+    for drafter in ROWS:
         yield Step(f"greedy decoding with {drafter}", _place(drafter), partial(greedy_equality, drafter))
         for check, step in checks(drafter).items():
             yield Step(f"{check} of {drafter}", "tests" if check == "agrees" else _place(drafter), step)
@@ -74,7 +73,7 @@ def steps(full: bool = False) -> Iterator[Step]:
 
 def _place(drafter: str) -> str:
     """Drafters of one checkpoint damage it once."""
-    return TINY[drafter].folder or "no checkpoint"
+    return ROWS[drafter].folder or "no checkpoint"
 
 
 @torch.inference_mode()
@@ -144,7 +143,7 @@ def planted(name: str) -> list[Finding]:
     longest = replace(CELLS[name], rounds=CELLS[name].rounds - 1, length=5 if CELLS[name].length >= 5 else 3)
     cells = [replace(longest, length=n) for n in sorted({3, longest.length})]
     clean = cache(lambda cell: (cell_law(cell), target_law(cell)))
-    return [_planted(name, cells, plant, clean) for plant in PLANTS[longest.drafter] if _shows(plant, longest)]
+    return [_planted(name, cells, plant, clean) for plant in ROWS[longest.drafter].plants if _shows(plant, longest)]
 
 
 def _shows(plant: Plant, cell: Cell) -> bool:

@@ -6,9 +6,9 @@ because one that never rejects proves nothing.
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import torch
@@ -17,8 +17,7 @@ from torch import Tensor
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.loop import Rule, Session, Stop
 from refengine.decoder.protocols import Drafter, Target, Tokens
-from refengine.decoder.targets.recurrent import RecurrentTarget, step
-from refengine.decoder.targets.transformers import Float64, TransformersTarget, forward
+from refengine.decoder.targets.base import Float64
 from refengine.engine.policy import (
     Policy,
     logit_bias,
@@ -29,16 +28,12 @@ from refengine.engine.policy import (
     top_k,
     top_p,
 )
-from refengine.engine.rules.block import block
-from refengine.engine.rules.leviathan import leviathan
-from refengine.engine.rules.nucleus import nucleus
-from refengine.engine.rules.point_mass import point_mass
-from refengine.engine.rules.typical import typical
-from refengine.engine.rules.without_replacement import without_replacement
+from refengine.engine.rules import RULES
+from refengine.exact import law as exact
 from refengine.selfcheck.drafters.exact_law import Enumeration, LoopLaw
-from refengine.selfcheck.drafters.fixtures import TINY
-from refengine.selfcheck.drafters.memo import Remembered, remembered
 from refengine.selfcheck.drafters.planted_bugs import Plant
+from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
@@ -56,14 +51,6 @@ POLICIES: dict[str, Policy] = {
     "top-p": pipeline(temperature(0.7), top_p(0.6)),
     "history": pipeline(repetition_penalty(1.3), presence_penalty(0.4), top_k(2)),
     "mixed": pipeline(repetition_penalty(1.2), temperature(0.8), top_k(2), top_p(0.95)),
-}
-RULES: dict[str, Rule] = {
-    "leviathan": leviathan,
-    "block": block,
-    "point_mass": point_mass,
-    "without_replacement": without_replacement,
-    "typical": typical,  # this one and the next are lossy by design
-    "nucleus": nucleus,
 }
 
 
@@ -90,12 +77,12 @@ class Cell:
 def _cells() -> dict[str, Cell]:
     """Every drafter under every rule that fits it and every policy, with and without truncation and a stop token."""
     cells = []
-    for drafter, tiny in TINY.items():
-        for rule, policy in itertools.product(tiny.rules, POLICIES):
+    for drafter, row in ROWS.items():
+        for rule, policy in itertools.product(row.rules, POLICIES):
             # Three tokens to choose from cost ten times what two do: there, one token less is compared.
-            length = tiny.length - policy.startswith("temperature")
-            for threshold in sorted({0.0, tiny.threshold}):
-                cell = Cell(drafter, policy, rule, threshold, prompt=tiny.prompt, length=length, rounds=tiny.rounds)
+            length = row.length - policy.startswith("temperature")
+            for threshold in sorted({0.0, row.threshold}):
+                cell = Cell(drafter, policy, rule, threshold, prompt=row.prompt, length=length, rounds=row.rounds)
                 cells += [cell, replace(cell, stop=(3,))] if policy == "mixed" else [cell]
     return {cell.name: cell for cell in cells}
 
@@ -104,30 +91,26 @@ CELLS = _cells()
 # Released modes that are lossy by design know a temperature and nothing else.
 LOSSY = {
     cell.name: cell
-    for drafter, tiny in TINY.items()
-    for cell in (Cell(drafter, "temperature-1", rule, prompt=tiny.prompt, length=4) for rule in tiny.lossy)
+    for drafter, row in ROWS.items()
+    for cell in (Cell(drafter, "temperature-1", rule, prompt=row.prompt, length=4) for rule in row.lossy)
 }
 # Seconds in all: one mixed policy for each drafter, and a truncated block. The others are for the long report.
 SHORT = (
     "dspark/leviathan/mixed/truncated",
-    *(f"{drafter}/{tiny.rules[0]}/mixed/stop" for drafter, tiny in TINY.items()),
+    *(f"{drafter}/{row.rules[0]}/mixed/stop" for drafter, row in ROWS.items()),
 )
 
 
 def session(cell: Cell, plant: Plant | None = None) -> Session:
     """The loop that a cell enumerates, with at most one state bug in one of its parts."""
-    tiny = TINY[cell.drafter]
-    target = _fresh(tiny.target)
-    drafter: Any = tiny.load(target, **({"threshold": cell.threshold} if cell.threshold else {}))
-    if hasattr(drafter, "model"):
-        drafter.model = _fresh(tiny.folder)
-    if hasattr(drafter, "network"):
-        drafter.network = Remembered(drafter.network)
-    if hasattr(drafter, "modules"):
-        drafter.modules = tuple(Remembered(module) for module in drafter.modules)
+    row = ROWS[cell.drafter]
+    target = target_that_remembers(row.target)
+    drafter = row.remembered(row.load(target, **({"threshold": cell.threshold} if cell.threshold else {})))
+    stop = Stop(frozenset(cell.stop))
+    play = Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, stop)
     if plant:
-        put(plant, {"target": target, "drafter": drafter, "model": getattr(drafter, "model", None)}[plant.part])
-    return Session(target, drafter, RULES[cell.rule], POLICIES[cell.policy], cell.length, Stop(frozenset(cell.stop)))
+        put(plant, attrgetter(plant.part)(play))
+    return play
 
 
 def put(plant: Plant, part: Any) -> None:
@@ -150,14 +133,7 @@ def cell_law(cell: Cell, plant: Plant | None = None) -> LoopLaw:
 
 def target_law(cell: Cell) -> Law:
     """The target's own joint law of the next tokens: whole sequences, no cache, none of the loop's code."""
-    law: Law = {(): 1.0}
-    for _ in range(cell.length):
-        following: Law = {}
-        for tokens, mass in law.items():
-            for after, px in _continuations(cell, tokens):
-                following[after] = following.get(after, 0.0) + mass * px
-        law = following
-    return law
+    return exact.target_law(rows_of(cell), (), cell.length, cell.stop)
 
 
 def completed(cell: Cell, found: LoopLaw) -> Law:
@@ -165,19 +141,12 @@ def completed(cell: Cell, found: LoopLaw) -> Law:
     law: Law = {}
     for outcome, mass in found.law.items():
         law[outcome.out] = law.get(outcome.out, 0.0) + mass
-    for length in range(cell.length):
-        for tokens in [tokens for tokens in law if len(tokens) == length]:
-            mass = law.pop(tokens)
-            for after, px in _continuations(cell, tokens):
-                law[after] = law.get(after, 0.0) + mass * px
-    return law
+    return exact.completed(law, rows_of(cell), (), cell.length, cell.stop)
 
 
-def _continuations(cell: Cell, tokens: Tokens) -> list[tuple[Tokens, float]]:
-    if tokens and tokens[-1] in cell.stop:
-        return [(tokens, 1.0)]
-    row = plain_row(target_of(cell.drafter), cell.policy, cell.prompt, tokens)
-    return [((*tokens, x), px) for x, px in enumerate(row) if px > 0]
+def rows_of(cell: Cell) -> Any:
+    """The target's row, in floats, after each output of a cell."""
+    return partial(plain_row, target_of(cell.drafter), cell.policy, cell.prompt)
 
 
 @cache
@@ -186,7 +155,7 @@ def plain_row(target: str, policy: str, prompt: Tokens, out: Tokens) -> tuple[fl
 
     Two passes over one prefix differ by rounding, so a cut within CUT of a tie would be decided by the lottery of it.
     """
-    model = _network(target)[0].model
+    model: Any = target_that_remembers(target).model
     with torch.no_grad(), Float64():
         logits: Tensor = model(input_ids=torch.tensor([prompt + out]), use_cache=False).logits[0, -1]
     row = POLICIES[policy](logits, prompt, out)
@@ -198,11 +167,6 @@ def plain_row(target: str, policy: str, prompt: Tokens, out: Tokens) -> tuple[fl
     if int(kept.sum()) > 3:
         raise ValueError(f"{policy} after {prompt + out}: {int(kept.sum())} tokens are left, and cells are made for 3")
     return tuple(row.tolist())
-
-
-def tv(a: Law, b: Law) -> float:
-    """Total variation."""
-    return sum(abs(a.get(x, 0.0) - b.get(x, 0.0)) for x in a.keys() | b.keys()) / 2
 
 
 def mass_report(found: LoopLaw) -> dict[str, float]:
@@ -225,26 +189,10 @@ def mass_report(found: LoopLaw) -> dict[str, float]:
 
 def target_of(drafter: str) -> str:
     """The folder of the target that a drafter drafts for, under fixtures/."""
-    return TINY[drafter].target
+    return ROWS[drafter].target
 
 
 def greedy_parts(drafter: str) -> tuple[Target, Drafter, Rule]:
     """Target, drafter and rule in float32, for the cells of greedy decoding."""
     target = load_target(FIXTURES / target_of(drafter), torch.float32)
-    return target, TINY[drafter].load(target), RULES[TINY[drafter].rules[0]]
-
-
-@cache
-def _network(name: str) -> tuple[TransformersTarget | RecurrentTarget, Callable[..., Any]]:
-    """A target, and its pass remembered."""
-    loaded = load_target(FIXTURES / name, torch.float64)
-    run = forward if isinstance(loaded, TransformersTarget) else step
-    return loaded, remembered(partial(run, loaded.model))
-
-
-def _fresh(name: str) -> TransformersTarget | RecurrentTarget:
-    """A target with no history, of whichever kind its layers ask for."""
-    loaded, known = _network(name)
-    fresh = type(loaded)(loaded.model)
-    setattr(fresh, "forward" if isinstance(loaded, TransformersTarget) else "step", known)
-    return fresh
+    return target, ROWS[drafter].load(target), RULES[ROWS[drafter].rules[0]]

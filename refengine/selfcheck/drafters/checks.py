@@ -4,15 +4,9 @@ The exact laws, the planted bugs and greedy decoding are in `battery.py`.
 """
 
 import random
-import re
-import subprocess
-import sys
-import tempfile
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,47 +17,15 @@ from refengine.decoder.loop import Rule, Stop, nodes
 from refengine.engine.block import ROOT, Block, Round
 from refengine.engine.coins import Coins, Philox
 from refengine.report.finding import Finding, Quantity, Recipe
-from refengine.selfcheck.drafters import contract
+from refengine.selfcheck.drafters import contract, peers
 from refengine.selfcheck.drafters.cells import CELLS, EXACT, SHORT, Cell, session, target_of
 from refengine.selfcheck.drafters.damage import Strictness, strictness
 from refengine.selfcheck.drafters.exact_law import off_scratch
-from refengine.selfcheck.drafters.fixtures import TINY
-from refengine.selfcheck.drafters.table import CHECKS, NOT_TESTED, place
+from refengine.selfcheck.drafters.row import CHECKS
+from refengine.selfcheck.drafters.table import ROWS, place
 from refengine.source_tree import FIXTURES
-from refengine.source_tree import ROOT as TREE
 
 PATTERNS, ROUNDS = 12, 6  # forced accept patterns from the cell's prompt, and rounds of each
-SECONDS = 900  # for the tests against recordings; they take one minute
-
-# The tests that hold a drafter to independent code: a file of properties/drafters/, and the pattern of their names.
-AGREES = {
-    "ar": ("test_ar_golden", ""),
-    "deepseek_mtp": ("test_deepseek_mtp_golden", "hf_dsv3_mtp_A"),
-    "deepseek_mtp2": ("test_deepseek_mtp_golden", "hf_dsv3_mtp2_A"),
-    "dart": ("test_dart_golden", ""),
-    "dflash": ("test_dflash_golden", "zlab"),
-    "dflash_deepspec": ("test_decoder_golden", "dflash_deepspec"),
-    "dflash_drawn": ("test_dflash_golden", "zlab_every"),
-    "dflash_speculators": ("test_dflash_golden", "speculators"),
-    "dflash_transformers": ("test_dflash_golden", "transformers"),
-    "dspark": ("test_decoder_golden", "dspark_qwen3"),
-    "dspark_gemma4": ("test_decoder_golden", "dspark_gemma4"),
-    "dspark_speculators": ("test_dspark_speculators", "recording"),
-    "eagle1": ("test_eagle_golden", "eagle1"),
-    "eagle2": ("test_eagle_golden", "tree.*eagle1"),
-    "eagle3": ("test_eagle_golden", "(?<!sp_)eagle3_A"),
-    "eagle3_deepspec": ("test_eagle_golden", "deepspec_qwen3"),
-    "eagle3_gemma4": ("test_eagle_golden", "deepspec_gemma4"),
-    "eagle3_speculators": ("test_eagle_golden", "speculators"),
-    "gemma4_assistant": ("test_gemma4_golden", ""),
-    "lookahead": ("test_lookahead", "_run"),
-    "medusa": ("test_medusa", "run|logits|released|shipped"),
-    "p_eagle": ("test_p_eagle", "of_the_recording"),
-    "p_eagle_amazon": ("test_p_eagle", "amazons_layout_has"),
-    "parallel_heads": ("test_parallel_heads", "transformers|rotary"),
-    "qwen_mtp": ("test_qwen_mtp_golden", "recording"),
-    "prompt_lookup": ("test_text_drafters", "transformers"),
-}
 
 
 def checks(drafter: str) -> dict[str, Callable[[], list[Finding]]]:
@@ -86,9 +48,9 @@ def cell_of(drafter: str) -> Cell:
 
 def loads(drafter: str) -> list[Finding]:
     """Every tensor of the tiny checkpoint damaged in turn."""
-    if (drafter, "loads") in NOT_TESTED:
+    if "loads" in ROWS[drafter].not_tested:
         return [_finding(drafter, "loads", "damage of every tensor in turn")]
-    found = damaged(TINY[drafter].folder, target_of(drafter))
+    found = damaged(ROWS[drafter].folder, target_of(drafter))
     return [
         _finding(
             drafter,
@@ -108,46 +70,27 @@ def loads(drafter: str) -> list[Finding]:
 @cache
 def damaged(folder: str, target: str) -> Strictness:
     """What a damaged checkpoint does; once where drafters share one. It may hold its target itself."""
-    prompt = next(tiny.prompt for tiny in TINY.values() if tiny.folder == folder)
+    prompt = next(row.prompt for row in ROWS.values() if row.folder == folder)
     judge = None if folder == target else load_target(FIXTURES / target)
     return strictness(FIXTURES / folder, judge, prompt)
 
 
 def agrees(drafter: str) -> list[Finding]:
     """The tests against recordings of the official code, or against a live peer, in a process of their own."""
-    if (drafter, "agrees") in NOT_TESTED:
+    if "agrees" in ROWS[drafter].not_tested:
         return [_finding(drafter, "agrees", "tests against recordings of independent code")]
-    file, which = AGREES[drafter]
-    outcomes = {name: said for (of, name), said in tested().items() if of == file and re.search(which, name)}
-    missing = [] if "passed" in outcomes.values() else [f"no test of properties/drafters/{file}.py ran"]
+    outcomes = peers.outcomes().get(drafter, {})
+    files = sorted({name.partition("::")[0] for name in outcomes})
+    missing = [] if "passed" in outcomes.values() else [f"no test that is marked peer({drafter!r}) ran"]
     return [
         _finding(
             drafter,
             "agrees",
-            f"tests of properties/drafters/{file}.py, run in a process of their own",
+            f"tests of {', '.join(files)} in properties/drafters, run in a process of their own",
             {"tests passed": list(outcomes.values()).count("passed"), "tests": len(outcomes)},
             [f"{name} {said}" for name, said in outcomes.items() if said != "passed"] + missing,
         )
     ]
-
-
-@cache
-def tested() -> dict[tuple[str, str], str]:
-    """Every test of the files in AGREES: (file, name) -> passed, failed or skipped. One process for all of them."""
-    files = sorted({f"properties/drafters/{file}.py" for file, _ in AGREES.values()})
-    with tempfile.TemporaryDirectory() as scratch:
-        log = Path(scratch) / "log.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={log}", *files]
-        subprocess.run(command, cwd=TREE, timeout=SECONDS, capture_output=True, check=False)
-        cases = list(ElementTree.parse(log).iter("testcase"))
-    return {
-        (case.get("classname", "").split(".")[-1], case.get("name", "")): "failed"
-        if any(case.find(what) is not None for what in ("failure", "error"))
-        else "skipped"
-        if case.find("skipped") is not None
-        else "passed"
-        for case in cases
-    }
 
 
 @torch.inference_mode()
@@ -212,7 +155,7 @@ def acceptance(drafter: str) -> list[Finding]:
 @torch.inference_mode()
 def self_draft(drafter: str) -> list[Finding]:
     """Everything is accepted where the drafter draws from the target's own rows."""
-    if (drafter, "self-draft") in NOT_TESTED:
+    if "self-draft" in ROWS[drafter].not_tested:
         return [_finding(drafter, "self-draft", "the target's rows in place of the drafter's")]
     found = contract.self_draft(cell_of(drafter))
     numbers = {"blocks enumerated": found.blocks if found else 0}
@@ -234,7 +177,7 @@ def _finding(
         claim=f"{CHECKS[check][0].upper()}{CHECKS[check][1:]}.",
         source="Leviathan et al. 2023, section 3, for every drafter",
         verdict="not tested" if numbers is None else "violated" if doubts else "consistent",
-        reason=NOT_TESTED[drafter, check] if numbers is None else "",
+        reason=ROWS[drafter].not_tested[check] if numbers is None else "",
         method=method,
         recipe=Recipe(function=f"{__name__}:{check.replace('-', '_')}", arguments={"drafter": drafter}),
         numbers=numbers or {},

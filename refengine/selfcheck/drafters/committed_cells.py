@@ -6,8 +6,9 @@ it was.
 
 A result counts under the digest of what it was computed from: the loaded drafter and target, tensor for tensor and
 setting for setting; the source of every module that they, the loop, the rule and the enumeration come from, and what
-those import; the policies and the cell. Comments and docstrings do not count, nor does the reader of a checkpoint:
-what it read does. Versions of torch and transformers do not either. Under another digest a result is `not tested`.
+those import; the policies and the cell. Comments, docstrings and the names of modules do not count, nor does the reader
+of a checkpoint: what it read does. Versions of torch and transformers do not either. Under another digest a result is
+`not tested`.
 """
 
 import ast
@@ -16,7 +17,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -27,8 +28,7 @@ from torch import Tensor
 from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.selfcheck.drafters.battery import LOSSLESS, law, planted
 from refengine.selfcheck.drafters.cells import CELLS, EXACT, MOVED, Cell, session
-from refengine.selfcheck.drafters.fixtures import TINY
-from refengine.selfcheck.drafters.planted_bugs import PLANTS
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.loader import source_path
 from refengine.source_tree import FIXTURES, RESULTS
 
@@ -96,7 +96,8 @@ def digest(what: str, name: str) -> str:
     cell = CELLS[name]
     known = [repr(cell), parts_of(cell.drafter, cell.threshold, cell.rule)]
     if what == PLANTED:
-        known += [repr(plant) for plant in PLANTS[cell.drafter]]
+        plants = ROWS[cell.drafter].plants
+        known += [repr(replace(plant, edit=replace(plant.edit, module=""))) for plant in plants]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
 
 
@@ -106,21 +107,23 @@ def parts_of(drafter: str, threshold: float, rule: str) -> str:
     modules, seen = {"refengine.selfcheck.drafters.exact_law"}, hashlib.sha256()
     for part in content(session(Cell(drafter, "mixed", rule, threshold)), modules):
         seen.update(part)
-    for folder in {TINY[drafter].folder, TINY[drafter].target} - {""}:
+    for folder in {ROWS[drafter].folder, ROWS[drafter].target} - {""}:
         for name in ("config.json", "params.json"):
             file = FIXTURES / folder / name
             seen.update(file.read_bytes() if file.is_file() else b"")
-    for module in [*sorted(closure(frozenset(modules))), "refengine.selfcheck.drafters.cells"]:
-        seen.update(source(module).encode())
+    for one in sorted(source(module) for module in modules):
+        seen.update(one.encode())
+    seen.update(ast.dump(tree("refengine.selfcheck.drafters.cells", imports=False)).encode())
     return seen.hexdigest()
 
 
 def content(value: Any, modules: set[str]) -> Iterator[bytes]:
     """A live object down to its tensors, and the modules of this package that it is made of. Raises TypeError."""
     kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
-    if kind.__module__.startswith("refengine."):
+    ours = kind.__module__.startswith("refengine.")
+    if ours:
         modules.add(kind.__module__)
-    yield f"{kind.__module__}.{kind.__qualname__}(".encode()
+    yield f"{kind.__qualname__}(".encode() if ours else f"{kind.__module__}.{kind.__qualname__}(".encode()
     if isinstance(value, Tensor | np.ndarray):
         array = value.detach().cpu().contiguous().numpy() if isinstance(value, Tensor) else value
         yield f"{array.dtype} {array.shape}".encode() + array.tobytes()
@@ -138,7 +141,7 @@ def content(value: Any, modules: set[str]) -> Iterator[bytes]:
         yield from content(sorted(value), modules)
     elif isinstance(value, str | bytes | int | float | None | torch.device | torch.dtype | range):
         yield repr(value).encode()
-    elif kind is not value and kind.__module__.startswith("refengine."):
+    elif kind is not value and ours:
         names = [field.name for field in fields(value)] if is_dataclass(value) else vars(value)
         yield from content({name: getattr(value, name) for name in names}, modules)
     elif kind is not value:
@@ -147,38 +150,29 @@ def content(value: Any, modules: set[str]) -> Iterator[bytes]:
 
 
 @cache
-def closure(modules: frozenset[str]) -> frozenset[str]:
-    """These modules of the package and all that they import of it."""
-    more = frozenset(name for module in modules for name in imports(module)) - modules
-    return closure(modules | more) if more else modules
-
-
-@cache
-def imports(module: str) -> frozenset[str]:
-    names = set[str]()
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    return frozenset(name for name in names if name.startswith("refengine.") and is_module(name))
+def source(module: str) -> str:
+    """A digest of the code of a module of this package without its comments and docstrings, in which the digest of a
+    module stands for the name that it is imported by."""
+    parsed = tree(module)
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("refengine."):
+            named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            node.module = " ".join(source(name) for name in named if is_module(name))
+    return hashlib.sha256(ast.dump(parsed).encode()).hexdigest()
 
 
 def is_module(name: str) -> bool:
     try:
-        return bool(source_path(name))
+        return source_path(name).name != "__init__.py"
     except ValueError:
         return False
 
 
-@cache
-def source(module: str) -> str:
-    """The code of a module without its comments and docstrings."""
-    return ast.dump(tree(module))
-
-
-def tree(module: str) -> ast.Module:
+def tree(module: str, imports: bool = True) -> ast.Module:
+    """A module without its comments and docstrings, and without its imports if these do not count."""
     parsed = ast.parse(source_path(module).read_text())
+    if not imports:
+        parsed.body = [node for node in parsed.body if not isinstance(node, ast.Import | ast.ImportFrom)]
     for node in ast.walk(parsed):
         body = getattr(node, "body", None)
         if (

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from refengine.decoder.checkpoints.load import load_drafter, load_target
-from refengine.decoder.checkpoints.reading.tensors import tensor_shapes, weight_files
+from refengine.decoder.checkpoints.reading.tensors import tensor_headers, weight_files
 from refengine.decoder.loop import Session, fitting
 from refengine.decoder.protocols import Drafter, Target, Tokens
 from refengine.engine.coins import Philox
@@ -82,8 +82,8 @@ def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictnes
 
 def _read(folder: Path, target: Target | None) -> tuple[Target, Drafter]:
     judge = load_target(folder) if target is None else target
-    confident = any(name.startswith("confidence_head.") for name in tensor_shapes(folder))
-    return judge, load_drafter(folder, judge, threshold=THRESHOLD if confident else 0.0)
+    confident = any(name.startswith("confidence_head.") for name in tensor_headers(folder))
+    return judge, load_drafter(folder, judge, threshold=THRESHOLD if confident else None)
 
 
 def refusable(tensors: Tensors) -> Iterator[tuple[str, str, Tensors]]:

@@ -15,8 +15,9 @@ from refengine.decoder.protocols import Tokens
 from refengine.engine.coins import Coins
 from refengine.engine.rules.greedy import greedy
 from refengine.engine.rules.leviathan import leviathan
+from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
-from refengine.selfcheck.drafters.cells import EXACT, Cell, completed, session, target_law, tv
+from refengine.selfcheck.drafters.cells import EXACT, Cell, completed, session, target_law
 from refengine.selfcheck.drafters.exact_law import Enumeration
 
 

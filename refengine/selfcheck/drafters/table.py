@@ -1,26 +1,31 @@
-"""The table of drafters by checks: what every row passes, and which cells are not tested, with the reason."""
+"""The table of drafters by checks: the rows are the files of `rows/`, one for every drafter of the decoder."""
 
-CHECKS = {
-    "loads": "each tensor of the checkpoint is needed or implied by another, named when damaged, and matters",
-    "agrees": "logits and drafts are those of independent code",
-    "incremental": "after any accepts and rejects the state is that of a recompute",
-    "q-contract": "draws have the law that is reported",
-    "law": "the real loop's exact law is the target's",
-    "greedy": "greedy output is plain greedy output, stops included",
-    "acceptance": "acceptance is what p and q allow",
-    "self-draft": "with p for q everything is accepted",
-}
-NO_WEIGHTS = "it has no weights to load"
-NO_ROWS = "its candidates are not drawn from rows that could be made equal to the target's"
-NOT_TESTED = {
-    **{(drafter, "loads"): NO_WEIGHTS for drafter in ("prompt_lookup", "ngram", "lookahead")},
-    **{
-        (drafter, "self-draft"): NO_ROWS
-        for drafter in ("prompt_lookup", "ngram", "lookahead", "medusa", "eagle2", "eagle3", "dart", "dflash")
-    },
-    ("dspark_scheduled", "agrees"): "the scheduler is not released: DeepSpec's code has the confidences alone",
-    ("ngram", "agrees"): "the document that describes it has no code of its own to compare with",
-}
+import pkgutil
+from importlib import import_module
+
+from refengine.decoder import drafters
+from refengine.selfcheck.drafters import rows
+from refengine.selfcheck.drafters.row import Row
+
+# Files of `decoder/drafters` that are parts of drafters and none themselves.
+PARTS = {"dart_ngrams", "dspark_schedule", "eagle_trees", "medusa_trees"}
+
+
+def listing() -> dict[str, Row]:
+    """Every row by name. Raises ImportError for a drafter of the decoder that has none, and for a name given twice."""
+    files = {file.name for file in pkgutil.iter_modules(rows.__path__)}
+    if missing := {file.name for file in pkgutil.iter_modules(drafters.__path__)} - files - PARTS:
+        raise ImportError(f"drafter {min(missing)} has no file in {rows.__name__}: see refengine/decoder/drafters")
+    found: dict[str, Row] = {}
+    for file in sorted(files):
+        own = import_module(f"{rows.__name__}.{file}").ROWS
+        if twice := found.keys() & own.keys():
+            raise ImportError(f"two rows have the name {min(twice)}")
+        found |= own
+    return found
+
+
+ROWS = listing()
 
 
 def place(drafter: str, check: str) -> dict[str, dict[str, list[str]]]:

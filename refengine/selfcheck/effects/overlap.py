@@ -9,11 +9,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import torch
 
-from refengine.decoder.checkpoints.layouts.eagle3 import load_eagle3
-from refengine.decoder.checkpoints.layouts.gemma4_assistant import FULL, load_gemma4_assistant
+from refengine.decoder.checkpoints.layouts.gemma4_assistant import FULL
 from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.drafters.gemma4_assistant import SLIDING
@@ -133,7 +133,8 @@ def overlap(variant: str) -> Overlap:
     if variant.endswith("head"):
         return assistants(centroids=variant == "centroid head")
     folder = EAGLE if variant == "released" else VARIANTS / variant
-    return recurrences(load_eagle3(folder, target()).network, 0 if variant == "unshifted" else 1)
+    eagle: Any = load_drafter(folder, target())
+    return recurrences(eagle.network, 0 if variant == "unshifted" else 1)
 
 
 @cache
@@ -185,7 +186,7 @@ def blocks(drafter: DSpark, with_markov: bool) -> Overlap:
 def assistants(centroids: bool) -> Overlap:
     """Of the Gemma 4 assistant after every prefix of the text, fed with its own states from the second depth on."""
     judge = target("gemma4")
-    drafter = load_gemma4_assistant(FIXTURES / "gemma4" / "assistant", judge)
+    drafter: Any = load_drafter(FIXTURES / "gemma4" / "assistant", judge)
     if not centroids:
         drafter.shape = replace(drafter.shape, num_centroids=0)
     total = torch.zeros(DEPTHS, dtype=torch.float64)

@@ -20,7 +20,7 @@ from refengine.engine.coins import Philox
 from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.selfcheck.drafters.cells import CELLS, POLICIES, session
 from refengine.selfcheck.drafters.contract import accepted
-from refengine.selfcheck.drafters.fixtures import TINY
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
 POLICY, PREFIXES = "top-k", 8
@@ -29,7 +29,7 @@ POLICY, PREFIXES = "top-k", 8
 @torch.inference_mode()
 def training() -> list[Finding]:
     """Tokens of a pass of every drafter that has weights, before and after."""
-    rows = {name: tokens_per_pass(name) for name, tiny in TINY.items() if tiny.folder}
+    rows = {name: tokens_per_pass(name) for name, row in ROWS.items() if row.folder}
     worse = [name for name, (before, after) in rows.items() if after <= before]
     return [
         Finding(
@@ -59,8 +59,8 @@ def training() -> list[Finding]:
 
 def tokens_per_pass(name: str) -> tuple[float, float]:
     """Of one drafter under its first rule: before its training, and after."""
-    tiny = TINY[name]
-    cell = CELLS[f"{name}/{tiny.rules[0]}/{POLICY}"]
+    row = ROWS[name]
+    cell = CELLS[f"{name}/{row.rules[0]}/{POLICY}"]
     after = replace(session(cell), max_new_tokens=10**6, stop=Stop())
     before = replace(after, drafter=untrained(name, after.target))
     text = plain(after.target, POLICIES[POLICY], cell.prompt, PREFIXES, Philox(7, torch.tensor([0])))
@@ -76,10 +76,10 @@ def tokens_per_pass(name: str) -> tuple[float, float]:
 
 def untrained(name: str, target: Target) -> Drafter:
     """The drafter as its generator started it."""
-    tiny = TINY[name]
-    start = runpy.run_path(str(FIXTURES / "untrained.py"))["start"](tiny.folder)
+    row = ROWS[name]
+    start = runpy.run_path(str(FIXTURES / "untrained.py"))["start"](row.folder)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(shutil.copytree(FIXTURES / tiny.folder, Path(scratch) / Path(tiny.folder).name))
+        folder = Path(shutil.copytree(FIXTURES / row.folder, Path(scratch) / Path(row.folder).name))
         (file,) = folder.glob("*.safetensors")
         save_file(load_file(file) | {key: x.contiguous() for key, x in start.items()}, file, {"format": "pt"})
-        return replace(tiny, folder=str(folder)).load(target)
+        return replace(row, folder=str(folder)).load(target)

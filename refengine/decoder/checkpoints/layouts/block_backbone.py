@@ -3,25 +3,17 @@
 from refengine.decoder.checkpoints.layouts.deepspec_families import GEMMA4_NORMS
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.networks.block_backbone import Shape
-from refengine.decoder.protocols import Target
+
+LAYOUTS = ()  # it serves others
 
 
 def refuse_contradictions(config: Config, s: Shape) -> None:
     """Sizes that no backbone can have. Raises BadInput."""
-    if s.num_attention_heads % s.num_key_value_heads:
-        config.refuse(f"{s.num_attention_heads} heads do not divide over {s.num_key_value_heads} key/value heads")
+    config.refuse_uneven(s.num_attention_heads, s.num_key_value_heads)
     if s.head_dim % 2:
         config.refuse(f"head_dim is {s.head_dim}, and heads of odd width cannot be rotated")
     if s.mask_token_id >= s.vocab_size:
         config.refuse(f"mask_token_id {s.mask_token_id} is outside the vocabulary of {s.vocab_size} tokens")
-
-
-def refuse_other_target(config: Config, target: Target, **sizes: int) -> None:
-    """Sizes of the config, by their names in it, that are not those of the target. Raises BadInput."""
-    theirs = {"vocab_size": target.vocabulary, "hidden_size": target.width, "num_target_layers": target.layers}
-    for name, ours in sizes.items():
-        if ours != theirs[name]:
-            config.refuse(f"{name} is {ours}, and the target has {theirs[name]}: it was made for another target")
 
 
 def table(s: Shape) -> dict[str, tuple[int, ...]]:

@@ -4,17 +4,21 @@
 Embeddings are the target's: the released code overwrites whatever the file has.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 
 from refengine.decoder.checkpoints.layouts.dart_ngrams import read_trie
-from refengine.decoder.checkpoints.layouts.eagle3 import hold_to_target, refuse_bad_maps
+from refengine.decoder.checkpoints.layouts.eagle3 import hold_to_target
 from refengine.decoder.checkpoints.layouts.eagle3 import table as eagle3_table
 from refengine.decoder.checkpoints.layouts.eagle_midlayer import even_width, midlayer, safeailab_rope
-from refengine.decoder.checkpoints.reading.config import Config, read_config
-from refengine.decoder.checkpoints.reading.from_target import embedding, end_of_text
-from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, says
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.draft_vocabulary import refuse_bad_maps
+from refengine.decoder.checkpoints.reading.from_target import embedding, on_target
+from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.drafters.dart import TreeSearch, drafter
 from refengine.decoder.drafters.dart_ngrams import Trie
 from refengine.decoder.drafters.eagle3 import Shape
@@ -25,23 +29,23 @@ from refengine.errors import BadInput
 STORES = ("full.trie", "small.trie")
 
 
-def load_dart(folder: Path, target: Target, ngram: Path | None = None) -> FeatureRecurrence:
-    """A DART drafter in the target's dtype and on its device. Raises BadInput.
+def load(
+    checkpoint: Checkpoint, target: Target, ngram: Path | None = None, tree: Mapping[str, int] = MappingProxyType({})
+) -> FeatureRecurrence:
+    """ngram: its n-gram store, a file or a folder that has one; None: in its own folder, or in `ngram` beside it.
 
-    ngram  its n-gram store, a file or a folder that has one; None: in the drafter's own folder, or in `ngram` beside it
+    tree: sizes of a `TreeSearch` other than the released ones
     """
-    config = read_config(folder)
+    config = checkpoint.config
     shape = read_shape(config, target)
-    found, lent = read_tensors(folder, table(shape, set(tensor_shapes(folder))), config), embedding(target)
+    found, lent = checkpoint.read(table(shape, set(checkpoint.shapes))), embedding(target)
     refuse_bad_maps(config, shape, found)
     own = found.pop("embed_tokens.weight", None)
     if own is not None and not torch.equal(own.to(lent), lent):
         config.refuse("embed_tokens.weight is not the target's, which the released code puts in its place")
-    tensors = {
-        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
-    }
-    search = TreeSearch(config.integer("draft_length"), load_store(folder, target, ngram), end_of_text(target))
-    return drafter(shape, tensors | {"embed_tokens.weight": lent}, search)
+    eos = target.lends.eos() if target.lends else None
+    search = TreeSearch(config.integer("draft_length"), load_store(checkpoint.folder, target, ngram), eos, **tree)
+    return drafter(shape, on_target(found, target) | {"embed_tokens.weight": lent}, search)
 
 
 def read_shape(config: Config, target: Target) -> Shape:
@@ -82,3 +86,6 @@ def find_store(folder: Path, ngram: Path | None) -> Path:
             if (place / name).is_file():
                 return place / name
     raise BadInput(f"{places[0]}: no {' or '.join(STORES)}; a DART drafter needs its n-gram store: --ngram FILE.trie")
+
+
+LAYOUTS = (Layout("DART", says("draft_length"), load),)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from refengine.decoder.drafters.dart_ngrams import Ints, Trie
 from refengine.errors import BadInput
 
+LAYOUTS = ()  # it serves others
 HEADER, NODE, CHILD = struct.Struct("<QQ"), struct.Struct("<iQiQ"), struct.Struct("<iQ")
 NODE_FIELDS = np.dtype([("token", "<i4"), ("parent", "<u8"), ("count", "<i4"), ("children", "<u8")])
 CHILD_FIELDS = np.dtype([("token", "<i4"), ("node", "<u8")])

@@ -8,6 +8,7 @@ from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.drafters.deepseek_mtp import Shape
 
+LAYOUTS = ()  # it serves others
 Names: TypeAlias = dict[str, tuple[int, ...] | tuple[tuple[int, ...], dtype]]
 
 

@@ -6,14 +6,14 @@ mean (transformers and SGLang never look at them, vLLM uses them), so they must 
 
 import math
 import re
-from pathlib import Path
 
 from torch import Tensor, equal, promote_types
 
 from refengine.decoder.checkpoints.layouts.deepseek_layers import prefix, table
-from refengine.decoder.checkpoints.reading.config import Config, read_config
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.from_target import on_target, refuse_other_target
 from refengine.decoder.checkpoints.reading.rope import read_rope
-from refengine.decoder.checkpoints.reading.tensors import read_tensors, tensor_shapes
 from refengine.decoder.checkpoints.reading.unread_fields import refuse_unread
 from refengine.decoder.drafters.deepseek_mtp import Module, ModuleChain, Recycled, Shape
 from refengine.decoder.drafters.eagle_trees import Chain
@@ -26,56 +26,57 @@ from refengine.errors import BadInput
 LAYER = re.compile(r"model\.layers\.(\d+)\.")
 
 
-def load_deepseek_mtp(
-    folder: Path, target: Target, gamma: int = 1, recycled: Recycled = "normed"
+def load(
+    checkpoint: Checkpoint, target: Target, gamma: int | None = None, recycled: Recycled = "normed"
 ) -> FeatureRecurrence | ModuleChain:
-    """The checkpoint's own drafter, in the target's dtype and on its device. Raises BadInput.
+    """gamma, recycled: how often one module is used in a round (4), and on what; several are used once each."""
+    shape, found = read(checkpoint)
+    refuse_other_target(
+        checkpoint.config,
+        "the modules draft for their own checkpoint",
+        vocab_size=(shape.vocab_size, target.vocabulary),
+        hidden_size=(shape.hidden_size, target.width),
+        num_hidden_layers=(shape.num_hidden_layers, target.layers),
+    )
+    count = shape.num_nextn_predict_layers
+    own = tuple(prefix(shape.num_hidden_layers + depth) for depth in range(count))
+    stored = {name: x for name, x in found.items() if name.startswith(own)}
+    # The bias of the choice of experts keeps its precision: it decides, and half precision would decide otherwise.
+    biases = {
+        name: x.to(target.device, promote_types(target.dtype, x.dtype))
+        for name, x in stored.items()
+        if name.endswith("e_score_correction_bias")
+    }
+    modules = [Module(shape, on_target(stored, target) | biases, depth, recycled) for depth in range(count)]
+    if count == 1:
+        return FeatureRecurrence(modules[0], Chain(4 if gamma is None else gamma))
+    if gamma is not None:
+        checkpoint.config.refuse(f"gamma is {gamma}, and each of its {count} modules drafts one token")
+    return ModuleChain(modules)
 
-    gamma, recycled  how often one module is used in a round, and on what; several modules are used once each
-    """
-    config = read_config(folder)
-    shape, found = read(folder)
-    for name, ours, theirs in (
-        ("vocab_size", shape.vocab_size, target.vocabulary),
-        ("hidden_size", shape.hidden_size, target.width),
-        ("num_hidden_layers", shape.num_hidden_layers, target.layers),
-    ):
-        if ours != theirs:
-            config.refuse(f"{name} is {ours}, and the target has {theirs}: the modules draft for their own checkpoint")
-    own = tuple(prefix(shape.num_hidden_layers + depth) for depth in range(shape.num_nextn_predict_layers))
-    tensors = {name: _cast(name, x, target) for name, x in found.items() if name.startswith(own)}
-    modules = [Module(shape, tensors, depth, recycled) for depth in range(len(own))]
-    return ModuleChain(modules) if len(modules) > 1 else FeatureRecurrence(modules[0], Chain(gamma))
 
-
-def has_modules(folder: Path) -> bool:
+def has_modules(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is a DeepSeek-V3 that carries modules: transformers' config promises one in any case."""
-    config = read_config(folder)
+    config = checkpoint.config
     if config.fields.get("model_type") != "deepseek_v3":
         return False
-    layers = (int(found[1]) for found in map(LAYER.match, tensor_shapes(folder)) if found)
+    layers = (int(found[1]) for found in map(LAYER.match, checkpoint.shapes) if found)
     return max(layers, default=0) >= config.integer("num_hidden_layers")
 
 
-def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
+def read(checkpoint: Checkpoint) -> tuple[Shape, dict[str, Tensor]]:
     """Everything in the folder, target and modules, held to the config. Raises BadInput."""
-    config = read_config(folder)
+    config = checkpoint.config
     shape = read_shape(config)
-    found = read_tensors(folder, table(shape, config), config)
+    found = checkpoint.read(table(shape, config))
     embedding = found["model.embed_tokens.weight"]
     head = found.get("lm_head.weight", embedding)
     for depth in range(shape.num_nextn_predict_layers):
         own = prefix(shape.num_hidden_layers + depth)
         for name, original in ((f"{own}embed_tokens.weight", embedding), (f"{own}shared_head.head.weight", head)):
             if not equal(found[name], original):
-                raise BadInput(f"{folder}: tensor {name} differs from the target's, of which it is a copy")
+                raise BadInput(f"{checkpoint.folder}: tensor {name} differs from the target's, of which it is a copy")
     return shape, found
-
-
-def _cast(name: str, x: Tensor, target: Target) -> Tensor:
-    """The bias of the choice of experts keeps its precision: it decides, and half precision would decide otherwise."""
-    narrowest = x.dtype if name.endswith("e_score_correction_bias") else target.dtype
-    return x.to(target.device, promote_types(target.dtype, narrowest))
 
 
 def _modules(config: Config) -> int:
@@ -96,28 +97,15 @@ def read_shape(config: Config) -> Shape:
     refuse_unread(config, "rope_interleave")
     if not _modules(config):
         config.refuse("num_nextn_predict_layers is 0 or missing, and the file holds layers after the last")
-    return Shape(
-        vocab_size=config.integer("vocab_size"),
-        hidden_size=config.integer("hidden_size"),
-        num_hidden_layers=config.integer("num_hidden_layers"),
-        num_nextn_predict_layers=_modules(config),
-        moe_intermediate_size=config.integer("moe_intermediate_size"),
-        n_shared_experts=config.integer("n_shared_experts"),
-        rms_norm_eps=config.number("rms_norm_eps"),
-        attention_bias=config.flag("attention_bias", default=False),
-        heads=_heads(config),
-        routing=_routing(config),
+    return config.sizes(
+        Shape, num_nextn_predict_layers=_modules(config), heads=_heads(config), routing=_routing(config)
     )
 
 
 def _heads(config: Config) -> LatentHeads:
-    heads = LatentHeads(
-        num_attention_heads=config.integer("num_attention_heads"),
+    heads = config.sizes(
+        LatentHeads,
         q_lora_rank=None if config.fields.get("q_lora_rank") is None else config.integer("q_lora_rank"),
-        kv_lora_rank=config.integer("kv_lora_rank"),
-        qk_nope_head_dim=config.integer("qk_nope_head_dim"),
-        qk_rope_head_dim=config.integer("qk_rope_head_dim"),
-        v_head_dim=config.integer("v_head_dim"),
         rope=read_rope(config),
         rope_interleave=config.flag("rope_interleave", default=True),
         stretch=_stretch(config),
@@ -142,17 +130,13 @@ def _stretch(config: Config) -> float:
 
 
 def _routing(config: Config) -> Routing:
-    r = Routing(
-        n_routed_experts=config.integer("n_routed_experts"),
-        n_group=config.integer("n_group"),
-        topk_group=config.integer("topk_group"),
-        num_experts_per_tok=config.integer("num_experts_per_tok"),
-        norm_topk_prob=config.flag("norm_topk_prob", default=True),
-        routed_scaling_factor=config.number("routed_scaling_factor"),
-    )
+    r = config.sizes(Routing, norm_topk_prob=config.flag("norm_topk_prob", default=True))
     group = r.n_routed_experts // r.n_group
     if r.n_routed_experts % r.n_group or group < 2:
         config.refuse(f"{r.n_routed_experts} experts do not divide into {r.n_group} groups of two or more")
     if r.topk_group > r.n_group or r.num_experts_per_tok > r.topk_group * group:
         config.refuse(f"{r.num_experts_per_tok} experts cannot be chosen from {r.topk_group} of {r.n_group} groups")
     return r
+
+
+LAYOUTS = (Layout("the modules of a DeepSeek-V3", has_modules, load),)

@@ -6,6 +6,8 @@ from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.checkpoints.reading.rope import read_rope
 from refengine.decoder.networks.rope import Rope
 
+LAYOUTS = ()  # it serves others
+
 
 @dataclass(frozen=True)
 class Family:

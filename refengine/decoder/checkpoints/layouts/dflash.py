@@ -6,19 +6,25 @@ is borrowed from the target. DeepSpec's own DFlash is a DSpark file with both he
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
 from refengine.decoder.checkpoints.layouts import block_backbone
-from refengine.decoder.checkpoints.layouts.eagle3 import refuse_bad_maps
-from refengine.decoder.checkpoints.reading.config import Config, read_config, speculative_tokens
-from refengine.decoder.checkpoints.reading.from_target import embedding, head, written_embeddings
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, named, says
+from refengine.decoder.checkpoints.reading.config import Config, speculative_tokens
+from refengine.decoder.checkpoints.reading.draft_vocabulary import refuse_bad_maps, refuse_larger
+from refengine.decoder.checkpoints.reading.from_target import (
+    embedding,
+    head,
+    on_target,
+    refuse_other_target,
+    written_embeddings,
+)
 from refengine.decoder.checkpoints.reading.rope import read_rope
 from refengine.decoder.checkpoints.reading.sliding import sliding_layers, width
-from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.checkpoints.reading.unread_fields import refuse_unread
 from refengine.decoder.drafters.dflash import DFlash, Shape
 from refengine.decoder.networks.windows import Window
@@ -42,38 +48,24 @@ class Released:
     read_out: float | None = None  # a factor on the logits
 
 
-def is_dflash(config: Config) -> bool:
-    """Whether a config is of one of these layouts."""
-    return config.architecture() in LAYOUTS or config.fields.get("speculators_model_type") == "dflash"
-
-
-def load_dflash(folder: Path, target: Target, greedy: bool | None = None) -> DFlash:
-    """A DFlash drafter in the target's dtype and on its device. Raises BadInput.
-
-    greedy  draft by argmax and report no q; None: as released
-    """
-    config = read_config(folder)
-    released = read_layout(config, target)
-    tensors = tensors_of(folder, config, released, target)
+def load(checkpoint: Checkpoint, target: Target, greedy: bool | None = None) -> DFlash:
+    """greedy: draft by argmax and report no q; None: as released."""
+    released = read_layout(checkpoint.config, target)
+    tensors = tensors_of(checkpoint, released, target)
     return DFlash(released.shape, tensors, released.greedy if greedy is None else greedy)
 
 
 def tensors_of(
-    folder: Path,
-    config: Config,
+    checkpoint: Checkpoint,
     released: Released,
     target: Target,
     heads: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> dict[str, Tensor]:
     """Every tensor under z-lab's names, in the target's dtype and on its device, the target's own where it is not
     stored. heads: of DSpark."""
-    there = set(tensor_shapes(folder))
-    found = read_tensors(folder, {**table(released, there), **heads}, config)
-    refuse_bad_maps(config, released.shape, found)
-    found = {ours: found.pop(theirs) for ours, theirs in released.renamed.items()} | found
-    tensors = {
-        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
-    }
+    found = checkpoint.read({**table(released, set(checkpoint.shapes)), **heads})
+    refuse_bad_maps(checkpoint.config, released.shape, found)
+    tensors = on_target({ours: found.pop(theirs) for ours, theirs in released.renamed.items()} | found, target)
     if "embed_tokens.weight" not in tensors:
         raw = released.self_contained or released.embedded is not None
         tensors["embed_tokens.weight"] = embedding(target) if raw else written_embeddings(target)
@@ -89,12 +81,13 @@ def read_layout(config: Config, target: Target) -> Released:
     """The config, held to the target."""
     kind = config.architecture()
     speculators = config.fields.get("speculators_model_type") in SPECULATORS
-    released = (_speculators if speculators else LAYOUTS[kind])(config, target)
+    released = (_speculators if speculators else NAMED[kind])(config, target)
     shape = released.shape
     block_backbone.refuse_contradictions(config, shape)
-    block_backbone.refuse_other_target(config, target, vocab_size=shape.vocab_size, hidden_size=shape.hidden_size)
-    if shape.draft_vocab_size > shape.vocab_size:
-        config.refuse(f"draft_vocab_size is {shape.draft_vocab_size}, and vocab_size is {shape.vocab_size}")
+    refuse_other_target(
+        config, vocab_size=(shape.vocab_size, target.vocabulary), hidden_size=(shape.hidden_size, target.width)
+    )
+    refuse_larger(config, shape)
     return released
 
 
@@ -128,7 +121,7 @@ def _zlab(config: Config, target: Target) -> Released:
     refuse_unread(inner, *FACTORS)
     size = _either(config, inner, "block_size").integer("block_size")
     mask = _either(inner, config, "mask_token_id").integer("mask_token_id", least=0)
-    block_backbone.refuse_other_target(config, target, num_target_layers=config.integer("num_target_layers"))
+    refuse_other_target(config, num_target_layers=(config.integer("num_target_layers"), target.layers))
     if inner.flag("causal", default=False) or config.flag("is_causal", default=False):
         config.refuse("it asks for causal attention inside the block, and this layout's code has none")
     reach, causal = width(config), config.flag("is_causal", default=True)
@@ -186,7 +179,7 @@ def _speculators(config: Config, target: Target) -> Released:
     return Released(shape, greedy=False, self_contained=True, renamed={})
 
 
-LAYOUTS: dict[str, Callable[[Config, Target], Released]] = {
+NAMED: dict[str, Callable[[Config, Target], Released]] = {
     "DFlashDraftModel": _zlab,
     "MuseGlimmerAssistantModel": _transformers,
 }
@@ -209,16 +202,9 @@ def _shape(
     angles  the type of layer whose angles serve all, where a config has them by type
     """
     config.one_of("hidden_act", "silu")
-    return Shape(
+    return config.sizes(
+        Shape,
         vocab_size=vocabulary,
-        hidden_size=config.integer("hidden_size"),
-        intermediate_size=config.integer("intermediate_size"),
-        num_hidden_layers=config.integer("num_hidden_layers"),
-        num_attention_heads=config.integer("num_attention_heads"),
-        num_key_value_heads=config.integer("num_key_value_heads"),
-        head_dim=config.integer("head_dim"),
-        attention_bias=config.flag("attention_bias", default=False),
-        rms_norm_eps=config.number("rms_norm_eps"),
         rope=read_rope(config, angles),
         taps=taps,
         block_size=block_size,
@@ -252,3 +238,10 @@ def _either(first: Config, second: Config, name: str) -> Config:
     if a is not None and b is not None and a != b:
         first.refuse(f"{name} is {a!r}, but {second.path} says {b!r}")
     return second if a is None else first
+
+
+LAYOUTS = (
+    Layout("DFlash of z-lab", named("DFlashDraftModel"), load),
+    Layout("DFlash of transformers", named("MuseGlimmerAssistantModel"), load),
+    Layout("DFlash of speculators", says("speculators_model_type", "dflash"), load),
+)

@@ -7,33 +7,51 @@ and the bias is over the draft vocabulary (markov_w2).
 
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
+
+from torch import Tensor
 
 from refengine.decoder.checkpoints.layouts import block_backbone
 from refengine.decoder.checkpoints.layouts.deepspec_families import Family, read_gemma4, read_qwen3
 from refengine.decoder.checkpoints.layouts.dflash import read_layout, tensors_of
-from refengine.decoder.checkpoints.reading.config import Config, read_config
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, named, says
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.from_target import on_target, refuse_other_target
 from refengine.decoder.checkpoints.reading.sliding import sliding_layers
-from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors
+from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.checkpoints.reading.unread_fields import refuse_unread
 from refengine.decoder.drafters.dspark import DSpark, Shape
+from refengine.decoder.drafters.dspark_schedule import Load
 from refengine.decoder.protocols import Target
 
 DEEPSPEC: dict[str, Callable[[Config], Family]] = {"Qwen3DSparkModel": read_qwen3, "Gemma4DSparkModel": read_gemma4}
 
 
-def load_dspark(folder: Path, threshold: float = 0.0) -> DSpark:
-    """A DSpark drafter from its released folder, in the dtype of the file. Raises BadInput."""
-    config = read_config(folder)
-    shape = read_shape(config)
-    return DSpark(shape, read_tensors(folder, table(shape), config), threshold)
+def load_deepspec(checkpoint: Checkpoint, target: Target, threshold: float = 0.0, load: Load | None = None) -> DSpark:
+    """threshold, load: see `DSpark`."""
+    shape = read_shape(checkpoint.config)
+    found = checkpoint.read(table(shape))
+    refuse_other_target(
+        checkpoint.config,
+        vocab_size=(shape.vocab_size, target.vocabulary),
+        hidden_size=(shape.hidden_size, target.width),
+        num_target_layers=(shape.num_target_layers, target.layers),
+    )
+    return _drafter(checkpoint.config, shape, on_target(found, target), threshold, load)
 
 
-def load_speculators(folder: Path, target: Target, threshold: float = 0.0) -> DSpark:
-    """A DSpark drafter of speculators, in the target's dtype and on its device. Raises BadInput."""
-    config = read_config(folder)
-    shape = speculators_shape(config, target)
-    return DSpark(shape, tensors_of(folder, config, read_layout(config, target), target, heads(shape)), threshold)
+def load_speculators(
+    checkpoint: Checkpoint, target: Target, threshold: float = 0.0, load: Load | None = None
+) -> DSpark:
+    """threshold, load: see `DSpark`."""
+    shape = speculators_shape(checkpoint.config, target)
+    tensors = tensors_of(checkpoint, read_layout(checkpoint.config, target), target, heads(shape))
+    return _drafter(checkpoint.config, shape, tensors, threshold, load)
+
+
+def _drafter(config: Config, shape: Shape, tensors: dict[str, Tensor], threshold: float, load: Load | None) -> DSpark:
+    if (threshold > 0 or load) and not shape.enable_confidence_head:
+        config.refuse("a confidence threshold or a load was given, and this checkpoint has no confidence head")
+    return DSpark(shape, tensors, threshold, load)
 
 
 def speculators_shape(config: Config, target: Target) -> Shape:
@@ -64,24 +82,16 @@ def read_shape(config: Config) -> Shape:
     confidence = config.flag("enable_confidence_head")
     with_markov = config.flag("confidence_head_with_markov") if confidence else False
     layers, vocabulary, block = (config.integer(x) for x in ("num_hidden_layers", "vocab_size", "block_size"))
-    shape = Shape(
-        vocab_size=vocabulary,
-        hidden_size=config.integer("hidden_size"),
-        intermediate_size=config.integer("intermediate_size"),
-        num_hidden_layers=layers,
-        num_attention_heads=config.integer("num_attention_heads"),
+    shape = config.sizes(
+        Shape,
         num_key_value_heads=family.num_key_value_heads,
         head_dim=family.head_dim,
-        attention_bias=config.flag("attention_bias", default=False),
-        rms_norm_eps=config.number("rms_norm_eps"),
         rope=family.rope,
         taps=tuple(layer + 1 for layer in config.integers("target_layer_ids")),  # layer l writes hs[l + 1]
-        block_size=block,
         mask_token_id=config.integer("mask_token_id", least=0),
         windows=(None,) * layers,
         gemma4=family.gemma4,
         attention_k_eq_v=family.attention_k_eq_v,
-        num_target_layers=config.integer("num_target_layers"),
         markov_rank=rank,
         markov_head_type=config.one_of("markov_head_type", "vanilla", "gated", "rnn") if rank else "",
         enable_confidence_head=confidence,
@@ -135,3 +145,9 @@ def heads(s: Shape) -> dict[str, tuple[int, ...]]:
         features = hidden + (rank if s.confidence_head_with_markov else 0)
         names |= {"confidence_head.proj.weight": (1, features), "confidence_head.proj.bias": (1,)}
     return names
+
+
+LAYOUTS = (
+    Layout("DSpark of DeepSpec", named(*DEEPSPEC), load_deepspec),
+    Layout("DSpark of speculators", says("speculators_model_type", "dspark"), load_speculators),
+)

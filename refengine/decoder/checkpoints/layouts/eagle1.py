@@ -3,29 +3,36 @@
 The head is never stored, the embeddings mostly not: both are the target's. Many releases are a pickle to be converted.
 """
 
-from pathlib import Path
-
-from refengine.decoder.checkpoints.layouts.eagle_midlayer import safeailab_rope
-from refengine.decoder.checkpoints.reading.config import Config, read_config
-from refengine.decoder.checkpoints.reading.from_target import embedding, head
+from refengine.decoder.checkpoints.layouts.eagle_midlayer import DESCENDANTS, safeailab_rope
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.from_target import embedding, head, on_target, refuse_other_target
 from refengine.decoder.checkpoints.reading.sliding import refuse_sliding
-from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.checkpoints.reading.unread_fields import refuse_unread
 from refengine.decoder.drafters.eagle1 import Eagle1, Shape
-from refengine.decoder.drafters.eagle_trees import DynamicTree
+from refengine.decoder.drafters.eagle_trees import MC_SIM_7B_63, StaticTree
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Target
 
 
-def load_eagle1(folder: Path, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
-    """An EAGLE-1 drafter in the target's dtype and on its device; without a plan, EAGLE-2's tree. Raises BadInput."""
-    config = read_config(folder)
-    shape = read_shape(config, target)
-    own = "embed_tokens.weight" in tensor_shapes(folder)
-    found = read_tensors(folder, table(shape, own), config)
+def matches(checkpoint: Checkpoint) -> bool:
+    """SafeAILab's configs call a drafter a Llama: EAGLE-1's differs from one in the names of its tensors alone."""
+    fields = checkpoint.config.fields
+    return (
+        checkpoint.config.architecture().endswith("ForCausalLM")
+        and not any(fields.get(name) is not None for name in ("draft_vocab_size", *DESCENDANTS))
+        and any(name.startswith("layers.0.") for name in checkpoint.shapes)
+    )
+
+
+def load(checkpoint: Checkpoint, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
+    """plan: how candidates are grown; None: as EAGLE-1's release does (EAGLE-2's is `DynamicTree()`)."""
+    shape = read_shape(checkpoint.config, target)
+    own = "embed_tokens.weight" in checkpoint.shapes
     borrowed = {"lm_head.weight": head(target)} | ({} if own else {"embed_tokens.weight": embedding(target)})
-    tensors = {name: x.to(target.device, target.dtype) for name, x in (borrowed | found).items()}
-    return FeatureRecurrence(Eagle1(shape, tensors), plan or DynamicTree())
+    tensors = on_target(borrowed | checkpoint.read(table(shape, own)), target)
+    return FeatureRecurrence(Eagle1(shape, tensors), plan or StaticTree(MC_SIM_7B_63))
 
 
 def read_shape(config: Config, target: Target) -> Shape:
@@ -33,30 +40,20 @@ def read_shape(config: Config, target: Target) -> Shape:
     config.one_of("hidden_act", "silu")
     refuse_unread(config)
     refuse_sliding(config)
-    heads, there = config.integer("num_attention_heads"), config.fields
-    shape = Shape(
-        vocab_size=config.integer("vocab_size"),
-        hidden_size=config.integer("hidden_size"),
-        intermediate_size=config.integer("intermediate_size"),
-        num_hidden_layers=config.integer("num_hidden_layers"),
-        num_attention_heads=heads,
-        num_key_value_heads=config.integer("num_key_value_heads") if there.get("num_key_value_heads") else heads,
-        rms_norm_eps=config.number("rms_norm_eps"),
+    heads = config.integer("num_attention_heads")
+    shape = config.sizes(
+        Shape,
+        num_key_value_heads=config.integer("num_key_value_heads", default=heads),
         rope=safeailab_rope(config),
         bias=config.flag("bias", default=True),
-        qkv_bias=config.flag("qkv_bias", default=False),
         num_target_layers=target.layers,
     )
     if shape.hidden_size % heads:
         config.refuse(f"hidden_size {shape.hidden_size} does not divide over {heads} heads")
-    if heads % shape.num_key_value_heads:
-        config.refuse(f"{heads} heads do not divide over {shape.num_key_value_heads} key/value heads")
-    for name, ours, theirs in (
-        ("vocab_size", shape.vocab_size, target.vocabulary),
-        ("hidden_size", shape.hidden_size, target.width),
-    ):
-        if ours != theirs:
-            config.refuse(f"{name} is {ours}, and the target has {theirs}: it was made for another target")
+    config.refuse_uneven(heads, shape.num_key_value_heads)
+    refuse_other_target(
+        config, vocab_size=(shape.vocab_size, target.vocabulary), hidden_size=(shape.hidden_size, target.width)
+    )
     return shape
 
 
@@ -81,3 +78,6 @@ def table(s: Shape, own_embedding: bool) -> Table:
         if i:
             names[f"{layer}input_layernorm.weight"] = (hidden,)
     return names
+
+
+LAYOUTS = (Layout("EAGLE-1 of SafeAILab", matches, load),)

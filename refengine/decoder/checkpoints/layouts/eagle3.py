@@ -5,20 +5,18 @@ target: files of SafeAILab mostly hold no embeddings, nor do those that SpecForg
 """
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
 
 import torch
-from torch import Tensor
 
-from refengine.decoder.checkpoints.layouts.block_backbone import refuse_other_target
 from refengine.decoder.checkpoints.layouts.deepspec_families import GEMMA4_NORMS, Family, read_gemma4, read_qwen3
-from refengine.decoder.checkpoints.layouts.eagle_midlayer import default_taps, safeailab, specforge
-from refengine.decoder.checkpoints.reading.config import Config, read_config, speculative_tokens
-from refengine.decoder.checkpoints.reading.from_target import embedding
+from refengine.decoder.checkpoints.layouts.eagle_midlayer import DESCENDANTS, default_taps, safeailab, specforge
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, named, says
+from refengine.decoder.checkpoints.reading.config import Config, speculative_tokens
+from refengine.decoder.checkpoints.reading.draft_vocabulary import refuse_bad_maps, refuse_larger
+from refengine.decoder.checkpoints.reading.from_target import embedding, on_target, refuse_other_target
 from refengine.decoder.checkpoints.reading.rope import read_rope
 from refengine.decoder.checkpoints.reading.sliding import refuse_sliding, sliding_layers, width
-from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.checkpoints.reading.unread_fields import refuse_unread
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
 from refengine.decoder.drafters.eagle_trees import Chain
@@ -32,20 +30,27 @@ SPECFORGE = "LlamaForCausalLMEagle3"
 SWITCHES = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "eagle_aux_hidden_state_layer_ids")
 
 
-def load_eagle3(folder: Path, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
-    """An EAGLE-3 drafter in the target's dtype and on its device; its release's plan, or one given. Raises BadInput."""
-    config = read_config(folder)
+def matches(checkpoint: Checkpoint) -> bool:
+    """SafeAILab's configs call a drafter a Llama, of another vocabulary."""
+    config = checkpoint.config
+    return (
+        (config.architecture() == SPECFORGE or config.architecture().endswith("ForCausalLM"))
+        and (config.architecture() == SPECFORGE or config.fields.get("draft_vocab_size") is not None)
+        and not any(config.fields.get(name) is not None for name in DESCENDANTS)
+    )
+
+
+def load(checkpoint: Checkpoint, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
+    """plan: how candidates are grown; None: as released."""
+    config = checkpoint.config
     shape, released = read_shape(config, target)
-    found = read_tensors(folder, table(shape, set(tensor_shapes(folder))), config)
+    found = checkpoint.read(table(shape, set(checkpoint.shapes)))
     refuse_bad_maps(config, shape, found)
     if "embed_tokens.weight" not in found:
         if target.width != shape.hidden_size:
             config.refuse(f"no embed_tokens.weight is stored, and the target's has width {target.width}")
         found["embed_tokens.weight"] = embedding(target)
-    tensors = {
-        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
-    }
-    return FeatureRecurrence(Eagle3(shape, tensors), plan or released)
+    return FeatureRecurrence(Eagle3(shape, on_target(found, target)), plan or released)
 
 
 def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
@@ -63,18 +68,10 @@ def read_shape(config: Config, target: Target) -> tuple[Shape, Plan]:
 
 def hold_to_target(config: Config, shape: Shape, target: Target) -> None:
     """Raise BadInput for sizes that contradict each other, or the target's."""
-    if shape.num_attention_heads % shape.num_key_value_heads:
-        config.refuse(
-            f"{shape.num_attention_heads} heads do not divide over {shape.num_key_value_heads} key/value heads"
-        )
-    if shape.draft_vocab_size > shape.vocab_size:
-        config.refuse(f"draft_vocab_size is {shape.draft_vocab_size}, and vocab_size is {shape.vocab_size}")
-    for name, ours, theirs in (
-        ("vocab_size", shape.vocab_size, target.vocabulary),
-        ("the width of its features", shape.target_hidden_size, target.width),
-    ):
-        if ours != theirs:
-            config.refuse(f"{name} is {ours}, and the target has {theirs}: it was made for another target")
+    config.refuse_uneven(shape.num_attention_heads, shape.num_key_value_heads)
+    refuse_larger(config, shape)
+    refuse_other_target(config, vocab_size=(shape.vocab_size, target.vocabulary))
+    refuse_other_target(config, **{"the width of its features": (shape.target_hidden_size, target.width)})
     for tap in shape.taps:
         # hs[L] of transformers is normed, and training tapped what the layers wrote: the last one cannot be served.
         if not 0 <= tap < target.layers:
@@ -85,24 +82,17 @@ def _deepspec(config: Config, family: Family, target: Target) -> tuple[Shape, Pl
     """DeepSpec says layers, and layer l writes hidden state l + 1. Every one of its layers is a joined one."""
     refuse_unread(config, *family.read)
     refuse_sliding(config)
-    refuse_other_target(config, target, num_target_layers=config.integer("num_target_layers"))
-    vocabulary, hidden = config.integer("vocab_size"), config.integer("hidden_size")
-    layers = config.integer("num_hidden_layers")
-    shape = Shape(
-        vocab_size=vocabulary,
-        draft_vocab_size=vocabulary,
-        hidden_size=hidden,
-        target_hidden_size=hidden,
-        intermediate_size=config.integer("intermediate_size"),
-        num_hidden_layers=layers,
-        num_attention_heads=config.integer("num_attention_heads"),
+    refuse_other_target(config, num_target_layers=(config.integer("num_target_layers"), target.layers))
+    shape = config.sizes(
+        Shape,
+        draft_vocab_size=config.integer("vocab_size"),
+        target_hidden_size=config.integer("hidden_size"),
         num_key_value_heads=family.num_key_value_heads,
         head_dim=family.head_dim,
-        rms_norm_eps=config.number("rms_norm_eps"),
         rope=family.rope,
         first="layers.0",
         taps=tuple(layer + 1 for layer in config.integers("target_layer_ids")),
-        joined=layers,
+        joined=config.integer("num_hidden_layers"),
         attention_bias=config.flag("attention_bias", default=False),
         head_norms=True,
         gemma4=family.gemma4,
@@ -117,20 +107,13 @@ def _speculators(config: Config, target: Target) -> tuple[Shape, Plan]:
     inner.one_of("hidden_act", "silu")
     refuse_unread(config, *SWITCHES)
     refuse_unread(inner)
-    hidden, family = inner.integer("hidden_size"), inner.one_of("model_type", "llama", "qwen3")
+    family = inner.one_of("model_type", "llama", "qwen3")
     named = config.fields.get("eagle_aux_hidden_state_layer_ids") is not None
     reach, by_row = width(inner), config.fields["speculators_model_type"] == "peagle"
-    shape = Shape(
-        vocab_size=inner.integer("vocab_size"),
+    shape = inner.sizes(
+        Shape,
         draft_vocab_size=config.integer("draft_vocab_size"),
-        hidden_size=hidden,
-        target_hidden_size=config.integer("target_hidden_size") if config.fields.get("target_hidden_size") else hidden,
-        intermediate_size=inner.integer("intermediate_size"),
-        num_hidden_layers=inner.integer("num_hidden_layers"),
-        num_attention_heads=inner.integer("num_attention_heads"),
-        num_key_value_heads=inner.integer("num_key_value_heads"),
-        head_dim=inner.integer("head_dim"),
-        rms_norm_eps=inner.number("rms_norm_eps"),
+        target_hidden_size=config.integer("target_hidden_size", default=inner.integer("hidden_size")),
         rope=read_rope(inner, "sliding_attention"),
         first="layers.0",
         taps=config.integers("eagle_aux_hidden_state_layer_ids") if named else default_taps(target.layers),
@@ -198,28 +181,8 @@ def _layer(s: Shape, prefix: str, width: int) -> dict[str, tuple[int, ...]]:
     return names | ({f"{prefix}.layer_scalar": (1,)} if s.gemma4 else {})
 
 
-class Vocabularies(Protocol):
-    """The sizes of the draft's vocabulary and of the target's."""
-
-    @property
-    def draft_vocab_size(self) -> int: ...
-
-    @property
-    def vocab_size(self) -> int: ...
-
-
-def refuse_bad_maps(config: Config, s: Vocabularies, found: dict[str, Tensor]) -> None:
-    """d2t and t2d say the same thing twice, and must agree."""
-    if "d2t" not in found:
-        return
-    targets = torch.arange(s.draft_vocab_size) + found["d2t"]
-    where = Path(config.path).with_name("model.safetensors")
-    maps = Config(str(where), {})
-    if bool(((targets < 0) | (targets >= s.vocab_size)).any()):
-        maps.refuse(f"tensor d2t leads outside the vocabulary of {s.vocab_size} tokens")
-    if len(set(targets.tolist())) < len(targets):
-        maps.refuse("tensor d2t leads two draft tokens to one token of the target")
-    member = torch.zeros(s.vocab_size, dtype=torch.bool)
-    member[targets] = True
-    if "t2d" in found and not torch.equal(member, found["t2d"]):
-        maps.refuse("tensors d2t and t2d disagree about which tokens can be drafted")
+LAYOUTS = (
+    Layout("EAGLE-3 of SafeAILab or SpecForge", matches, load),
+    Layout("EAGLE-3 of DeepSpec", named(*DEEPSPEC), load),
+    Layout("EAGLE-3 of speculators", says("speculators_model_type", "eagle3"), load),
+)

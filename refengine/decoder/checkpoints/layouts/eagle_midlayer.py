@@ -13,6 +13,10 @@ from refengine.decoder.networks.feature_recurrence import Plan
 from refengine.decoder.networks.rope import Linear, Rope, Yarn
 from refengine.decoder.protocols import Target
 
+LAYOUTS = ()  # it serves others
+# Fields by which layouts that build on SafeAILab's configs say what they are: DART, Amazon's P-EAGLE, Medusa.
+DESCENDANTS = ("draft_length", "ptd_token_id", "medusa_num_heads")
+
 
 def safeailab(config: Config, target: Target) -> tuple[Shape, Plan]:
     return midlayer(config, target, even_width(config), safeailab_rope(config)), DynamicTree()
@@ -58,18 +62,11 @@ def midlayer(
         config.refuse(f"layers 2, L/2 and L - 3 of a target of {target.layers} layers are not three")
     if len(taps) != 3:
         config.refuse(f"it taps {len(taps)} layers, and this layout has three taps")
-    hidden, heads, there = config.integer("hidden_size"), config.integer("num_attention_heads"), config.fields
-    return Shape(
-        vocab_size=config.integer("vocab_size"),
-        draft_vocab_size=config.integer("draft_vocab_size"),
-        hidden_size=hidden,
-        target_hidden_size=config.integer("target_hidden_size") if there.get("target_hidden_size") else hidden,
-        intermediate_size=config.integer("intermediate_size"),
-        num_hidden_layers=1,
-        num_attention_heads=heads,
-        num_key_value_heads=config.integer("num_key_value_heads") if there.get("num_key_value_heads") else heads,
+    return config.sizes(
+        Shape,
+        target_hidden_size=config.integer("target_hidden_size", default=config.integer("hidden_size")),
+        num_key_value_heads=config.integer("num_key_value_heads", default=config.integer("num_attention_heads")),
         head_dim=head_dim,
-        rms_norm_eps=config.number("rms_norm_eps"),
         rope=rope,
         first="midlayer",
         taps=taps,

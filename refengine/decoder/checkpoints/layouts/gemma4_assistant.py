@@ -6,21 +6,22 @@ where a field is absent. The tensors of keys and values do not exist, and the ta
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from refengine.decoder.checkpoints.reading.config import Config, read_config
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, named
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.from_target import on_target
 from refengine.decoder.checkpoints.reading.rope import read_rope
-from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors
+from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.checkpoints.reading.unread_fields import refuse_unread
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Backbone, Gemma4Assistant, Shape
 from refengine.decoder.networks.layers import Heads
 from refengine.decoder.protocols import Target
 from refengine.errors import BadInput
 
-ARCHITECTURES = {"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"}
+ARCHITECTURES = ("Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM")
 FULL = "full_attention"
 ROPES = {  # of a config without rope_parameters
     SLIDING: {"rope_type": "default", "rope_theta": 10_000.0},
@@ -29,17 +30,14 @@ ROPES = {  # of a config without rope_parameters
 ORDERING = "masked_embedding.token_ordering"
 
 
-def load_gemma4_assistant(folder: Path, target: Target, gamma: int = 4, stale_keys: bool = False) -> Gemma4Assistant:
-    """An assistant in the target's dtype and on its device, reading this target's keys and values. Raises BadInput."""
-    config = read_config(folder)
+def load(checkpoint: Checkpoint, target: Target, gamma: int = 4, stale_keys: bool = False) -> Gemma4Assistant:
+    """gamma, stale_keys: see `Gemma4Assistant`."""
+    config = checkpoint.config
     shape = read_shape(config)
-    found = read_tensors(folder, table(shape), config)
+    found = checkpoint.read(table(shape))
     if ORDERING in found and not bool(((found[ORDERING] >= 0) & (found[ORDERING] < shape.vocab_size)).all()):
         config.refuse(f"{ORDERING} names tokens outside the vocabulary of {shape.vocab_size}")
-    tensors = {
-        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
-    }
-    return Gemma4Assistant(shape, tensors, backbone(config, shape, target), gamma, stale_keys)
+    return Gemma4Assistant(shape, on_target(found, target), backbone(config, shape, target), gamma, stale_keys)
 
 
 # --- the config ------------------------------------------------------------------------------------------------------
@@ -51,17 +49,11 @@ def read_shape(config: Config) -> Shape:
     layers, types = text.integer("num_hidden_layers"), _layer_types(text)
     _refuse_what_no_assistant_has(text, layers)
     ordered = config.flag("use_ordered_embeddings", default=False)
-    shape = Shape(
-        vocab_size=text.integer("vocab_size"),
-        hidden_size=text.integer("hidden_size"),
+    shape = text.sizes(
+        Shape,
         backbone_hidden_size=config.integer("backbone_hidden_size"),
-        intermediate_size=text.integer("intermediate_size"),
-        num_attention_heads=text.integer("num_attention_heads"),
         layer_types=types,
         heads={kind: _heads(text, kind, types) for kind in sorted(set(types))},
-        sliding_window=text.integer("sliding_window"),
-        attention_bias=text.flag("attention_bias", default=False),
-        rms_norm_eps=text.number("rms_norm_eps"),
         tie_word_embeddings=config.flag("tie_word_embeddings", default=True),
         num_centroids=config.integer("num_centroids") if ordered else 0,
         centroid_intermediate_top_k=config.integer("centroid_intermediate_top_k") if ordered else 0,
@@ -115,8 +107,7 @@ def _heads(text: Config, kind: str, types: tuple[str, ...]) -> Heads:
     width, groups = sizes.pop()
     if width % 2:
         text.refuse(f"head_dim of {kind} is {width}, and rotary embeddings need an even one")
-    if text.integer("num_attention_heads") % groups:
-        text.refuse(f"{text.integer('num_attention_heads')} heads do not divide over {groups} key/value heads")
+    text.refuse_uneven(text.integer("num_attention_heads"), groups)
     ropes = _object(text, "rope_parameters") if text.fields.get("rope_parameters") is not None else ROPES
     # Beside the types' entries transformers leaves strays ("rope_theta": null, "rope_type": "default").
     if not isinstance(ropes.get(kind), Mapping):
@@ -188,28 +179,26 @@ def table(s: Shape) -> Table:
 
 def backbone(config: Config, s: Shape, target: Target) -> Backbone:
     """The target's embeddings and the layers whose keys and values are read, held to the assistant's sizes."""
-    model: Any = getattr(target, "model", None)
-    if model is None:
+    lender = target.lends
+    if lender is None:
         raise BadInput(f"{config.path}: the assistant reads a transformers model, and this target is none")
-    text = model.config.get_text_config()
     for name, ours, theirs in (
         ("backbone_hidden_size", s.backbone_hidden_size, target.width),
         ("vocab_size", s.vocab_size, target.vocabulary),
     ):
         if ours != theirs:
             config.refuse(f"{name} is {ours}, and the target has {theirs}")
-    own = list(getattr(text, "layer_types", None) or ())
-    own = own[: len(own) - (getattr(text, "num_kv_shared_layers", 0) or 0)]
-    stores = {}
+    stores = lender.stores()
     for kind, heads in s.heads.items():
-        if kind not in own:
+        if kind not in stores:
             config.refuse(f"its layers of type {kind} read the target's, and the target has none that store any")
-        stores[kind] = len(own) - 1 - own[::-1].index(kind)  # the last that computes its own
-        layer = text.per_layer_config[stores[kind]]
         for name, ours, theirs in (
-            ("head_dim", heads.width, layer.head_dim),
-            ("num_key_value_heads", heads.key_value_heads, layer.num_key_value_heads),
+            ("head_dim", heads.width, stores[kind].head_dim),
+            ("num_key_value_heads", heads.key_value_heads, stores[kind].key_value_heads),
         ):
             if ours != theirs:
                 config.refuse(f"{name} of {kind} is {ours}, and the target has {theirs}")
-    return Backbone(target, stores, model.get_input_embeddings())
+    return Backbone(target, {kind: store.layer for kind, store in stores.items()}, lender.embed)
+
+
+LAYOUTS = (Layout("the Gemma 4 assistant", named(*ARCHITECTURES), load),)

@@ -9,6 +9,7 @@ shared memory once, keeps the first name alone.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from refengine.decoder.checkpoints.reading.causal_lm import reason
-from refengine.decoder.checkpoints.reading.config import Config, read_config
-from refengine.decoder.checkpoints.reading.from_target import head
-from refengine.decoder.checkpoints.reading.tensors import read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, says
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.from_target import head, on_target
 from refengine.decoder.drafters.medusa import Medusa, Shape
 from refengine.decoder.drafters.medusa_trees import TREES, tree_for
 from refengine.decoder.protocols import Target
@@ -28,10 +29,9 @@ from refengine.errors import BadInput
 PREFIX = "medusa_head."
 
 
-def load_medusa(folder: Path, target: Target) -> Medusa:
-    """A Medusa drafter in the target's dtype, with the tree that the released code would pick. Raises BadInput."""
-    config = read_config(folder)
-    names = tensor_shapes(folder)
+def load(checkpoint: Checkpoint, target: Target, tree: Sequence[tuple[int, ...]] | None = None) -> Medusa:
+    """tree: see `Medusa`; None: the one that the released code would pick."""
+    config, names, folder = checkpoint.config, checkpoint.shapes, checkpoint.folder
     whole = any(name.startswith(PREFIX) for name in names)
     prefix = PREFIX if whole else ""
     legacy = config.fields.get("version") == "2" and not whole
@@ -40,12 +40,12 @@ def load_medusa(folder: Path, target: Target) -> Medusa:
     left_out = set(repeats) | ({f"{i}.{shape.layers}.weight" for i in range(shape.heads)} if legacy else set())
     stored = {name: size for name, size in heads(shape).items() if name not in left_out}
     table = {prefix + name: size for name, size in stored.items()} | (_base(folder, config) if whole else {})
-    found = read_tensors(folder, table, config)
-    tensors = {name: found[prefix + name].to(target.device, target.dtype) for name in stored}
+    found = checkpoint.read(table)
+    tensors = on_target({name: found[prefix + name] for name in stored}, target)
     tensors |= {name: tensors[first] for name, first in repeats.items()}
     tensors |= {f"{i}.{shape.layers}.weight": head(target) for i in range(shape.heads) if legacy}
     base = "" if legacy else _base_name(folder if whole else None, config)
-    return Medusa(shape, tensors, TREES[tree_for(base)])
+    return Medusa(shape, tensors, TREES[tree_for(base)] if tree is None else tree)
 
 
 def _base_name(whole: Path | None, config: Config) -> str:
@@ -55,7 +55,7 @@ def _base_name(whole: Path | None, config: Config) -> str:
     return str(config.fields.get("base_model_name_or_path") or config.fields.get("_name_or_path") or "")
 
 
-def _shape(config: Config, names: dict[str, tuple[int, ...]], prefix: str, target: Target) -> Shape:
+def _shape(config: Config, names: Mapping[str, tuple[int, ...]], prefix: str, target: Target) -> Shape:
     declared, layers = config.integer("medusa_num_heads"), config.integer("medusa_num_layers", least=0)
     numbers = [re.match(rf"{re.escape(prefix)}(\d+)\.", name) for name in names]
     there = 1 + max((int(number[1]) for number in numbers if number), default=-1)
@@ -104,3 +104,6 @@ def _base(folder: Path, config: Config) -> dict[str, tuple[int, ...]]:
         raise BadInput(f"{config.path}: no model of transformers: {reason(error)}") from error
     parameters: dict[str, Tensor] = dict(model.named_parameters())
     return {name: tuple(x.shape) for name, x in parameters.items()}
+
+
+LAYOUTS = (Layout("Medusa", says("medusa_num_heads"), load),)

@@ -7,13 +7,15 @@ are drafted is not in them.
 
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 
-from refengine.decoder.checkpoints.layouts.eagle3 import hold_to_target, read_shape, refuse_bad_maps, table
+from refengine.decoder.checkpoints.layouts.eagle3 import hold_to_target, read_shape, table
 from refengine.decoder.checkpoints.layouts.eagle_midlayer import even_width, midlayer
-from refengine.decoder.checkpoints.reading.config import Config, read_config
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, says
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.draft_vocabulary import refuse_bad_maps
+from refengine.decoder.checkpoints.reading.from_target import on_target
 from refengine.decoder.checkpoints.reading.rope import read_rope
-from refengine.decoder.checkpoints.reading.tensors import Table, read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.reading.tensors import Table
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
 from refengine.decoder.drafters.eagle_trees import Chain
 from refengine.decoder.drafters.p_eagle import MaskSlots
@@ -21,25 +23,19 @@ from refengine.decoder.networks.feature_recurrence import FeatureRecurrence
 from refengine.decoder.protocols import Target
 
 
-def load_p_eagle(folder: Path, target: Target, length: int | None = None) -> FeatureRecurrence:
-    """A drafter of speculators, in the target's dtype and on its device; without a length, the config's.
-
-    Raises BadInput.
-    """
-    config = read_config(folder)
-    shape, chain = read_shape(config, target)
+def load_speculators(checkpoint: Checkpoint, target: Target, length: int | None = None) -> FeatureRecurrence:
+    """length: drafted tokens a round; None: as the config says."""
+    shape, chain = read_shape(checkpoint.config, target)
     assert isinstance(chain, Chain)
-    names = {
-        **table(shape, set(tensor_shapes(folder))),
-        "mask_hidden": (1, 1, len(shape.taps) * shape.target_hidden_size),
-    }
-    return _drafter(folder, target, config, shape, names, "mask_token_id", length or chain.length)
+    feature = (1, 1, len(shape.taps) * shape.target_hidden_size)
+    names = {**table(shape, set(checkpoint.shapes)), "mask_hidden": feature}
+    return _drafter(checkpoint, target, shape, names, "mask_token_id", length or chain.length)
 
 
-def load_amazon(folder: Path, target: Target, length: int) -> FeatureRecurrence:
-    """A drafter of Amazon's, in the target's dtype and on its device. Raises BadInput."""
-    config = read_config(folder)
-    layers, there = config.integer("num_hidden_layers"), tensor_shapes(folder)
+def load_amazon(checkpoint: Checkpoint, target: Target, gamma: int = 4) -> FeatureRecurrence:
+    """gamma: drafted tokens a round."""
+    config, there = checkpoint.config, checkpoint.shapes
+    layers = config.integer("num_hidden_layers")
     head_dim = config.integer("head_dim") if config.fields.get("head_dim") is not None else even_width(config)
     one = Config(config.path, {**config.fields, "num_hidden_layers": 1})
     shape = replace(
@@ -55,21 +51,26 @@ def load_amazon(folder: Path, target: Target, length: int) -> FeatureRecurrence:
     feature = there.get("mask_hidden", ())
     right = prod(feature) == len(shape.taps) * shape.target_hidden_size  # of whatever rank
     names["mask_hidden"] = feature if right else (1, len(shape.taps) * shape.target_hidden_size)
-    return _drafter(folder, target, config, shape, names, "ptd_token_id", length)
+    return _drafter(checkpoint, target, shape, names, "ptd_token_id", gamma)
 
 
 def _drafter(
-    folder: Path, target: Target, config: Config, shape: Shape, names: Table, mask: str, length: int
+    checkpoint: Checkpoint, target: Target, shape: Shape, names: Table, mask: str, length: int
 ) -> FeatureRecurrence:
     """The drafter of these tensors. mask: the field that says the mask token."""
+    config = checkpoint.config
     token = config.integer(mask, least=0)
     if token >= shape.vocab_size:
         config.refuse(f"{mask} {token} is outside the vocabulary of {shape.vocab_size} tokens")
-    found = read_tensors(folder, names, config)
+    found = checkpoint.read(names)
     refuse_bad_maps(config, shape, found)
-    tensors = {
-        name: x.to(target.device, target.dtype if x.is_floating_point() else x.dtype) for name, x in found.items()
-    }
+    tensors = on_target(found, target)
     network = Eagle3(shape, tensors)
     hidden = network.fused(tensors["mask_hidden"].reshape(1, -1))
     return FeatureRecurrence(network, MaskSlots(length, token, hidden))
+
+
+LAYOUTS = (
+    Layout("P-EAGLE of speculators", says("speculators_model_type", "peagle"), load_speculators),
+    Layout("P-EAGLE of Amazon", says("ptd_token_id"), load_amazon),
+)

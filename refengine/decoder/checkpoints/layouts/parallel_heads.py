@@ -4,60 +4,56 @@ One file is target and drafter: `layers` holds the trunk and the next-token bloc
 released as a pickle (`refengine checkpoint convert consolidated.00.pth consolidated.safetensors`).
 """
 
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from refengine.decoder.checkpoints.reading.config import Config, read_config
-from refengine.decoder.checkpoints.reading.tensors import read_tensors, tensor_shapes
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.from_target import on_target
 from refengine.decoder.drafters.parallel_heads import ParallelHeads, Shape
 from refengine.decoder.protocols import Target
 from refengine.errors import BadInput
 
-PARAMS = "params.json"
 KNOWN = {
     *("dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "multiple_of", "ffn_dim_multiplier", "norm_eps"),
     *("rope_theta", "n_future_tokens", "max_seq_len", "max_batch_size"),
 }
 
 
-def is_meta_layout(folder: Path) -> bool:
-    return (folder / PARAMS).is_file() and not (folder / "config.json").is_file()
-
-
-def load_parallel_heads(folder: Path, target: Target) -> ParallelHeads:
-    """The extra heads, in the target's dtype; the target is the same checkpoint's. Raises BadInput."""
-    shape, tensors = read(folder)
+def load(checkpoint: Checkpoint, target: Target) -> ParallelHeads:
+    """The extra heads; the target is the same checkpoint's."""
+    shape, tensors = read(checkpoint)
     ours = {"vocabulary": shape.vocab_size, "width": shape.dim, "number of layers": shape.target_layers}
     theirs = (target.vocabulary, target.width, target.layers)
     for (what, size), other in zip(ours.items(), theirs, strict=True):
         if size != other:
-            raise BadInput(f"{folder}/{PARAMS}: a {what} of {size}, and the target has {other}: it drafts for itself")
+            checkpoint.config.refuse(f"a {what} of {size}, and the target has {other}: it drafts for itself")
     if not shape.extra_heads:
-        raise BadInput(f"{folder}: no extra_heads in the file, so there is nothing to draft with")
+        raise BadInput(f"{checkpoint.folder}: no extra_heads in the file, so there is nothing to draft with")
     used = {name: x for name, x in tensors.items() if not name.startswith(("layers.", "tok_embeddings."))}
-    return ParallelHeads(shape, {name: x.to(target.device, target.dtype) for name, x in used.items()})
+    return ParallelHeads(shape, on_target(used, target))
 
 
-def load_trunk(folder: Path, dtype: torch.dtype | None) -> Any:
+def load_trunk(checkpoint: Checkpoint, dtype: torch.dtype | None) -> Any:
     """The target: trunk and next-token block as a Llama of transformers. Raises BadInput."""
-    shape, tensors = read(folder)
+    shape, tensors = read(checkpoint)
     return llama(shape, tensors, [f"layers.{i}." for i in range(shape.target_layers)], dtype)
 
 
-def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
+def read(checkpoint: Checkpoint) -> tuple[Shape, dict[str, Tensor]]:
     """Everything in the folder, held to what params.json says."""
-    params = read_config(folder, PARAMS)
-    names = tensor_shapes(folder)
+    params, names = checkpoint.config, checkpoint.shapes
     heads = len({name.split(".")[1] for name in names if name.startswith("extra_heads.")})
     embedded, read_out = (names.get(name, (0,))[0] for name in ("tok_embeddings.weight", "output.weight"))
     if embedded and read_out and embedded != read_out:
-        raise BadInput(f"{folder}: tok_embeddings.weight holds {embedded} tokens, and output.weight {read_out}")
+        raise BadInput(
+            f"{checkpoint.folder}: tok_embeddings.weight holds {embedded} tokens, and output.weight {read_out}"
+        )
     shape = read_shape(params, heads, embedded)
-    return shape, read_tensors(folder, table(shape), params)
+    return shape, checkpoint.read(table(shape))
 
 
 def read_shape(params: Config, extra_heads: int, embedded: int) -> Shape:
@@ -66,14 +62,12 @@ def read_shape(params: Config, extra_heads: int, embedded: int) -> Shape:
     if unknown := sorted(name for name, value in params.fields.items() if name not in KNOWN and value):
         params.refuse(f"{unknown[0]} is {params.fields[unknown[0]]!r}, and this layout has no such thing")
     vocabulary = embedded if params.fields.get("vocab_size") == -1 else params.integer("vocab_size")
-    shape = Shape(
-        dim=dim,
+    shape = params.sizes(
+        Shape,
         n_layers=params.integer("n_layers", least=2),
-        n_heads=heads,
         n_kv_heads=heads if params.fields.get("n_kv_heads") is None else params.integer("n_kv_heads"),
         vocab_size=vocabulary,
         ffn_dim=_ffn_dim(params, dim),
-        norm_eps=params.number("norm_eps"),
         rope_theta=params.number("rope_theta") if "rope_theta" in params.fields else 10000.0,
         extra_heads=extra_heads,
     )
@@ -151,3 +145,6 @@ def halves(weight: Tensor, heads: int) -> Tensor:
     """Rows of a query or key projection from neighbouring pairs (Meta) to two halves (transformers), head by head."""
     out, width = weight.shape
     return weight.view(heads, out // heads // 2, 2, width).transpose(1, 2).reshape(out, width)
+
+
+LAYOUTS = (Layout("parallel heads of Meta", lambda checkpoint: checkpoint.is_metas, load),)

@@ -14,14 +14,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from refengine.decoder.checkpoints.reading.config import Config, read_config
-from refengine.decoder.checkpoints.reading.config import speculative_tokens as said
-from refengine.decoder.checkpoints.reading.from_target import embedding, head
-from refengine.decoder.checkpoints.reading.tensors import read_tensors, tensor_kinds, tensor_shapes
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, says
+from refengine.decoder.checkpoints.reading.config import Config, speculative_tokens
+from refengine.decoder.checkpoints.reading.from_target import embedding, head, on_target, refuse_other_target
 from refengine.decoder.checkpoints.reading.unread_fields import refuse_unread
 from refengine.decoder.drafters.eagle_trees import Chain
 from refengine.decoder.drafters.qwen_mtp import Experts, QwenMTP, Shape
-from refengine.decoder.networks.feature_recurrence import FeatureRecurrence
+from refengine.decoder.networks.feature_recurrence import FeatureRecurrence, Plan
 from refengine.decoder.protocols import Target
 from refengine.errors import BadInput
 
@@ -43,63 +42,65 @@ ROTARY = 0.25  # transformers' default where neither the config nor its rope_par
 COPIES = {"embed_tokens.weight", "lm_head.weight", "verifier_lm_head.weight"}
 
 
-def load_qwen_mtp(folder: Path, target: Target, length: int) -> FeatureRecurrence:
-    """The module in the target's dtype and on its device, drafting a chain. Raises BadInput.
+def load_native(checkpoint: Checkpoint, target: Target, gamma: int = 4) -> FeatureRecurrence:
+    """gamma: drafted tokens a round, by recursion."""
+    return FeatureRecurrence(network(checkpoint, target), Chain(gamma))
 
-    length  drafted tokens a round, by recursion; the speculators layout says it in its config
-    """
-    config = read_config(folder)
-    shape, tensors = read(folder)
-    for name, ours, theirs in (
-        ("vocab_size", shape.vocab_size, target.vocabulary),
-        ("hidden_size", shape.hidden_size, target.width),
-        ("num_hidden_layers", shape.num_hidden_layers, target.layers),
-    ):
-        if ours != theirs:
-            config.refuse(f"{name} is {ours}, and the target has {theirs}: mtp.* drafts for the model it is part of")
+
+def load_speculators(checkpoint: Checkpoint, target: Target, plan: Plan | None = None) -> FeatureRecurrence:
+    """plan: how candidates are grown; None: a chain of as many tokens as the config says."""
+    length = speculative_tokens(checkpoint.config)
+    if length is None:
+        checkpoint.config.refuse("speculative_tokens is missing")
+    return FeatureRecurrence(network(checkpoint, target), plan or Chain(length))
+
+
+def network(checkpoint: Checkpoint, target: Target) -> QwenMTP:
+    """The module in the target's dtype and on its device."""
+    shape, tensors = read(checkpoint)
+    refuse_other_target(
+        checkpoint.config,
+        "mtp.* drafts for the model it is part of",
+        vocab_size=(shape.vocab_size, target.vocabulary),
+        hidden_size=(shape.hidden_size, target.width),
+        num_hidden_layers=(shape.num_hidden_layers, target.layers),
+    )
     shared = {"embed_tokens.weight": embedding(target), "lm_head.weight": head(target)}
     for name in COPIES & tensors.keys():
         copy, own = tensors.pop(name), shared[name.removeprefix("verifier_")]
         if not bool(copy.isnan().all()) and not torch.equal(copy.to(own), own):
-            raise BadInput(f"{folder}: tensor {name} is not the target's, whose copy it has to be")
-    weights = {name: x.to(target.device, target.dtype) for name, x in (shared | tensors).items()}
-    return FeatureRecurrence(QwenMTP(shape, weights), Chain(speculative_tokens(config) or length))
+            raise BadInput(f"{checkpoint.folder}: tensor {name} is not the target's, whose copy it has to be")
+    return QwenMTP(shape, on_target(shared | tensors, target))
 
 
-def is_native(folder: Path) -> bool:
-    return any(name.startswith(NATIVE) for name in tensor_shapes(folder))
+def is_native(checkpoint: Checkpoint) -> bool:
+    """Whether a model carries modules: neither its class nor a field of its config says so."""
+    causal = re.search("For(CausalLM|ConditionalGeneration)$", checkpoint.config.architecture())
+    return bool(causal) and any(name.startswith(NATIVE) for name in checkpoint.shapes)
 
 
 def is_speculators(config: Config) -> bool:
     return config.fields.get("speculators_model_type") == "mtp"
 
 
-def speculative_tokens(config: Config) -> int | None:
-    """Drafted tokens a round as the speculators layout says them; a native config does not."""
-    if not is_speculators(config):
-        return None
-    length = said(config)
-    return length if length is not None else config.refuse("speculative_tokens is missing")
-
-
-def read(folder: Path) -> tuple[Shape, dict[str, Tensor]]:
+def read(checkpoint: Checkpoint) -> tuple[Shape, dict[str, Tensor]]:
     """The module of either layout: its sizes, and its tensors named as after `mtp.`, experts apart. Raises BadInput.
 
     Copies of the target's tensors (COPIES) are among them where speculators' layout has them.
     """
-    config, names = read_config(folder), tensor_shapes(folder)
+    config, names, folder = checkpoint.config, checkpoint.shapes, checkpoint.folder
     inner, table = layer_config(config), dict[str, tuple[int, ...]]()
     if is_speculators(config):
         refuse_unread(config)
         shape = read_shape(inner, f"{SPECULATORS}mlp.gate.weight" in names)
         table = {speculators_name(name): size for name, size in own_table(shape, fused=True).items()}
         table |= dict.fromkeys(COPIES & names.keys(), (shape.vocab_size, shape.hidden_size))
-        found = read_tensors(folder, table, config, unused=COPIES)
+        found = checkpoint.read(table, unused=COPIES)
         return shape, apart({name if name in COPIES else native_name(name): x for name, x in found.items()}, folder)
     shape = read_shape(inner, f"{NATIVE}layers.0.mlp.gate.weight" in names)
     for fused in layouts(shape, inner, names):
         table |= {NATIVE + name: size for name, size in own_table(shape, fused).items()}
-    found = read_tensors(folder, table, inner, within=(NATIVE,))
+    found = checkpoint.read(table, inner, within=(NATIVE,))
     return shape, apart({name.removeprefix(NATIVE): x for name, x in found.items()}, folder)
 
 
@@ -148,12 +149,12 @@ def speculators_name(name: str) -> str:
     return SPECULATORS + RENAMED[ours] + name.removeprefix(ours)
 
 
-def check_target_experts(folder: Path) -> None:
+def check_target_experts(checkpoint: Checkpoint) -> None:
     """Hold the target's own experts to the config where each is stored on its own. Raises BadInput.
 
     transformers packs them while it loads them, and its refusals would name the pack, or nothing.
     """
-    inner, shapes, kinds = layer_config(read_config(folder)), tensor_shapes(folder), tensor_kinds(folder)
+    inner, shapes, folder = layer_config(checkpoint.config), checkpoint.shapes, checkpoint.folder
     stored = {name: re.match(r"(.*\.layers\.\d+\.mlp\.experts\.)\d+\.", name) for name in shapes}
     own = {name: found[1] for name, found in stored.items() if found and not name.startswith(NATIVE)}
     if not own:
@@ -170,8 +171,8 @@ def check_target_experts(folder: Path) -> None:
             raise BadInput(f"{folder}: tensor {name} is missing")
         if shapes[name] != size:
             raise BadInput(f"{folder}: tensor {name} has shape {list(shapes[name])}, the config asks for {list(size)}")
-        if "F" not in kinds[name]:
-            raise BadInput(f"{folder}: tensor {name} has dtype {kinds[name]}, expected floating point")
+        if "F" not in (kind := checkpoint.kinds[name]):
+            raise BadInput(f"{folder}: tensor {name} has dtype {kind}, expected floating point")
     if strays := sorted(own.keys() - table.keys()):
         raise BadInput(f"{folder}: tensor {strays[0]} is in the file, and the config has no place for it")
 
@@ -203,21 +204,13 @@ def read_shape(c: Config, routed: bool) -> Shape:
         c.refuse("mtp_use_dedicated_embeddings is true, and only the target's embeddings are implemented here")
     if not c.flag("attn_output_gate", default=True):
         c.refuse("attn_output_gate is false, and these layers have a gate")
-    shape = Shape(
-        vocab_size=c.integer("vocab_size"),
-        hidden_size=c.integer("hidden_size"),
-        num_hidden_layers=c.integer("num_hidden_layers"),
-        num_attention_heads=c.integer("num_attention_heads"),
-        num_key_value_heads=c.integer("num_key_value_heads"),
-        head_dim=c.integer("head_dim"),
+    shape = c.sizes(
+        Shape,
         rotary=rotary(c),
         rope_theta=c.rope_theta(),
-        rms_norm_eps=c.number("rms_norm_eps"),
-        attention_bias=c.flag("attention_bias", default=False),
         mlp=experts(c) if is_mixture(c, routed) else c.integer("intermediate_size"),
     )
-    if shape.num_attention_heads % shape.num_key_value_heads:
-        c.refuse(f"{shape.num_attention_heads} heads do not divide over {shape.num_key_value_heads} key/value heads")
+    c.refuse_uneven(shape.num_attention_heads, shape.num_key_value_heads)
     return shape
 
 
@@ -245,13 +238,7 @@ def is_mixture(c: Config, routed: bool) -> bool:
 
 
 def experts(c: Config) -> Experts:
-    found = Experts(
-        num_experts=c.integer("num_experts"),
-        num_experts_per_tok=c.integer("num_experts_per_tok"),
-        moe_intermediate_size=c.integer("moe_intermediate_size"),
-        shared_expert_intermediate_size=c.integer("shared_expert_intermediate_size"),
-        norm_topk_prob=c.flag("norm_topk_prob", default=True),
-    )
+    found = c.sizes(Experts, norm_topk_prob=c.flag("norm_topk_prob", default=True))
     if found.num_experts_per_tok > found.num_experts:
         c.refuse(f"num_experts_per_tok is {found.num_experts_per_tok}, and there are {found.num_experts} experts")
     if not found.norm_topk_prob and c.fields["model_type"] != "qwen3_next":
@@ -287,3 +274,9 @@ def own_table(s: Shape, fused: bool) -> dict[str, tuple[int, ...]]:
 def _mlp(prefix: str, hidden: int, inner: int) -> dict[str, tuple[int, ...]]:
     sizes = {"gate_proj": (inner, hidden), "up_proj": (inner, hidden), "down_proj": (hidden, inner)}
     return {f"{prefix}{name}.weight": size for name, size in sizes.items()}
+
+
+LAYOUTS = (
+    Layout("Qwen's module in its target's file", is_native, load_native),
+    Layout("Qwen's module of speculators", says("speculators_model_type", "mtp"), load_speculators),
+)

@@ -1,20 +1,19 @@
 """A causal language model of transformers from its folder, held to its files as strictly as a drafter is."""
 
-from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
-from refengine.decoder.checkpoints.reading.config import read_config
-from refengine.decoder.checkpoints.reading.tensors import FLOATING, check_held, tensor_kinds, weight_files
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
+from refengine.decoder.checkpoints.reading.tensors import FLOATING, check_held, weight_files
 from refengine.errors import BadInput
 
 
-def load_model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]:
+def load_model(checkpoint: Checkpoint, dtype: torch.dtype | None) -> tuple[Any, list[str]]:
     """The model, and the tensors it had no place for: a target may carry heads that transformers does not run."""
-    config = read_config(folder)
+    config, folder = checkpoint.config, checkpoint.folder
     weight_files(folder)
     auto: Any = AutoModelForCausalLM
     log: Any = logging
@@ -44,7 +43,7 @@ def load_model(folder: Path, dtype: torch.dtype | None) -> tuple[Any, list[str]]
         raise BadInput(f"{folder}: tensor {name} has shape {list(stored)}, the config asks for {list(wanted)}")
     held = model.state_dict()
     quantised = bool(config.fields.get("quantization_config"))  # transformers may dequantise it
-    for name, kind in sorted(tensor_kinds(folder).items()):
+    for name, kind in sorted(checkpoint.kinds.items()):
         if name in held and held[name].is_floating_point() and kind not in FLOATING and not quantised:
             raise BadInput(f"{folder}: tensor {name} has dtype {kind}, expected floating point of 16 bits or more")
     check_held(held, str(folder))

@@ -3,11 +3,14 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from refengine.errors import BadInput
+
+Sizes = TypeVar("Sizes")
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,10 @@ class Config:
     path: str
     fields: Mapping[str, Any]
 
-    def integer(self, name: str, least: int = 1) -> int:
+    def integer(self, name: str, least: int = 1, default: int | None = None) -> int:
+        """default: where the field is missing, null or 0."""
+        if default is not None and not self.fields.get(name):
+            return default
         value = self._get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             self.refuse(f"{name} is {value!r}, expected an integer of at least {least}")
@@ -60,6 +66,15 @@ class Config:
             self.refuse(f"{name} is {value!r}, expected an object")
         return Config(f"{self.path} ({name})", value)
 
+    def sizes(self, shape: type[Sizes], **given: Any) -> Sizes:
+        """A dataclass of sizes: what is given, and every other field without a default as the config has it.
+
+        int: an integer of at least 1; float: a positive number; bool: false where the config does not say.
+        """
+        read: dict[Any, Any] = {int: self.integer, float: self.number, bool: partial(self.flag, default=False)}
+        asked = [x for x in fields(shape) if x.default is MISSING and x.name not in given]  # type: ignore[arg-type]
+        return shape(**given, **{x.name: read[x.type](x.name) for x in asked})
+
     def architecture(self) -> str:
         """The first of `architectures`."""
         named = self.fields.get("architectures") or ["(none)"]
@@ -78,6 +93,11 @@ class Config:
             self.refuse(f"rope_theta is {old!r}, but rope_parameters says {new!r}")
         where = Config(self.path, {"rope_theta": old if new is None else new})
         return where.number("rope_theta")
+
+    def refuse_uneven(self, heads: int, groups: int) -> None:
+        """Raise BadInput for heads that do not share keys and values evenly."""
+        if heads % groups:
+            self.refuse(f"{heads} heads do not divide over {groups} key/value heads")
 
     def refuse(self, problem: str) -> NoReturn:
         raise BadInput(f"{self.path}: {problem}")

@@ -9,15 +9,31 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from refengine.decoder.checkpoints.reading.causal_lm import reason
 from refengine.decoder.rows import chain_rows, tree_rows
+from refengine.decoder.targets.base import Float64
+from refengine.decoder.targets.bitwise import BitwiseTarget
 from refengine.decoder.targets.recurrent import RecurrentTarget
-from refengine.decoder.targets.transformers import Float64, TransformersTarget
+from refengine.decoder.targets.transformers import ATTENTION, TransformersTarget
 from refengine.errors import BadInput
 
 LENGTH, TEXT = 8, 4
 TOLERANCE = 1e-3  # of the largest logit: rounding in single precision is 1e-5 of it, another text about all of it
+
+
+def behind_the_protocol(
+    model: PreTrainedModel, slots: int | None = None
+) -> TransformersTarget | RecurrentTarget | BitwiseTarget:
+    """Rows are rolled back by indexing where every layer is an attention layer, otherwise by remembering."""
+    types = getattr(model.config.get_text_config(), "layer_types", None) or ()
+    try:
+        target = TransformersTarget(model) if set(types) <= ATTENTION else RecurrentTarget(model, slots=slots)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    refuse_unfaithful(target)
+    return BitwiseTarget(model, slots) if slots and isinstance(target, TransformersTarget) else target
 
 
 def refuse_unfaithful(target: TransformersTarget | RecurrentTarget) -> None:

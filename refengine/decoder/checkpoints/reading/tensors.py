@@ -48,16 +48,6 @@ def read_tensors(
     return found
 
 
-def tensor_shapes(folder: Path) -> dict[str, Shape]:
-    """Names and shapes of everything in the folder, for layouts whose config does not say how much there is."""
-    return {name: shape for name, (shape, _) in _headers(folder).items()}
-
-
-def tensor_kinds(folder: Path) -> dict[str, str]:
-    """Names and dtypes of everything in the folder, as safetensors spells them: F32, BF16, I64."""
-    return {name: kind for name, (_, kind) in _headers(folder).items()}
-
-
 def check(found: Mapping[str, Tensor], table: Table, where: str, dtype: torch.dtype | None) -> None:
     """Hold tensors to a table. dtype: what the config declares; None: any floating-point dtype, but one for all."""
     for name, expected in table.items():
@@ -153,8 +143,8 @@ def _names(file: Path) -> list[str]:
         raise BadInput(f"{file}: truncated, or no safetensors file: {error}") from None
 
 
-def _headers(folder: Path) -> dict[str, tuple[Shape, str]]:
-    """Shape and dtype of every tensor, no values read."""
+def tensor_headers(folder: Path) -> dict[str, tuple[Shape, str]]:
+    """Shape and dtype of every tensor, as safetensors spells it (F32, BF16, I64); no values are read."""
     found: dict[str, tuple[Shape, str]] = {}
     for file in weight_files(folder):
         try:

@@ -1,0 +1,3 @@
+(** Refused by text, assumptions, coqchk. *)
+Theorem anything : 1 = 2.
+Proof. Admitted.

@@ -1,0 +1,8 @@
+(** Refused by text. In the section the statement reads as if it were about losslessness. *)
+From mathcomp Require Import all_ssreflect all_algebra.
+From Proofs Require Import Prob Round.
+Section Open.
+Variable lossless : nat -> bool.
+Theorem anything : lossless 0 = lossless 0.
+Proof. by []. Qed.
+End Open.

@@ -1,0 +1,57 @@
+"""Hold every file of proofs/rocq to the gate, and the gate to every file of proofs/cheats.
+
+Usage: `python3 -m proofs.gate` from the root (part of `make prove`). Exit 0: all is proved and every cheat is refused.
+1: a file is refused, or a cheat is not. 3: not tested, there is no prover here.
+"""
+
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+
+from proofs.gate import cheats, kernel, text
+from proofs.gate.build import BUILD, absent, compiled, read_otherwise
+from refengine.selfcheck.claims.coq_text import listed, stated
+from refengine.source_tree import PROOFS
+
+
+def cited() -> set[str]:
+    """Every `File.statement` that a claim or the index by paper rests on."""
+    claims = [tomllib.loads(file.read_text("utf-8")) for file in (PROOFS / "claims").glob("*.toml")]
+    index = re.findall(r"`([A-Z]\w*\.[\w']+)`", (PROOFS / "README.md").read_text("utf-8"))
+    named = {name for name in index if not name.endswith((".v", ".md"))}
+    return named | {name for file in claims for claim in file["claim"] for name in claim.get("coq", ())}
+
+
+def wrong() -> Iterator[list[str]]:
+    """What each reader refuses, one after the other; the later ones need what the earlier ones let through."""
+    statements = [f"{file}.{name}" for file in listed() for name in stated(file)]
+    yield [*text.read(), *(f"{name} is cited and stated nowhere" for name in sorted(cited() - {*statements}))]
+    refused = compiled(jobs=int(os.environ.get("JOBS", "2")))
+    yield [f"Coq refuses a file: {refused}"] if refused else []
+    yield [line for file in listed() if (line := read_otherwise(file))]
+    yield kernel.assumptions(BUILD, statements, text.granted()["axioms"])
+    yield kernel.hidden_premises(BUILD, statements)
+    given = kernel.given_by_libraries(BUILD, text.names()) - {*text.granted()["shadows"]["names"]}
+    yield [f"{name} is the name of something in a library" for name in sorted(given)]
+    yield kernel.checked(BUILD, listed())
+    yield cheats.let_through()
+    count = len(statements)
+    print(f"{count} statements of {len(listed())} files rest on what granted.toml grants, {len(cited())} of them cited")
+    print(f"{len(cheats.every())} cheats refused, each by the readers that it names")
+
+
+def main() -> int:
+    if missing := absent():
+        print(missing)
+        return 3
+    for lines in wrong():
+        if lines:
+            print("violated: " + "\nviolated: ".join(lines))
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The folder where the proofs are compiled: the listed files as they are now, and nothing older. Standard library."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from refengine.selfcheck.claims.coq_text import SOURCES, listed, sentences
+from refengine.source_tree import PROOFS
+
+BUILD = PROOFS / "build" / "rocq"
+NEEDED = "coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-flocq"
+LIBRARIES = ("mathcomp/algebra", "mathcomp/algebra_tactics", "Flocq")
+
+
+def absent() -> str:
+    """What is not installed, in one line that says how to install it; "" where all is there."""
+    if shutil.which("coqc") is None:
+        return f"not tested: coqc absent; apt-get install {NEEDED}"
+    where = subprocess.run(["coqc", "-where"], capture_output=True, text=True, check=True).stdout.strip()
+    for library in LIBRARIES:
+        if not (Path(where) / "user-contrib" / library).is_dir():
+            return f"not tested: the Coq library {library} is absent; apt-get install {NEEDED}"
+    return ""
+
+
+def compiled(target: str = "all", jobs: int = 1) -> str:
+    """Compile the listed files, or what one of them needs; Coq's words where it refuses, "" where it does not.
+
+    `coqc -time` writes down where it saw each sentence begin (`File.v.timing`).
+    """
+    BUILD.mkdir(parents=True, exist_ok=True)
+    files = listed()
+    for old in BUILD.iterdir():
+        if old.is_file() and old.name.lstrip(".").split(".")[0] not in (*files, "_CoqProject", "Makefile", "Asked"):
+            old.unlink()
+    for name in [*(f"{file}.v" for file in files), "_CoqProject"]:
+        source, copy = SOURCES / name, BUILD / name
+        if not copy.exists() or copy.read_bytes() != source.read_bytes():
+            shutil.copyfile(source, copy)
+    # No options from outside: COQEXTRAFLAGS and the like would be read by the Makefile.
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("COQ") and key != "MAKEFLAGS"}
+    for command in (
+        ["coq_makefile", "-f", "_CoqProject", "-o", "Makefile.coq"],
+        ["make", "-s", "-f", "Makefile.coq", f"-j{jobs}", "TIMING=1", target],
+    ):
+        run = subprocess.run(command, cwd=BUILD, env=clean, capture_output=True, text=True)
+        if run.returncode:
+            return run.stderr + run.stdout
+    return ""
+
+
+def read_otherwise(file: str) -> str:
+    """Where Coq saw other sentences than we do: "", or what is wrong."""
+    timing = BUILD / f"{file}.v.timing"
+    seen = [int(at) for at in re.findall(r"^Chars (\d+) - ", timing.read_text(), re.M)] if timing.is_file() else []
+    ours = [sentence.start for sentence in sentences((BUILD / f"{file}.v").read_text())]
+    return (
+        "" if seen == ours else f"{file}: Coq saw other sentences than the gate, from {sorted({*seen} ^ {*ours})[:1]}"
+    )

@@ -1,0 +1,96 @@
+"""The negative controls: every file of proofs/cheats states `anything`, which is false or has no proof.
+
+Its first comment names the readers that refuse it, and what it tries. `text` reads it as if it were the last file of
+proofs/rocq; `compile` is Coq itself, or that there is no such statement in the end; `assumptions`, `premises`,
+`names` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own.
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from proofs.gate import kernel, text
+from proofs.gate.build import BUILD
+from refengine.selfcheck.claims.coq_text import SOURCES, listed, sentences, stated
+from refengine.source_tree import PROOFS
+
+FOLDER = PROOFS / "cheats"
+CLAIMED = "anything"
+
+
+def every() -> list[Path]:
+    return sorted(FOLDER.glob("*.v"))
+
+
+def named(cheat: Path) -> set[str]:
+    """The readers that its first comment names."""
+    found = re.match(r"\(\*\* Refused by ([\w, ]+)\. ", cheat.read_text("utf-8"))
+    assert found is not None, f"{cheat.name} does not begin with the readers that refuse it"
+    return set(found[1].split(", "))
+
+
+def by_text(cheat: Path) -> bool:
+    """Whether the first reader refuses it, after all files of proofs/rocq; no prover is needed."""
+    before: dict[str, set[str]] = {}
+    for name in listed():
+        list(text.refusals(name, (SOURCES / f"{name}.v").read_text(), before))
+    return bool(list(text.refusals("Cheat", cheat.read_text("utf-8"), before))) or CLAIMED not in _stated(cheat)
+
+
+def _stated(cheat: Path) -> list[str]:
+    try:
+        return stated(cheat.stem, FOLDER)
+    except ValueError:
+        return []
+
+
+def by_kernel(cheat: Path) -> set[str]:
+    """The readers behind Coq that refuse it, or `compile` where there is nothing for them to read."""
+    with tempfile.TemporaryDirectory() as folder:
+        build = Path(folder)
+        for compiled in BUILD.glob("*.vo"):
+            (build / compiled.name).symlink_to(compiled)
+        shutil.copyfile(cheat, build / "Cheat.v")
+        command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Cheat.v"]
+        if subprocess.run(command, cwd=build, capture_output=True).returncode:
+            return {"compile"}
+        try:
+            kernel.asked(build, ["Cheat"], {"it": f"Check Proofs.Cheat.{CLAIMED}."})
+        except RuntimeError:
+            return {"compile"}
+        name = f"Cheat.{CLAIMED}"
+        answers = {
+            "assumptions": kernel.assumptions(build, [name], text.granted()["axioms"]),
+            "premises": kernel.hidden_premises(build, [name], build),
+            "coqchk": kernel.checked(build, ["Cheat"]),
+        }
+    return {reader for reader, wrong in answers.items() if wrong}
+
+
+def by_names() -> set[Path]:
+    """The cheats that give a name which a library has given already."""
+    given = {cheat: set(_declared(cheat)) for cheat in every()}
+    taken = kernel.given_by_libraries(BUILD, sorted(set().union(*given.values())))
+    return {cheat for cheat, names in given.items() if names & taken}
+
+
+def _declared(cheat: Path) -> Iterator[str]:
+    try:
+        found = sentences(cheat.read_text("ascii"))
+    except ValueError:  # not ASCII, or not to be read
+        return
+    yield from (name for sentence in found for name in text.declared(sentence))
+
+
+def let_through() -> list[str]:
+    """The cheats that other readers refuse than those that they name."""
+    wrong, taken = [], by_names()
+    for cheat in every():
+        also = {"text": by_text(cheat), "names": cheat in taken}
+        refused = by_kernel(cheat) | {reader for reader, refuses in also.items() if refuses}
+        if refused != named(cheat) or not refused:
+            wrong.append(f"the cheat {cheat.name} is refused by {sorted(refused)}, and says by {sorted(named(cheat))}")
+    return wrong

@@ -1,0 +1,139 @@
+"""The second and the third reader: what Coq says that statements rest on and assume, and what coqchk says of the files.
+
+Every answer is read whole: a line that is not one of those listed here is a refusal, whatever it says. Each answer
+stands behind a mark drawn afresh in every run, so no text in a file can pass for one. The standard library alone.
+"""
+
+import re
+import secrets
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proofs.statements import premises_of
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comments, sentences
+
+CLOSED = "Closed under the global context"
+AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
+# The premises of a closed statement that are propositions, by the names that they were given.
+PREMISES = """Ltac propositions := repeat lazymatch goal with
+  | |- forall {unnamed} : ?A, _ =>
+      let y := fresh {unnamed} in intro y; lazymatch type of A with Prop => idtac y | _ => idtac end
+  end."""
+LIBRARIES = ("Coq.", "mathcomp.", "Flocq.")
+NONE = (
+    "Constants/Inductives relying on type-in-type",
+    "Constants/Inductives relying on unsafe (co)fixpoints",
+    "Inductives whose positivity is assumed",
+)
+
+
+def asked(build: Path, requires: Sequence[str], lines: Mapping[str, str], prologue: str = "") -> dict[str, str]:
+    """What Coq answers to each line, by its name; raises RuntimeError with Coq's words where it stops."""
+    mark = secrets.token_hex(8)
+    script = [f"From Proofs Require {file}." for file in requires] + [prologue]
+    script += [f'Goal True. idtac "{mark} {name}". Abort.\n{line}' for name, line in lines.items()]
+    (build / "Asked.v").write_text("\n".join(script) + "\n")
+    run = subprocess.run(
+        ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Asked.v"], cwd=build, capture_output=True, text=True
+    )
+    if run.returncode:
+        raise RuntimeError(" ".join(run.stderr.split()))
+    answers = [chunk.partition("\n") for chunk in run.stdout.split(f"{mark} ")[1:]]
+    return {name: answer.strip("\n") for name, _, answer in answers}
+
+
+def axioms(answer: str) -> list[str]:
+    """The axioms that an answer to Print Assumptions lists; raises ValueError where it says anything else."""
+    if answer == CLOSED:
+        return []
+    head, *rest = answer.splitlines()
+    found = [AXIOM.fullmatch(line) for line in rest if not line.startswith(" ")]
+    if head != "Axioms:" or not rest or rest[0].startswith(" ") or not all(found):
+        raise ValueError(answer)
+    return [match[1] for match in found if match]
+
+
+def assumptions(build: Path, names: Sequence[str], permitted: Mapping[str, Sequence[str]]) -> list[str]:
+    """What is wrong with what `File.name`s rest on: no such statement, an axiom that the file is not granted.
+
+    Coq is asked once for each file, about one term that mentions every name asked of it.
+    """
+    by_file: dict[str, list[str]] = {}
+    for name in names:
+        by_file.setdefault(name.split(".")[0], []).append(f"let a := @Proofs.{name} in")
+    lines = {
+        file: f"Definition all_of_{file} : True := {' '.join(mentions)} I. Print Assumptions all_of_{file}."
+        for file, mentions in by_file.items()
+    }
+    try:
+        answers = asked(build, list(by_file), lines)
+    except RuntimeError as error:
+        return [f"Coq cannot say what every statement rests on: {error}"]
+    wrong = [f"{file}: no answer" for file in by_file if file not in answers]
+    for file, answer in answers.items():
+        try:
+            wrong += [f"{file} uses {axiom}" for axiom in axioms(answer) if file not in permitted.get(axiom, ())]
+        except ValueError:
+            wrong.append(f"{file} rests on more than axioms: {' '.join(answer.split())}")
+    return wrong
+
+
+def hidden_premises(build: Path, names: Sequence[str], sources: Path = SOURCES) -> list[str]:
+    """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow."""
+    files = list(dict.fromkeys(name.split(".")[0] for name in names))
+    goal = "Goal ltac:(let t := type of Proofs.{} in exact t). propositions. Abort."
+    unnamed = f"u{secrets.token_hex(8)}_"
+    prologue = PREMISES.format(unnamed=unnamed)
+    try:
+        answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
+    except RuntimeError as error:
+        return [f"Coq cannot say what every statement assumes: {error}"]
+    shown, arrows = set[str](), Counter[str]()
+    for file in files:
+        text = (sources / f"{file}.v").read_text()
+        shown |= {f"{file}.{s.name()}" for s in sentences(text) if s.word() == "Hypothesis"}
+        arrows.update(f"{file}.{name}" for name, _, _ in premises_of(blank_comments(text), "|".join(STATEMENTS)))
+    wrong = []
+    for name, answer in answers.items():
+        premises = answer.split()
+        named = [premise for premise in premises if not premise.startswith(unnamed)]
+        hidden = [premise for premise in named if f"{name.split('.')[0]}.{premise}" not in shown]
+        wrong += [f"{name} assumes {premise}, which is no Hypothesis" for premise in hidden]
+        if len(premises) - len(named) > arrows[name]:
+            wrong.append(f"{name} assumes more than stands before its arrows")
+    return wrong
+
+
+def given_by_libraries(build: Path, names: Sequence[str]) -> set[str]:
+    """Those of our names that are short names of something in the libraries."""
+    libraries = (
+        "From Coq Require Import ZArith Reals Lra Lia List Qcanon QArith.\nFrom Flocq Require Import Core Relative "
+        "Plus_error.\nFrom mathcomp Require Import all_ssreflect all_algebra."
+    )
+    answers = asked(build, [], {name: f"Locate {name}." for name in names}, libraries)
+    first = {name: re.sub(r"\(alias.*?\)", "", " ".join(answer.split())) for name, answer in answers.items()}
+    found = re.compile(r"(?:Constant|Inductive|Constructor|Notation) [\w.']+(?! *\(shorter)(?: |$)")
+    return {name for name, answer in first.items() if found.match(answer)}
+
+
+def checked(build: Path, files: Sequence[str]) -> list[str]:
+    """What coqchk refuses, or finds that our compiled files rest on. Installed libraries are trusted as they are."""
+    modules = [word for file in files for word in ("-norec", f"Proofs.{file}")]
+    run = subprocess.run(
+        ["coqchk", "-silent", "-o", *modules, "-Q", ".", "Proofs"], cwd=build, capture_output=True, text=True
+    )
+    if run.returncode:
+        return [f"coqchk refuses a file: {' '.join((run.stdout + run.stderr).split())[-500:]}"]
+    _, summary, text = (run.stdout + run.stderr).partition("CONTEXT SUMMARY\n===============\n")
+    parts = dict(_section(part) for part in re.split(r"^\* ", text, flags=re.M)[1:])
+    if not summary or set(parts) != {"Theory", "Axioms", *NONE} or parts["Theory"] != ["Set is predicative"]:
+        return [f"coqchk's summary has other parts than expected: {sorted(parts)}"]
+    wrong = [f"coqchk: {name} is an axiom" for name in parts["Axioms"] if not name.startswith((*LIBRARIES, "<none>"))]
+    return wrong + [f"coqchk: {part}: {parts[part]}" for part in NONE if parts[part] != ["<none>"]]
+
+
+def _section(part: str) -> tuple[str, list[str]]:
+    title, _, body = part.partition(":")
+    return title, [line.strip() for line in body.splitlines() if line.strip()]

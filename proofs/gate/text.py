@@ -1,0 +1,119 @@
+"""The first reader: only listed commands, only listed notations, no name twice. It needs no Coq.
+
+Whatever can add an assumption, switch a check off, run foreign code or change how a statement reads is a command (they
+all begin with a capital), an attribute or an option; so what is listed here is what may stand, not what may not.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, Sentence, listed, sentences
+
+HERE = Path(__file__).resolve().parent
+PROJECT = ("-Q . Proofs", "-arg -w", "-arg none")
+DECLARING = (*STATEMENTS, "Definition", "Fixpoint", "Inductive", "Structure", "Record", "Instance", "Let", "Canonical")
+WHOLE = {
+    *("Proof.", "Qed.", "Defined.", "Set Implicit Arguments.", "Unset Strict Implicit."),
+    *("Unset Printing Implicit Defensive.", "Import Order.TTheory GRing.Theory Num.Theory."),
+    *("Local Open Scope ring_scope.", "Open Scope R_scope."),
+}
+LIBRARIES = r"(?:Coq|mathcomp|mathcomp\.algebra_tactics|Flocq)"
+REQUIRE = re.compile(rf"From (?:{LIBRARIES}|Proofs) Require Import [\w. ]+\.")
+HINT = re.compile(r"#\[local\] Hint Resolve [\w' ]+ : core\.")
+TACTIC = re.compile(r"[a-z(\[]|\d+\s*:|\d+-\d+\s*:|[-+*{}]")
+NAMED = re.compile(r"(?:Section|End|Ltac|Arguments|Implicit Types?) ")
+
+
+@cache
+def granted() -> Any:
+    return tomllib.loads((HERE / "granted.toml").read_text())
+
+
+def project(sources: Path = SOURCES) -> Iterator[str]:
+    """What is wrong with the list of files: an option, a file twice, one that is not there or not listed."""
+    lines = (sources / "_CoqProject").read_text().splitlines()
+    if tuple(lines[: len(PROJECT)]) != PROJECT:
+        yield f"_CoqProject does not begin with {PROJECT}"
+    yield from (
+        f"_CoqProject: {line!r} is no file" for line in lines[len(PROJECT) :] if not re.fullmatch(r"\w+\.v", line)
+    )
+    files = [f"{name}.v" for name in listed(sources)]
+    there = sorted(str(file.relative_to(sources)) for file in sources.rglob("*") if file.is_file())
+    if sorted([*files, "_CoqProject"]) != there:
+        yield f"_CoqProject and its folder differ in {sorted({*files, '_CoqProject'} ^ {*there})}, or list a file twice"
+
+
+def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]:
+    """What one file may not say; `before` has the names that each file before it gives, and receives this file's."""
+    if not text.isascii():
+        yield f"{file}: a letter beyond ASCII may look like another one"
+    try:
+        found = sentences(text)
+    except ValueError as error:
+        yield f"{file}: {error}"
+        return
+    sections, given, seen = 0, set[str](), set[str]()
+    for sentence in found:
+        imported = re.match(r"From Proofs Require Import ([^.]*)\.", sentence.text)
+        for other in imported[1].split() if imported else []:
+            if other not in before:
+                yield f"{file}: it imports {other}, which is not listed before it"
+            seen |= before.get(other, set())
+        sections += (sentence.word() == "Section") - (sentence.word() == "End")
+        if not allowed(file, sentence, inside=sections > 0):
+            yield f"{file}: not a command of this house: {sentence.text[:100]}"
+        new, bound = set(declared(sentence)), set(variables(sentence))
+        yield from (f"{file}: {name} is given a second time" for name in sorted((new | bound) & (seen | given)))
+        # What a section or a `Let` keeps to itself may be given again elsewhere.
+        given |= set() if sentence.word() == "Let" or (sentence.word() == "Notation" and sections) else new
+    before[file] = given | seen
+
+
+def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
+    """Whether a sentence may stand: a tactic, or a command that adds no assumption to what is closed."""
+    text, word = sentence.text, sentence.word()
+    if TACTIC.match(text) or text in WHOLE or REQUIRE.fullmatch(text) or HINT.fullmatch(text) or NAMED.match(text):
+        return True
+    if word in ("Variable", "Variables", "Hypothesis"):
+        return inside
+    if word == "Notation":
+        return bool(re.match(r"Notation [\w']+ ", text)) or text in granted()["notations"].get(file, ())
+    return word in DECLARING and bool(sentence.name())
+
+
+def declared(sentence: Sentence) -> Iterator[str]:
+    """The names that a sentence gives: its own, its constructors' and its fields'."""
+    text, word = sentence.text, sentence.word()
+    if word in (*DECLARING, "Notation"):
+        yield from [sentence.name()] if sentence.name() else []
+    if word == "Fixpoint":
+        yield from re.findall(r" with ([\w']+)[^.]*? :=", text)
+    body = text.partition(":=")[2]
+    if word == "Inductive":
+        yield from re.findall(r"(?:^|\|) ?([\w']+)", body)
+    if word in ("Structure", "Record"):
+        yield from re.findall(r"(?:^|[{;]) ?([\w']+)", body)
+
+
+def variables(sentence: Sentence) -> Iterator[str]:
+    """The names that a section leaves open, hypotheses aside."""
+    if sentence.word() in ("Variable", "Variables"):
+        for group in re.findall(r"(?:^|\()([\w' ]+?) :", sentence.text.partition(" ")[2]):
+            yield from group.split()
+
+
+def read(sources: Path = SOURCES) -> list[str]:
+    """Every refusal of every listed file."""
+    before: dict[str, set[str]] = {}
+    texts = {name: (sources / f"{name}.v").read_text() for name in listed(sources)}
+    return [*project(sources), *(line for name, text in texts.items() for line in refusals(name, text, before))]
+
+
+def names(sources: Path = SOURCES) -> list[str]:
+    """Every name that our files give, once: a library may not have given it already."""
+    every = [s for name in listed(sources) for s in sentences((sources / f"{name}.v").read_text())]
+    return list(dict.fromkeys(name for sentence in every for name in declared(sentence)))

@@ -1,0 +1,253 @@
+(** The rules of refengine/exact, as they run.
+
+    Written by proofs/translate.py from their text; do not edit. *)
+
+From mathcomp Require Import all_ssreflect all_algebra.
+From Proofs Require Import Prob Python.
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+Import Order.TTheory GRing.Theory Num.Theory.
+Local Open Scope ring_scope.
+
+Section Translated.
+Variables (R : realFieldType) (V : vocab).
+Variable raised : answer R V.
+
+(** refengine/exact/row.py, residual *)
+Definition py_residual (p : V -> R) (q : V -> R) (k : (V -> R) -> answer R V) : answer R V :=
+  k (fun z : V => (Num.max ((p z) - (q z)) 0)).
+
+(** refengine/exact/row.py, without *)
+Definition py_without (weights : V -> R) (token : V) (k : (V -> R) -> answer R V) : answer R V :=
+  k (fun x : V => (if (x == token) then 0 else (weights x))).
+
+(** refengine/exact/row.py, normalised *)
+Definition py_normalised (weights : V -> R) (k : (V -> R) -> answer R V) : answer R V :=
+  let total := (total weights) in
+  if (total == 0) then
+  raised
+  else
+  k (fun z : V => ((weights z) / total)).
+
+(** refengine/exact/rules/leviathan.py, leviathan *)
+Definition py_leviathan (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  check_chain raised block (fun _ =>
+    for_in (enumerate (block_tokens block)) tt (fun '(i, x) 'tt next out =>
+      drawn raised block i (fun v1 =>
+        let q := v1 in
+        item raised p i (fun v2 =>
+          ask_accept raised (v2 x) (q x) (fun v3 =>
+            if (~~ v3) then
+            item raised p i (fun v4 =>
+              py_residual v4 q (fun v5 =>
+                ask_choose raised v5 (fun v6 =>
+                  let correction := v6 in
+                  k (((take i (block_tokens block)) ++ [:: correction]), (iota 0 i)))))
+            else
+            next tt))))
+    (fun 'tt =>
+      let gamma := (size (block_tokens block)) in
+      item raised p gamma (fun v7 =>
+        ask_choose raised v7 (fun v8 =>
+          let bonus := v8 in
+          k (((block_tokens block) ++ [:: bonus]), (iota 0 gamma)))))).
+
+(** refengine/exact/rules/block.py, prefix_weights *)
+Definition py_prefix_weights (p : seq (V -> R)) (block : flat_block R V) (k : seq R -> answer R V) : answer R V :=
+  let weights := ([:: 1]) in
+  for_in (enumerate (block_tokens block)) weights (fun '(i, x) 'weights next out =>
+    last_item raised weights (fun v1 =>
+      item raised p i (fun v2 =>
+        let num := (v1 * (v2 x)) in
+        drawn raised block i (fun v3 =>
+          let den := (v3 x) in
+          let weights := rcons weights (if (num < den) then (num / den) else (if (0 < num) then 1 else 0)) in
+          next weights))))
+  (fun 'weights =>
+    k weights).
+
+(** refengine/exact/rules/block.py, block *)
+Definition py_block (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  check_chain raised block (fun _ =>
+    py_prefix_weights p block (fun v1 =>
+      let w := v1 in
+      let gamma := (size (block_tokens block)) in
+      item raised p gamma (fun v2 =>
+        let rest := v2 in
+        let either3 := (fun holds : bool =>
+          if holds then
+          ask_choose raised rest (fun v4 =>
+            k (((block_tokens block) ++ [:: v4]), (iota 0 gamma)))
+          else
+          for_in (rev (iota 0 gamma)) (rest, None) (fun kept '(rest, _) next out =>
+            item raised p kept (fun v5 =>
+              item raised w kept (fun v6 =>
+                drawn raised block kept (fun v7 =>
+                  py_residual (fun z : V => (v6 * (v5 z))) v7 (fun v8 =>
+                    let rest := v8 in
+                    let either9 := (fun holds : bool =>
+                      if holds then
+                      out (rest, Some kept)
+                      else
+                      next (rest, Some kept)) in
+                    if (kept == 0%N) then either9 true else
+                    item raised w kept (fun v10 =>
+                      ask_accept raised (total rest) (((total rest) + 1) - v10) (fun v11 =>
+                        either9 v11)))))))
+          (fun '(rest, kept) =>
+            bound raised kept (fun kept =>
+              ask_choose raised rest (fun v12 =>
+                k (((take kept (block_tokens block)) ++ [:: v12]), (iota 0 kept)))))) in
+        if (gamma == 0%N) then either3 true else
+        item raised w gamma (fun v13 =>
+          ask_accept raised v13 (1) (fun v14 =>
+            either3 v14))))).
+
+(** refengine/exact/rules/point_mass.py, point_mass *)
+Definition py_point_mass (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  let here := 0%N in
+  row_after raised p (0%N) (fun v1 =>
+    let rest := v1 in
+    let tokens := [::] in
+    let path := [::] in
+    for_in (enumerate (block_tokens block)) (here, path, rest, tokens) (fun '(j, x) '(here, path, rest, tokens) next out =>
+      item raised (block_parents block) j (fun v2 =>
+        if (v2 != here) then
+        next (here, path, rest, tokens)
+        else
+        ask_accept raised (rest x) (total rest) (fun v3 =>
+          if v3 then
+          let tokens := rcons tokens x in
+          let path := rcons path j in
+          let here := j.+1 in
+          row_after raised p (j.+1) (fun v4 =>
+            let rest := v4 in
+            next (here, path, rest, tokens))
+          else
+          py_without rest x (fun v5 =>
+            let rest := v5 in
+            next (here, path, rest, tokens)))))
+    (fun '(here, path, rest, tokens) =>
+      ask_choose raised rest (fun v6 =>
+        let tokens := rcons tokens v6 in
+        k (tokens, path)))).
+
+(** refengine/exact/rules/iid_candidates.py, iid_candidates *)
+Definition py_iid_candidates (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  let here := 0%N in
+  row_after raised p (0%N) (fun v1 =>
+    let r := v1 in
+    let tokens := [::] in
+    let path := [::] in
+    for_in (enumerate (block_tokens block)) (here, path, r, tokens) (fun '(j, x) '(here, path, r, tokens) next out =>
+      item raised (block_parents block) j (fun v2 =>
+        if (v2 != here) then
+        next (here, path, r, tokens)
+        else
+        drawn raised block j (fun v3 =>
+          let q := v3 in
+          ask_accept raised (r x) (q x) (fun v4 =>
+            if v4 then
+            let tokens := rcons tokens x in
+            let path := rcons path j in
+            let here := j.+1 in
+            row_after raised p (j.+1) (fun v5 =>
+              let r := v5 in
+              next (here, path, r, tokens))
+            else
+            py_residual r q (fun v6 =>
+              py_normalised v6 (fun v7 =>
+                let r := v7 in
+                next (here, path, r, tokens)))))))
+    (fun '(here, path, r, tokens) =>
+      ask_choose raised r (fun v8 =>
+        let tokens := rcons tokens v8 in
+        k (tokens, path)))).
+
+(** refengine/exact/rules/without_replacement.py, without_replacement *)
+Definition py_without_replacement (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  let here := 0%N in
+  row_after raised p (0%N) (fun v1 =>
+    let r := v1 in
+    let taken := [::] in
+    let tokens := [::] in
+    let path := [::] in
+    for_in (enumerate (block_tokens block)) (here, path, r, taken, tokens) (fun '(j, x) '(here, path, r, taken, tokens) next out =>
+      item raised (block_parents block) j (fun v2 =>
+        if (v2 != here) then
+        next (here, path, r, taken, tokens)
+        else
+        drawn raised block j (fun v3 =>
+          let q := v3 in
+          for_in taken q (fun earlier 'q next out =>
+            py_without q earlier (fun v4 =>
+              let q := v4 in
+              next q))
+          (fun 'q =>
+            py_normalised q (fun v5 =>
+              let q := v5 in
+              ask_accept raised (r x) (q x) (fun v6 =>
+                if v6 then
+                let tokens := rcons tokens x in
+                let path := rcons path j in
+                let here := j.+1 in
+                row_after raised p (j.+1) (fun v7 =>
+                  let r := v7 in
+                  let taken := [::] in
+                  next (here, path, r, taken, tokens))
+                else
+                py_residual r q (fun v8 =>
+                  py_normalised v8 (fun v9 =>
+                    let r := v9 in
+                    let taken := rcons taken x in
+                    next (here, path, r, taken, tokens)))))))))
+    (fun '(here, path, r, taken, tokens) =>
+      ask_choose raised r (fun v10 =>
+        let tokens := rcons tokens v10 in
+        k (tokens, path)))).
+
+(** refengine/exact/rules/agreement.py, agreement *)
+Definition py_agreement (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  let here := 0%N in
+  let tokens := [::] in
+  let path := [::] in
+  forever raised (size (block_tokens block)).+1 (here, path, tokens) (fun '(here, path, tokens) next =>
+    row_after raised p here (fun v1 =>
+      ask_choose raised v1 (fun v2 =>
+        let y := v2 in
+        let tokens := rcons tokens y in
+        let hit := (ohead [seq j <- (children_of block here) | is_token block y j]) in
+        if hit is Some hit then
+        let path := rcons path hit in
+        let here := hit.+1 in
+        next (here, path, tokens)
+        else
+        k (tokens, path)))).
+
+(** refengine/exact/rules/greedy.py, greedy *)
+Definition py_greedy (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  let here := 0%N in
+  let tokens := [::] in
+  let path := [::] in
+  forever raised (size (block_tokens block)).+1 (here, path, tokens) (fun '(here, path, tokens) next =>
+    row_after raised p here (fun v1 =>
+      argmax_row raised v1 (fun v2 =>
+        let best := v2 in
+        let tokens := rcons tokens best in
+        let hit := (ohead [seq j <- (children_of block here) | is_token block best j]) in
+        if hit is Some hit then
+        let path := rcons path hit in
+        let here := hit.+1 in
+        next (here, path, tokens)
+        else
+        k (tokens, path)))).
+
+End Translated.

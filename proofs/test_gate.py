@@ -1,0 +1,103 @@
+"""The gate of `make prove`: what it lets through, and the cheats that it must refuse. What needs Coq runs there."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from proofs.gate import cheats, kernel, text
+from proofs.gate.build import absent
+from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
+
+
+def test_our_own_files_pass() -> None:
+    """Kills: a reader that refuses everything, and a command that nobody has looked at."""
+    assert text.read() == []
+
+
+@pytest.mark.parametrize("cheat", cheats.every(), ids=lambda cheat: cheat.stem)
+def test_cheats_are_refused_by_their_text(cheat: Path) -> None:
+    """Kills: a command, an option, an attribute or a name by which something false passes for proved."""
+    assert cheats.by_text(cheat) == ("text" in cheats.named(cheat))
+    assert cheats.named(cheat)
+
+
+def test_every_reader_has_cheats_of_its_own() -> None:
+    """Kills: a reader that nothing would miss."""
+    alone = {frozenset(cheats.named(cheat)) for cheat in cheats.every()}
+    assert {frozenset({reader}) for reader in ("text", "premises", "names", "assumptions")} <= alone
+    assert sum("coqchk" in readers for readers in alone) >= 1
+
+
+@pytest.mark.parametrize("name", ["guard", "premise_as_variable"])
+def test_coq_refuses_them_too(name: str) -> None:
+    """Kills: readers that stand only on our own reading of the text. Two of them; `make prove` asks about all."""
+    if missing := absent():
+        pytest.skip(missing)
+    cheat = cheats.FOLDER / f"{name}.v"
+    assert cheats.by_kernel(cheat) == cheats.named(cheat) - {"text"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Axioms:\nCheat.loop is assumed to be guarded.",
+        "Axioms:",
+        "",
+        "Closed under the global context\nAxioms:\nCheat.absurd : False",
+        "Section Variables:\nabsurd : False",
+        "Axioms:\n  Cheat.absurd : False",
+    ],
+)
+def test_an_answer_is_read_whole(answer: str) -> None:
+    """Kills: a reader that looks for the lines it knows and calls the rest closed."""
+    with pytest.raises(ValueError, match=r"^" + answer[:8]):
+        kernel.axioms(answer)
+
+
+def test_axioms_are_read() -> None:
+    """Kills: an axiom whose type stands on lines of its own and is lost."""
+    assert kernel.axioms(kernel.CLOSED) == []
+    assert kernel.axioms("Axioms:\nA.b : forall x,\n      x = x\nC.d\n  : True") == ["A.b", "C.d"]
+
+
+@pytest.mark.parametrize(
+    "line", ["-arg -type-in-type", "-arg -impredicative-set", "-R /tmp Proofs", "Prob.v", "Gone.v"]
+)
+def test_the_list_of_files_takes_no_options(tmp_path: Path, line: str) -> None:
+    """Kills: a flag that switches the kernel's checks off for every file, and a file that is not there."""
+    sources = tmp_path / "rocq"
+    shutil.copytree(SOURCES, sources)
+    assert list(text.project(sources)) == []
+    with (sources / "_CoqProject").open("a") as project:
+        project.write(f"{line}\n")
+    assert list(text.project(sources)) != []
+
+
+def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
+    """Kills: a theorem in a folder below that is cited and never compiled."""
+    sources = tmp_path / "rocq"
+    shutil.copytree(SOURCES, sources)
+    (sources / "more").mkdir()
+    (sources / "more" / "Cheat.v").write_text("Theorem anything : 1 = 2. Abort.\n")
+    assert "more/Cheat.v" in " ".join(text.project(sources))
+
+
+def test_comments_and_strings_are_read_as_coq_reads_them() -> None:
+    """Kills: code that is hidden from us, and only from us, by a comment in a comment or in a string."""
+    assert blank_comments("a (* (* b *) c *) d").split() == ["a", "d"]
+    assert blank_comments('a (* "*)" b *) c').split() == ["a", "c"]
+    assert blank_comments('a "(*" b "*)" c').split() == ["a", '"(*"', "b", '"*)"', "c"]
+    for wrong in ("(* a", "a *)", '"a', "(* (* a *)"):
+        with pytest.raises(ValueError, match="does not end"):
+            blank_comments(wrong)
+
+
+def test_sentences() -> None:
+    """Kills: two commands that are read as one, so that the second is never looked at."""
+    found = sentences("- move=> x.1. }{ by []. (* . *) Set A.B\n C.")
+    assert [s.text for s in found] == ["-", "move=> x.1.", "}", "{", "by [].", "Set A.B C."]
+    assert [s.start for s in found] == [0, 2, 14, 15, 17, 32]
+    with pytest.raises(ValueError, match="no full stop"):
+        sentences("Lemma a")
+    assert len(listed()) > 30

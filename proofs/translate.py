@@ -1,0 +1,559 @@
+"""The rules of refengine/exact, translated from their own syntax trees into the words of rocq/Python.v.
+
+`python3 -m proofs.translate --write` writes rocq/Translated.v; without it, the file on disk is held to what is written
+now (part of `make prove`). rocq/Running.v and rocq/RunningTrees.v prove of a translated rule that it is the rule that
+the theorems are about.
+
+A statement becomes a term that is told what comes next: `return` forgets it, `break` goes to what comes after the
+loop. An expression that may fail or asks chance is computed before the statement that it stands in, in Python's order.
+Of types only what Gallina needs is known: numbers against lengths, and nodes, which count from -1 in Python and from 0
+here. Whatever is not listed here is refused, so a rule is translated wholly or not at all. The standard library alone.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from refengine.source_tree import PROOFS, ROOT
+
+EXACT = ROOT / "refengine" / "exact"
+FILE = PROOFS / "rocq" / "Translated.v"
+# (file, function): helpers first.
+WANTED = (
+    *(("row", "residual"), ("row", "without"), ("row", "normalised")),
+    *(("rules/leviathan", "leviathan"), ("rules/block", "prefix_weights"), ("rules/block", "block")),
+    *(("rules/point_mass", "point_mass"), ("rules/iid_candidates", "iid_candidates")),
+    *(
+        ("rules/without_replacement", "without_replacement"),
+        ("rules/agreement", "agreement"),
+        ("rules/greedy", "greedy"),
+    ),
+)
+# What Python.v defines by hand, by the body that it had then: another body is refused.
+KNOWN = {
+    ("block", "row_after"): "return p[node + 1]",
+    ("block", "drawn"): "q = block.q[node]\nif q is None:\n    raise ValueError\nreturn q",
+    ("block", "check_chain"): "if not block.is_chain():\n    raise ValueError",
+    ("block", "is_chain"): "return self.parents == tuple(range(-1, len(self.tokens) - 1))",
+    ("block", "children"): "return [j for j, parent in enumerate(self.parents) if parent == node]",
+    ("row", "argmax"): "return max(range(len(weights)), key=lambda x: (weights[x], -x))",
+}
+OTHERWISE = {"at": "here", "left": "rest"}  # names that mean something else in Gallina
+TYPES = {"Sequence[Row]": "rows", "Block": "block", "Sequence[Fraction]": "row", "int": "token"}
+HEADER = """(** The rules of refengine/exact, as they run.
+
+    Written by proofs/translate.py from their text; do not edit. *)
+
+From mathcomp Require Import all_ssreflect all_algebra.
+From Proofs Require Import Prob Python.
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+Import Order.TTheory GRing.Theory Num.Theory.
+Local Open Scope ring_scope.
+
+Section Translated.
+Variables (R : realFieldType) (V : vocab).
+Variable raised : answer R V.
+"""
+
+
+class Untranslated(ValueError):
+    """A piece of Python that this file has no words for."""
+
+
+def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
+    return Untranslated(f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)}: {why}")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A Gallina term and its type: num, nat, node, token, bool, row, rows, block, seq, option, pair, ?."""
+
+    text: str
+    type: str = "?"
+
+
+Then = Callable[[Term], str]
+
+
+@dataclass
+class Function:
+    """One function on its way: its helpers, and the types of its variables so far."""
+
+    helpers: set[str]
+    types: dict[str, str] = field(default_factory=dict)
+    fresh: int = 0
+    after_loop: list[str] = field(default_factory=list)
+
+    # ---- statements: each takes the text of what comes next ------------------------------------------------------
+
+    def block(
+        self, body: list[ast.stmt], end: Callable[[], str], loop: tuple[Callable[[], str], Callable[[], str]] | None
+    ) -> str:
+        """The statements of a body; `end` is what comes after the last, `loop` what `continue` and `break` go to."""
+        if not body:
+            return end()
+        first, rest = body[0], body[1:]
+        go = lambda: self.block(rest, end, loop)  # noqa: E731
+        match first:
+            case ast.Expr(ast.Constant()):
+                return go()
+            case ast.Return(value) if value is not None:
+                return self.expression(value, lambda t: f"k {paren(t.text)}")
+            case ast.Raise():
+                return "raised"
+            case ast.Continue() if loop:
+                return loop[0]()
+            case ast.Break() if loop:
+                return loop[1]()
+            case ast.Expr(ast.Call(ast.Name("check_chain"), [block])):
+                return self.expression(block, lambda t: f"check_chain raised {t.text} (fun _ =>\n{go()})")
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [value])):
+                return self.expression(value, lambda t: f"let {name} := rcons {name} {paren(t.text)} in\n{go()}")
+            case ast.Assign([target], value):
+                return self.assign(target, value, go)
+            case ast.AnnAssign(target, _, value) if value is not None:
+                return self.assign(target, value, go)
+            case ast.If(ast.Compare(ast.Name(name), [ast.Is()], [ast.Constant(None)]), yes, []):
+                self.types[name] = "nat"
+                return f"if {name} is Some {name} then\n{go()}\nelse\n{self.block(yes, go, loop)}"
+            case ast.If(test, yes, no):
+                if rest and not leaves(yes):
+                    raise refuse(first, "what follows would be written twice")
+                types = dict(self.types)
+
+                def branches(t: Term) -> str:
+                    taken = self.block(yes, go, loop)
+                    self.types = dict(types)
+                    return f"if {t.text} then\n{taken}\nelse\n{self.block([*no, *rest], end, loop)}"
+
+                return self.expression(test, branches)
+            case ast.For(target, iterable, inner, []):
+                return self.loop(target, iterable, inner, rest, go)
+            case ast.While(ast.Constant(True), inner, []):
+                state = self.state(inner)
+                again = lambda: f"next {pattern(state)}"  # noqa: E731
+                body_text = self.block(inner, again, (again, lambda: "raised"))
+                start = pattern(state)
+                return f"forever raised (size (block_tokens block)).+1 {start} (fun '{start} next =>\n{body_text})"
+        raise refuse(first)
+
+    def loop(
+        self, target: ast.expr, iterable: ast.expr, inner: list[ast.stmt], rest: list[ast.stmt], go: Callable[[], str]
+    ) -> str:
+        state = self.state(inner)
+        kept = [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and n.id in used(rest)]
+        if kept and not isinstance(target, ast.Name):
+            raise refuse(target, "only a single loop variable may be used after its loop")
+
+        def write(t: Term) -> str:
+            name = self.bind_target(target, t)
+            here = pattern([*state, *([f"Some {kept[0]}"] if kept else [])])
+            before = pattern([*state, *(["None"] if kept else [])])
+            opened = pattern([*state, *(["_"] if kept else [])])
+            again, out = (lambda: f"next {here}"), (lambda: f"out {here}")
+            text = self.block(inner, again, (again, out))
+            closed = pattern([*state, *kept])
+            tail = f"bound raised {kept[0]} (fun {kept[0]} =>\n{go()})" if kept else go()
+            turn = f"(fun {name} '{opened} next out =>\n{text})"
+            return f"for_in {paren(t.text)} {before} {turn}\n(fun '{closed} =>\n{tail})"
+
+        return self.expression(iterable, write)
+
+    def bind_target(self, target: ast.expr, items: Term) -> str:
+        kind = items.type.removeprefix("seq ")
+        if isinstance(target, ast.Name):
+            self.types[target.id] = kind
+            return target.id
+        if isinstance(target, ast.Tuple) and items.type.startswith("seq nat*"):
+            first, second = (n.id for n in target.elts if isinstance(n, ast.Name))
+            self.types[first], self.types[second] = "nat", items.type.removeprefix("seq nat*")
+            return f"'({first}, {second})"
+        raise refuse(target)
+
+    def state(self, inner: list[ast.stmt]) -> list[str]:
+        """The variables that a loop changes, of those that there are before it."""
+        return sorted(assigned(inner) & set(self.types))
+
+    def assign(self, target: ast.expr, value: ast.expr, go: Callable[[], str]) -> str:
+        if isinstance(target, ast.Name):
+            targets, values = [target], [value]
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            targets, values = [t for t in target.elts if isinstance(t, ast.Name)], list(value.elts)
+        else:
+            raise refuse(target)
+        for at, name in enumerate(targets):
+            if any(name.id in names(later) for later in values[at + 1 :]):
+                raise refuse(value, f"{name.id} is used while it is assigned")
+
+        def chain(at: int) -> str:
+            if at == len(targets):
+                return go()
+            name = targets[at].id
+
+            def write(t: Term) -> str:
+                shifted = as_node(t) if self.types.get(name) == "node" else t
+                self.types[name] = shifted.type
+                return f"let {name} := {shifted.text} in\n{chain(at + 1)}"
+
+            return self.expression(values[at], write)
+
+        return chain(0)
+
+    # ---- expressions: what may fail or asks chance is done before what comes next -----------------------------
+
+    def expressions(self, nodes: list[ast.expr], then: Callable[[list[Term]], str], done: tuple[Term, ...] = ()) -> str:
+        if not nodes:
+            return then(list(done))
+        return self.expression(nodes[0], lambda t: self.expressions(nodes[1:], then, (*done, t)))
+
+    def effect(self, call: str, type: str, then: Then) -> str:
+        """A call that is told what comes next."""
+        self.fresh += 1
+        name = f"v{self.fresh}"
+        return f"{call} (fun {name} =>\n{then(Term(name, type))})"
+
+    def expression(self, node: ast.expr, then: Then) -> str:
+        match node:
+            case ast.Name("ROOT"):
+                return then(Term("0%N", "node"))
+            case ast.Name(name):
+                return then(Term(name, self.types[name]))
+            case ast.Constant(int() as value) if not isinstance(value, bool):
+                return then(Term(str(value), "literal"))
+            case ast.Attribute(ast.Name("block"), "tokens" | "parents" as part):
+                return then(Term(f"(block_{part} block)", f"seq {'token' if part == 'tokens' else 'node'}"))
+            case ast.UnaryOp(ast.Not(), operand):
+                return self.expression(operand, lambda t: then(Term(f"(~~ {t.text})", "bool")))
+            case ast.BinOp(left, op, right):
+                return self.expressions([left, right], lambda ts: then(arithmetic(node, op, *ts)))
+            case ast.Compare(left, [op], [right]):
+                return self.expressions([left, right], lambda ts: then(comparison(node, op, *ts)))
+            case ast.BoolOp(ast.Or(), [first, second]):
+                return self.either(first, second, then)
+            case ast.IfExp(test, yes, no):
+                return self.expressions(
+                    [test, yes, no],
+                    lambda ts: then(Term(f"(if {ts[0].text} then {number(ts[1])} else {number(ts[2])})", ts[1].type)),
+                )
+            case ast.Subscript(value, ast.UnaryOp(ast.USub(), ast.Constant(1))):
+                return self.expression(value, lambda s: self.effect(f"last_item raised {s.text}", element(s), then))
+            case ast.Subscript(value, ast.Slice(None, upper, None)) if upper is not None:
+                return self.expressions(
+                    [value, upper], lambda ts: then(Term(f"(take {ts[1].text} {ts[0].text})", ts[0].type))
+                )
+            case ast.Subscript(value, index):
+                return self.expressions([value, index], lambda ts: self.subscript(node, *ts, then))
+            case ast.Tuple(elements) | ast.List(elements):
+                return self.sequence(elements, then)
+            case ast.ListComp(body, [generator]) | ast.Call(ast.Name("tuple"), [ast.GeneratorExp(body, [generator])]):
+                return self.pointwise(body, generator, then)
+            case ast.Call(ast.Name("next"), [ast.GeneratorExp() as found, ast.Constant(None)]):
+                return self.first(found, then)
+            case ast.Call(ast.Attribute(ast.Name("block"), "children"), [at]):
+                return self.expression(
+                    at, lambda t: then(Term(f"(children_of block {paren(as_node(t).text)})", "seq nat"))
+                )
+            case ast.Call(ast.Attribute(ast.Name("chance"), "accept"), [num, den, _]):
+                return self.expressions(
+                    [num, den],
+                    lambda ts: self.effect(
+                        f"ask_accept raised {paren(number(ts[0]))} {paren(number(ts[1]))}", "bool", then
+                    ),
+                )
+            case ast.Call(ast.Attribute(ast.Name("chance"), "choose"), [weights, _]):
+                return self.expression(
+                    weights, lambda t: self.effect(f"ask_choose raised {paren(t.text)}", "token", then)
+                )
+            case ast.Call(ast.Name(name), arguments, []):
+                return self.expressions(arguments, lambda ts: self.call(node, name, ts, then))
+        raise refuse(node)
+
+    def subscript(self, node: ast.expr, value: Term, index: Term, then: Then) -> str:
+        if value.type == "row":
+            return then(Term(f"({value.text} {index.text})", "num"))
+        if index.type not in ("nat", "?"):
+            raise refuse(node, f"an index of type {index.type}")
+        return self.effect(f"item raised {value.text} {paren(index.text)}", element(value), then)
+
+    def either(self, first: ast.expr, second: ast.expr, then: Then) -> str:
+        """`a or b`: b is not computed where a holds; what comes next is written once."""
+        self.fresh += 1
+        name = f"either{self.fresh}"
+        types = dict(self.types)
+        rest = then(Term("holds", "bool"))
+        self.types = types
+        either = self.expression(
+            first,
+            lambda a: f"if {a.text} then {name} true else\n{self.expression(second, lambda b: f'{name} {b.text}')}",
+        )
+        return f"let {name} := (fun holds : bool =>\n{rest}) in\n{either}"
+
+    def sequence(self, elements: list[ast.expr], then: Then) -> str:
+        inner = [e.value if isinstance(e, ast.Starred) else e for e in elements]
+        starred = [isinstance(e, ast.Starred) for e in elements]
+
+        def write(ts: list[Term]) -> str:
+            parts = [t.text if star else f"[:: {number(t)}]" for t, star in zip(ts, starred, strict=True)]
+            kinds = {element(t) if star else t.type for t, star in zip(ts, starred, strict=True)}
+            return then(
+                Term(f"({' ++ '.join(parts)})" if parts else "[::]", f"seq {kinds.pop() if len(kinds) == 1 else '?'}")
+            )
+
+        return self.expressions(inner, write)
+
+    def pointwise(self, body: ast.expr, generator: ast.comprehension, then: Then) -> str:
+        """A row made from rows, token by token. What does not depend on the token is computed first."""
+        match generator:
+            case ast.comprehension(
+                ast.Tuple([ast.Name(token), ast.Name(a)]), ast.Call(ast.Name("enumerate"), [row]), []
+            ):
+                bound, rows = [a], [row]
+            case ast.comprehension(ast.Tuple([ast.Name(a), ast.Name(b)]), ast.Call(ast.Name("zip"), [one, two]), []):
+                token, bound, rows = "z", [a, b], [one, two]
+            case ast.comprehension(ast.Name(a), row, []):
+                token, bound, rows = "z", [a], [row]
+            case _:
+                raise refuse(generator)
+
+        def write(ts: list[Term]) -> str:
+            if any(t.type != "row" for t in ts):
+                raise refuse(generator, "only rows are read token by token")
+            self.types |= {token: "token"} | dict.fromkeys(bound, "num")
+            values = {name: f"({t.text} {token})" for name, t in zip(bound, ts, strict=True)}
+            outside = [n for n in ast.walk(body) if isinstance(n, ast.Subscript)]
+            return self.expressions(
+                list(outside),
+                lambda done: then(Term(f"(fun {token} : V => {inside(self, body, values, outside, done)})", "row")),
+            )
+
+        return self.expressions(rows, write)
+
+    def first(self, found: ast.GeneratorExp, then: Then) -> str:
+        """`next((j for j in nodes if block.tokens[j] == x), None)`: the nodes are nodes of the block, so none fails."""
+        match found:
+            case ast.GeneratorExp(
+                ast.Name(a),
+                [
+                    ast.comprehension(
+                        ast.Name(b),
+                        nodes,
+                        [
+                            ast.Compare(
+                                ast.Subscript(ast.Attribute(ast.Name("block"), "tokens"), ast.Name(c)), [ast.Eq()], [x]
+                            )
+                        ],
+                    )
+                ],
+            ) if a == b == c:
+                return self.expressions(
+                    [nodes, x],
+                    lambda ts: then(
+                        Term(f"(ohead [seq {a} <- {ts[0].text} | is_token block {paren(ts[1].text)} {a}])", "option")
+                    ),
+                )
+        raise refuse(found)
+
+    def call(self, node: ast.expr, name: str, ts: list[Term], then: Then) -> str:
+        texts = [t.text for t in ts]
+        match name, [t.type for t in ts]:
+            case "Fraction", ["literal"]:
+                return then(Term(f"{texts[0]}", "num"))
+            case "Fraction", ["flag"]:
+                return then(Term(texts[0], "num"))
+            case "int", ["bool"]:
+                return then(Term(f"(if {texts[0]} then 1 else 0)", "flag"))
+            case "len", [_]:
+                return then(Term(f"(size {texts[0]})", "nat"))
+            case "sum", ["row", *_]:
+                return then(Term(f"(total {texts[0]})", "num"))
+            case "max", ["num", "num"]:
+                return then(Term(f"(Num.max {texts[0]} {texts[1]})", "num"))
+            case "range", ["nat"]:
+                return then(Term(f"(iota 0 {texts[0]})", "seq nat"))
+            case "reversed", [kind] if kind.startswith("seq"):
+                return then(Term(f"(rev {texts[0]})", kind))
+            case "tuple", [kind] if kind.startswith("seq"):
+                return then(Term(texts[0], kind))
+            case "enumerate", [kind] if kind.startswith("seq "):
+                return then(Term(f"(enumerate {texts[0]})", f"seq nat*{kind.removeprefix('seq ')}"))
+            case "Round", [_, _]:
+                return then(Term(f"({texts[0]}, {texts[1]})", "pair"))
+            case "row_after", ["rows", _]:
+                return self.effect(f"row_after raised {texts[0]} {paren(as_node(ts[1]).text)}", "row", then)
+            case "drawn", ["block", "nat"]:
+                return self.effect(f"drawn raised {texts[0]} {texts[1]}", "row", then)
+            case "argmax", ["row"]:
+                return self.effect(f"argmax_row raised {texts[0]}", "token", then)
+        if name in self.helpers:
+            type = "seq num" if name == "prefix_weights" else "row"
+            return self.effect(f"py_{name} {' '.join(map(paren, texts))}", type, then)
+        raise refuse(node)
+
+
+def inside(
+    function: Function, body: ast.expr, values: dict[str, str], outside: list[ast.expr], done: list[Term]
+) -> str:
+    """The body of a comprehension, its variables replaced by what they are at the token."""
+
+    class Put(ast.NodeTransformer):
+        def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+            term = done[outside.index(node)]
+            function.types[term.text] = term.type
+            return ast.Name(term.text)
+
+    text = function.expression(Put().visit(body), lambda t: number(t))
+    return Substituted(values).text(text)
+
+
+@dataclass(frozen=True)
+class Substituted:
+    """Words replaced in a term; a name is replaced where it stands alone."""
+
+    values: dict[str, str]
+
+    def text(self, term: str) -> str:
+        return re.sub(r"[\w']+", lambda word: self.values.get(word[0], word[0]), term)
+
+
+def paren(text: str) -> str:
+    return text if text.isidentifier() or (text[0] in "([" and balanced(text)) else f"({text})"
+
+
+def balanced(text: str) -> bool:
+    """Whether the first bracket closes at the end."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0:
+            return at == len(text) - 1
+    return False
+
+
+def number(t: Term) -> str:
+    return t.text
+
+
+def element(t: Term) -> str:
+    return "row" if t.type == "rows" else t.type.removeprefix("seq ") if t.type.startswith("seq ") else "?"
+
+
+def as_node(t: Term) -> Term:
+    """A node as it is named here: its place plus one."""
+    return t if t.type == "node" else Term(f"{paren(t.text)}.+1", "node")
+
+
+def arithmetic(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
+    sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(op))
+    if sign is None or not {a.type, b.type} <= {"num", "literal"} or a.type == b.type == "literal":
+        raise refuse(node, f"arithmetic on {a.type} and {b.type}")
+    return Term(f"({a.text} {sign} {b.text})", "num")
+
+
+def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
+    kinds = {a.type, b.type}
+    if kinds == {"node", "nat"}:
+        a, b = as_node(a), as_node(b)
+    scope = "%N" if kinds & {"nat"} else ""
+    sign = {ast.Lt: "<", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}.get(type(op))
+    if sign is None or (sign in "<>" and not kinds <= {"num", "literal"}):
+        raise refuse(node, f"a comparison of {a.type} and {b.type}")
+    if sign == ">":
+        return Term(f"({b.text} < {a.text})", "bool")
+    return Term(f"({a.text} {sign} {b.text}{scope if b.type == 'literal' else ''})", "bool")
+
+
+def pattern(names: list[str]) -> str:
+    return "tt" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def used(body: list[ast.stmt]) -> set[str]:
+    return set().union(*(names(s) for s in body))
+
+
+def assigned(body: list[ast.stmt]) -> set[str]:
+    """The names that a body assigns or appends to."""
+    found = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    calls = [n.func for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return found | {f.value.id for f in calls if f.attr == "append" and isinstance(f.value, ast.Name)}
+
+
+def leaves(body: list[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+
+
+def source(file: str) -> str:
+    return (EXACT / f"{file}.py").read_text()
+
+
+def definition(file: str, name: str) -> ast.FunctionDef:
+    tree = ast.parse(source(file))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = OTHERWISE.get(node.id, node.id)
+    return next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
+
+
+def body_text(function: ast.FunctionDef) -> str:
+    """Without the docstring, and without what an error says."""
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    for node in (n for s in body for n in ast.walk(s)):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc = node.exc.func
+    return "\n".join(ast.unparse(s) for s in body)
+
+
+def translated(file: str, name: str, helpers: set[str]) -> str:
+    """The Gallina definition of one function."""
+    function = definition(file, name)
+    arguments = [a for a in function.args.args if a.arg != "chance"]
+    types = {a.arg: TYPES[ast.unparse(a.annotation)] for a in arguments if a.annotation}
+    coq = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V"}
+    binders = " ".join(f"({arg} : {coq[type]})" for arg, type in types.items())
+    rule = file.startswith("rules/") and "chance" in {a.arg for a in function.args.args}
+    k = "" if rule else " (k : seq R -> answer R V)" if name == "prefix_weights" else " (k : (V -> R) -> answer R V)"
+    body = Function(helpers, dict(types)).block(function.body, lambda: "raised", None)
+    start = "let k := @ret R (outcome V) in\n" if rule else ""
+    head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : answer R V :="
+    return f"{head}\n{indented(start + body)}.\n"
+
+
+def indented(text: str) -> str:
+    out, depth = [], 1
+    for line in text.splitlines():
+        out.append("  " * min(depth, 12) + line)
+        depth += line.count("(") - line.count(")")
+    return "\n".join(out)
+
+
+def written() -> str:
+    """The whole of Translated.v; raises Untranslated."""
+    for (file, name), text in KNOWN.items():
+        if body_text(definition(file, name)) != text:
+            raise Untranslated(f"{file}.py: {name} is not what Python.v says it is")
+    helpers: set[str] = set()
+    parts = []
+    for file, name in WANTED:
+        parts.append(translated(file, name, helpers))
+        helpers.add(name)
+    return f"{HEADER}\n" + "\n".join(parts) + "\nEnd Translated.\n"
+
+
+def main() -> int:
+    text = written()
+    if sys.argv[1:] == ["--write"]:
+        FILE.write_text(text)
+    fresh = FILE.is_file() and FILE.read_text() == text
+    print("Translated.v is the text of the rules" if fresh else "violated: Translated.v is not the text of the rules")
+    return int(not fresh)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

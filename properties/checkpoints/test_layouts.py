@@ -1,0 +1,113 @@
+"""Which layout a folder is of: exactly one, read once, with the options that it takes and no other."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from properties.helpers.damaged import damaged
+from refengine.decoder import load_drafter, load_target
+from refengine.decoder.checkpoints.load import LAYOUTS, layout_of
+from refengine.decoder.checkpoints.reading import checkpoint
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
+from refengine.decoder.drafters.dspark_schedule import Load
+from refengine.decoder.drafters.eagle_trees import MC_SIM_7B_63, StaticTree
+from refengine.errors import BadInput
+from refengine.selfcheck.drafters.table import ROWS
+from refengine.source_tree import FIXTURES, GOLDEN
+
+TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
+FOLDERS = sorted({row.folder for row in ROWS.values()} - {""})
+RECORDED = sorted(str(folder.relative_to(GOLDEN)) for folder in GOLDEN.glob("*/drafter"))
+
+
+@pytest.mark.parametrize("folder", [*(FIXTURES / x for x in FOLDERS), *(GOLDEN / x for x in RECORDED)], ids=str)
+def test_a_folder_is_of_one_layout(folder: Path) -> None:
+    """Kills a file that two readers would take, one of them silently wrong."""
+    here = Checkpoint(folder)
+    assert len([layout for layout in LAYOUTS if layout.matches(here) and not layout.general]) <= 1
+    assert layout_of(here) in LAYOUTS
+
+
+def test_every_layout_has_a_fixture() -> None:
+    """Kills a layout that is registered and never met."""
+    met = {layout_of(Checkpoint(FIXTURES / x)).name for x in FOLDERS}
+    met |= {layout_of(Checkpoint(GOLDEN / x)).name for x in RECORDED}
+    met.add(layout_of(Checkpoint(FIXTURES / "qwen_mtp" / "target")).name)
+    assert met == {layout.name for layout in LAYOUTS}
+    assert len({layout.name for layout in LAYOUTS}) == len(LAYOUTS)
+
+
+def test_a_folder_of_two_layouts_is_refused_with_both_names(tmp_path: Path) -> None:
+    """Kills a precedence of layouts that nobody knows of."""
+    folder = damaged(FIXTURES / "heads" / "medusa", tmp_path / "drafter", lambda t, c: c.update(draft_length=3))
+    with pytest.raises(BadInput, match="it can be read as DART or as Medusa") as raised:
+        load_drafter(folder, TARGET)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        (
+            "tiny/dspark",
+            {"gamma": 3},
+            r"gamma is for .* \(DSpark of DeepSpec\) takes threshold or load",
+        ),
+        (
+            "tiny/ar",
+            {"threshold": 0.5},
+            r"threshold is for DSpark .* \(a draft model of its own\) takes gamma",
+        ),
+        ("heads/medusa", {"ngram": Path("x.trie")}, r"ngram is for DART, and this drafter \(Medusa\) takes tree"),
+        (
+            "tiny/ar",
+            {"load": Load(((1, 1.0), (2, 2.0)))},
+            "load is for DSpark of DeepSpec or DSpark of speculators, and",
+        ),
+        ("prompt_lookup", {"load": Load(((1, 1.0), (2, 2.0)))}, r"\(prompt_lookup\) takes gamma"),
+    ],
+)
+def test_an_option_that_a_layout_does_not_take_is_refused(name: str, options: dict[str, Any], said: str) -> None:
+    """Kills an option that is silently ignored: the user believes that it holds."""
+    path = name if "/" not in name else FIXTURES / name
+    with pytest.raises(BadInput, match=said) as raised:
+        load_drafter(path, TARGET, **options)
+    assert "\n" not in str(raised.value)
+    assert load_drafter(path, TARGET, **dict.fromkeys(options)), "None is an option that is not given"
+
+
+def test_several_modules_take_no_number_of_drafts() -> None:
+    """Kills a number of drafts that a chain of modules ignores: each is used once."""
+    folder = FIXTURES / "deepseek" / "mtp2"
+    with pytest.raises(BadInput, match="gamma is 3, and each of its 2 modules drafts one token"):
+        load_drafter(folder, load_target(folder, torch.float64), gamma=3)
+
+
+def test_a_threshold_without_a_head_is_one_line() -> None:
+    """Kills a stack trace where a confidence is asked of a drafter that has none."""
+    with pytest.raises(BadInput, match="this checkpoint has no confidence head"):
+        load_drafter(FIXTURES / "dflash" / "deepspec", TARGET, threshold=0.5)
+
+
+@pytest.mark.parametrize("folder", ["eagle/eagle1", "eagle/eagle3", "dspark/speculators", "heads/medusa"])
+def test_config_and_headers_are_read_once(folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kills a folder that is sniffed by one reading and loaded by another: between the two it may have changed."""
+    reads: list[str] = []
+
+    def counted(name: str) -> None:
+        original = getattr(checkpoint, name)
+        monkeypatch.setattr(checkpoint, name, lambda *arguments: (reads.append(name), original(*arguments))[1])
+
+    counted("read_config")
+    counted("tensor_headers")
+    load_drafter(shutil.copytree(FIXTURES / folder, tmp_path / "drafter"), TARGET)
+    assert sorted(reads) == ["read_config", "tensor_headers"]
+
+
+def test_eagle1_grows_its_own_tree() -> None:
+    """Kills EAGLE-1 that is released with one tree and loaded with EAGLE-2's."""
+    drafter: Any = load_drafter(FIXTURES / "eagle" / "eagle1", TARGET)
+    assert drafter.plan == StaticTree(MC_SIM_7B_63)

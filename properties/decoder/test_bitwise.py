@@ -1,0 +1,191 @@
+"""The bits of a row are a function of its text: alone, verified, in a tree, after any rollback, in any batch."""
+
+import random
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from torch.overrides import TorchFunctionMode
+
+from properties.helpers.histories import VOCABULARY, World, drawn_round, model, wander
+from refengine.decoder import generate, plain
+from refengine.decoder.checkpoints.load import load_target
+from refengine.decoder.rows import chain_rows
+from refengine.decoder.targets import bitwise
+from refengine.decoder.targets.transformers import TransformersTarget
+from refengine.engine.coins import Philox
+from refengine.engine.policy import greedy, pipeline, temperature
+from refengine.engine.rules.agreement import agreement
+from refengine.errors import BadInput
+from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
+from refengine.selfcheck.drafters.cells import RULES
+from refengine.selfcheck.drafters.table import ROWS
+from refengine.source_edits.edit import Edit
+from refengine.source_edits.loader import edited_module
+from refengine.source_tree import FIXTURES
+
+DTYPES = [torch.float32, torch.bfloat16]
+CODE = bitwise.__name__
+
+
+class Machine(RuleBasedStateMachine):
+    """Prefill, propose, verify, reject, roll back, branch, batch mates come and go."""
+
+    dtype = torch.float32
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(model("dense", self.dtype))
+
+    @rule()
+    def join(self) -> None:
+        if len(self.world.requests) < 5:
+            self.world.join()
+
+    @precondition(lambda self: self.world.requests)
+    @rule(seed=st.integers(0, 2**32 - 1), data=st.data())
+    def verify(self, seed: int, data: st.DataObject) -> None:
+        """Some of the requests, each with a tree of its own."""
+        there = [i for i, one in enumerate(self.world.requests) if len(one.kept) < 30]
+        chosen = data.draw(st.sets(st.sampled_from(there), min_size=1)) if there else set()
+        source = random.Random(seed)
+        if chosen:
+            self.world.step([drawn_round(source, which) for which in sorted(chosen)])
+
+    @precondition(lambda self: self.world.requests)
+    @rule(data=st.data())
+    def branch(self, data: st.DataObject) -> None:
+        self.world.branch(data.draw(st.integers(0, len(self.world.requests) - 1)))
+
+    @precondition(lambda self: self.world.requests)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        self.world.leave(data.draw(st.integers(0, len(self.world.requests) - 1)))
+
+    @invariant()
+    def every_row_has_the_bits_of_its_text(self) -> None:
+        assert self.world.heard.differing == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_any_history_leaves_every_row_its_bits(dtype: torch.dtype) -> None:
+    """Kills a pass of another shape, a key at another slot, and a row that feels its lane or its neighbours."""
+    machine = type("Machine", (Machine,), {"dtype": dtype})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=12, stateful_step_count=10, deadline=None, derandomize=True)
+    )
+
+
+@pytest.mark.parametrize("kind", ["dense", "experts"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_long_history_too(kind: str, dtype: torch.dtype) -> None:
+    """Kills experts that are run on as many rows as chose them, whose number depends on the batch."""
+    world = World(model(kind, dtype))
+    wander(world, random.Random(1), 25)
+    assert world.lanes == bitwise.LANES
+    assert world.heard.compared > 200
+    assert world.heard.differing == []
+
+
+class Split(TorchFunctionMode):
+    """One reduction in two halves: as right as the whole, and other bits."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.nn.functional.linear and args[0].shape[-1] == 200:
+            x, w, half = args[0], args[1], 104
+            return func(x[..., :half], w[:, :half]) + func(x[..., half:], w[:, half:])
+        return func(*args, **(kwargs or {}))
+
+
+PADS = "pad(tokens, (0, idle)), pad(positions, (0, idle))"
+SLOT = "slot = torch.where(visible, places, self.slots)"
+DEFECTS = {
+    "kernel shape": Edit(CODE, "idle = len(tokens), target.lanes - len(tokens)", "idle = len(tokens), 0"),
+    "keys in another order": Edit(CODE, SLOT, SLOT.replace("places,", "places.argsort().argsort() + self.kept,")),
+    "position off by one": Edit(CODE, PADS, f"{PADS} + (count > 3)"),
+    "unseen slots weigh": Edit(CODE, "sees = numbers > 0\n", "sees = (numbers > 0) | (count == 5)\n"),
+    "a neighbour's key": Edit(CODE, "path - old + first", "(path - old).clamp(min=1) - 1 + first"),
+    "rejected keys stay": Edit(CODE, "keep(self.past, index)\n", "keep(self.past, range(len(index)))\n"),
+}
+# Half precision swallows these two at this size: the sums have the same bits after rounding.
+SWALLOWED = {(torch.bfloat16, "kernel shape"), (torch.bfloat16, "keys in another order")}
+
+
+def found_in(code: ModuleType, dtype: torch.dtype) -> int:
+    world = World(model("dense", dtype), code, bitwise.LANES)
+    wander(world, random.Random(2), 12)
+    return len(world.heard.differing)
+
+
+@pytest.mark.parametrize(("dtype", "name"), sorted({(d, n) for d in DTYPES for n in DEFECTS} - SWALLOWED, key=str))
+def test_a_planted_defect_is_found(dtype: torch.dtype, name: str) -> None:
+    """Kills a comparison that cannot fail."""
+    assert found_in(edited_module(CODE, [DEFECTS[name]]), dtype) > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_split_reduction_is_found(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison within a tolerance: one sum of 200 in two halves, in passes with company, is right to 1e-6."""
+    code: Any = edited_module(CODE, [])
+    called = code.called
+
+    def halved(model: Any, tokens: Any, *rest: Any) -> Any:
+        with Split() if int((tokens != 0).sum()) > 3 else torch.no_grad():
+            return called(model, tokens, *rest)
+
+    monkeypatch.setattr(code, "called", halved)
+    assert found_in(code, dtype) > 0
+
+
+def test_a_model_whose_lanes_differ_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills an independence of lanes that is assumed: a model that looks at the whole pass."""
+    called = bitwise.called
+
+    def looks(model: Any, tokens: Any, *rest: Any) -> Any:
+        out = called(model, tokens, *rest)
+        out.logits = out.logits + out.logits[0] * 2.0**-20
+        return out
+
+    monkeypatch.setattr(bitwise, "called", looks)
+    assert bitwise.BitwiseTarget(model("dense", torch.float32), 16).lanes == 1
+
+
+@pytest.mark.parametrize("name", ["dspark", "eagle2", "lookahead", "gemma4_assistant", "qwen_mtp", "deepseek_mtp"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_speculative_output_is_plain_output(name: str, dtype: torch.dtype) -> None:
+    """Kills a tie that excuses: greedily, and sampled under `agreement` with the same coins. Drafted rows are compared
+    as well."""
+    tiny, coins = ROWS[name], Philox(5, torch.tensor([0]))
+    target: Any = load_target(FIXTURES / tiny.target, dtype, slots=64)
+    other = type(target)(target.model, slots=64)
+    heard = Heard(Alone(other))
+    judge = Listened(target, heard)
+    drafter = tiny.load(judge)
+    for law, policy in (
+        (RULES[tiny.rules[0]], pipeline(greedy())),
+        (agreement, pipeline(temperature(0.9))),
+    ):
+        ours = generate(judge, drafter, law, policy, tiny.prompt, 16, coins).tokens
+        assert ours == plain(other, policy, tiny.prompt, 16, coins)
+    assert heard.compared > 30
+    assert heard.differing == []
+
+
+def test_bits_differ_without_the_mode() -> None:
+    """Kills a mode that does nothing here: in the ordinary mode the last bits do depend on the pass."""
+    target = TransformersTarget(model("dense", torch.float32))
+    tokens = tuple(random.Random(3).randrange(VOCABULARY) for _ in range(24))
+    whole = target.run(chain_rows(tokens, 0, target.device)).logits
+    alone = Alone(TransformersTarget(target.model))
+    assert not all(torch.equal(alone(tokens[: i + 1]), row) for i, row in enumerate(whole))
+
+
+def test_a_text_longer_than_its_buffer_is_one_line() -> None:
+    """Kills a slot that wraps around."""
+    target = bitwise.BitwiseTarget(model("dense", torch.float32), 8, 2)
+    with pytest.raises(BadInput, match="position 8 is outside the 8 slots"):
+        target.run(chain_rows(range(9), 0, target.device))

@@ -1,0 +1,321 @@
+"""The compiled rules are the plain text bit for bit: on a CPU, on CUDA, and in Triton's interpreter without a device.
+
+The plain text is held to the definition by its own tests; what can go wrong here is an order of addition, the edge of a
+tile, a counter, a stored type, or a row that should not have been read.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from properties.helpers.engine_cases import TWINS, case, tensors
+from refengine.engine.block import NOTHING, ROOT, Block, Round
+from refengine.engine.coins import Philox, Recorded, Shifted
+from refengine.engine.kernels import compiled
+
+CPU_RULES = ("leviathan", "block", "greedy", "agreement", "point_mass", "iid_candidates", "without_replacement")
+CUDA = torch.cuda.is_available()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One rule as one backend compiles it."""
+
+    rule: str
+    module: str
+    device: str = "cpu"
+
+    def kernels(self) -> ModuleType:
+        """Triton's run in its interpreter where there is no device: conftest.py sees to that."""
+        return import_module(f"refengine.engine.kernels.{self.module}")
+
+    def lanes(self, count: int) -> int:
+        """The interpreter takes a tenth of a second for a lane."""
+        return count if self.device == "cuda" or self.module == "cpu" else max(4, count // 4)
+
+    def plain(self) -> Callable[..., Round]:
+        return TWINS[self.rule].engine
+
+    def run(self, p: Tensor, block: Block, uniforms: object) -> Round | None:
+        out: Round | None = self.kernels().verify(self.rule, p, block, uniforms)
+        return out
+
+
+def backends() -> Iterator[Any]:
+    no_numba = pytest.mark.skipif(find_spec("numba") is None, reason="not tested: numba is not installed")
+    no_triton = pytest.mark.skipif(find_spec("triton") is None, reason="not tested: triton is not installed")
+    no_cuda = pytest.mark.skipif(not CUDA, reason="not tested: this machine has no CUDA device")
+    there_is = pytest.mark.skipif(CUDA, reason="the kernels run on the device itself")
+    for rule in CPU_RULES:
+        yield pytest.param(Compiled(rule, "cpu"), marks=[no_numba], id=f"{rule}, numba")
+    yield pytest.param(Compiled("leviathan", "cuda"), marks=[no_triton, there_is], id="leviathan, interpreted")
+    yield pytest.param(
+        Compiled("leviathan", "cuda", "cuda"), marks=[no_triton, no_cuda, pytest.mark.gpu], id="leviathan, cuda"
+    )
+
+
+every_backend = pytest.mark.parametrize("how", list(backends()))
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """The interpreter takes a second for a large tile; the size of a tile is not to make a difference."""
+    how = getattr(request.node, "callspec", None) and request.node.callspec.params.get("how")
+    if how and how.module == "cuda" and not CUDA:
+        monkeypatch.setattr(how.kernels(), "LEVELS", 4)
+        monkeypatch.setattr(how.kernels(), "TILE", 16)
+
+
+def assert_same(got: Round | None, want: Round) -> None:
+    assert got is not None, "the kernel gave the block back"
+    for name in ("length", "path", "tokens"):
+        assert torch.equal(getattr(got, name).cpu(), getattr(want, name).cpu()), name
+
+
+def forest(how: Compiled, lanes: int, n: int, vocabulary: int, seed: int = 0) -> tuple[Tensor, Block]:
+    """Random float32 rows, p near q, with lanes of 0 to n drafts; chains for rules of chains, else random trees."""
+    generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
+    p = torch.randn(lanes, n + 1, vocabulary, generator=generator).mul_(2).softmax(-1)
+    q = torch.empty(lanes, n, vocabulary)
+    tokens, parents = torch.full((lanes, n), NOTHING), torch.arange(-1, n - 1).repeat(lanes, 1)
+    for lane in range(lanes):
+        for j in range(n if lane % 4 == 0 else rng.randrange(n + 1)):
+            up = j - 1 if TWINS[how.rule].shape == "chain" or rng.random() < 0.3 else rng.randrange(ROOT, j)
+            siblings = [i for i in range(j) if parents[lane, i] == up]
+            noise = torch.randn(vocabulary, generator=generator).mul_(0.5).exp_()
+            q[lane, j] = (
+                q[lane, siblings[0]] if siblings else (p[lane, up + 1] * noise).div_((p[lane, up + 1] * noise).sum())
+            )
+            weights = q[lane, j].clone()
+            if TWINS[how.rule].drafts == "distinct":
+                weights[tokens[lane, siblings]] = 0.0
+                if not weights.sum() > 0:
+                    break
+            parents[lane, j], tokens[lane, j] = up, torch.multinomial(weights, 1, generator=generator)[0]
+    drafted = (tokens != NOTHING)[:, :, None]
+    return p, Block(tokens, parents, q.where(drafted, float("nan")))
+
+
+def both(how: Compiled, p: Tensor, block: Block, seed: int = 2**63 + 5, start: int | Tensor = 0) -> None:
+    """The kernel and the plain text on the same rows with the same Philox coins."""
+    lanes = len(p)
+    requests = torch.arange(lanes) * 41 + 2**32 - 1 - 41 * lanes
+    want = how.plain()(p, block, Shifted(Philox(seed, requests), start))
+    there = Block(*(None if t is None else t.to(how.device) for t in (block.tokens, block.parents, block.q)))
+    coins = Philox(seed, requests.to(how.device))
+    moved = start if isinstance(start, int) else start.to(how.device)
+    assert_same(how.run(p.to(how.device), there, how.kernels().from_philox(coins, moved)), want)
+
+
+@every_backend
+def test_ragged_dyadic_lanes(how: Compiled) -> None:
+    """Kills a wrong site, counter, offset or key, `<=` for `<`, and a place without a draft that is read."""
+    lanes = how.lanes(40)
+    p, block = tensors([case(TWINS[how.rule], random.Random(f"kernels/{k}"), bits=4) for k in range(lanes)])
+    both(how, p, block, seed=1)
+    both(how, p, block, start=torch.arange(lanes) * 7919)
+
+
+@every_backend
+def test_uniforms_on_the_edges_of_dyadic_rows(how: Compiled) -> None:
+    """Kills a comparison that is not strict and a wrong uniform: every edge is a sixteenth, and so is every uniform."""
+    lanes, rng = how.lanes(96), random.Random(3)
+    cases = [case(TWINS[how.rule], random.Random(f"edges/{k}"), bits=2) for k in range(lanes)]
+    p, block = tensors(cases)
+    n = block.tokens.shape[1]
+    draw = [[rng.randrange(16) / 16 for _ in range(2 * n + 1)] for _ in range(lanes)]
+    accept, emit = torch.tensor(draw, dtype=torch.float64).split([n, n + 1], 1)
+    table = {("emit", depth): emit[:, depth] for depth in range(n + 1)}
+    for j in range(n):
+        table |= {("accept", j): accept[:, j]} | {("accept", depth, j): accept[:, j] for depth in range(n)}
+    want = how.plain()(p, block, Recorded(table))
+    there = Block(*(t.to(how.device) for t in (block.tokens, block.parents, block.q)))
+    given = how.kernels().given(accept.contiguous().to(how.device), emit.contiguous().to(how.device))
+    assert_same(how.run(p.to(how.device), there, given), want)
+
+
+WIDTHS = {"cpu": (1, 2, 1023, 1024, 1025, 2047, 3001), "cuda": (1, 2, 15, 16, 17, 31, 83)}
+DTYPES = ((torch.float32, torch.float32), (torch.bfloat16, torch.bfloat16), (torch.float64, torch.float64))
+
+
+@every_backend
+@pytest.mark.parametrize("dtypes", DTYPES, ids=["float32", "bfloat16", "float64"])
+def test_rows_off_the_grid_at_the_edges_of_tiles(how: Compiled, dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    """Kills a tile cut short or read twice, a rounding in float32, and bits of a bfloat16 taken for a number."""
+    for vocabulary in WIDTHS[how.module]:
+        p, block = forest(how, how.lanes(16), 4, vocabulary, seed=vocabulary)
+        assert block.q is not None
+        both(how, p.to(dtypes[0]), replace(block, q=block.q.to(dtypes[1])), seed=vocabulary)
+
+
+@every_backend
+@pytest.mark.parametrize("vocabulary", [32_000, 151_936, 262_144])
+def test_vocabularies_of_real_models(how: Compiled, vocabulary: int) -> None:
+    """Kills an index of 32 bits, a tree over tiles that is one level short, and a tile beyond the end of a row."""
+    if how.lanes(8) != 8:
+        pytest.skip("not tested: the interpreter takes minutes for such rows")
+    p, block = forest(how, 8, 2, vocabulary, seed=vocabulary)
+    both(how, p, block)
+    assert block.q is not None
+    both(how, p.bfloat16(), replace(block, q=block.q.bfloat16()))
+
+
+@every_backend
+def test_deep_and_wide_blocks(how: Compiled) -> None:
+    """Kills a place, path or sibling lost beyond the first few: chains of 16 and trees of 140 nodes."""
+    chain = TWINS[how.rule].shape == "chain"
+    both(how, *forest(how, how.lanes(24), 16 if chain else 140, 33))
+
+
+@every_backend
+def test_a_pick_changes_at_the_same_uniform(how: Compiled) -> None:
+    """Kills another order of addition: where the plain text goes from one token to the next, so does the kernel.
+
+    Bisection finds the two neighbours among the 53-bit uniforms; off the dyadic grid the sums between them are rounded.
+    """
+    if how.rule == "greedy":
+        pytest.skip("greedy throws no coin")
+    lanes, vocabulary = how.lanes(24), 2500 if how.lanes(24) == 24 else 70
+    p = torch.randn(1, 1, vocabulary, generator=torch.Generator().manual_seed(1)).softmax(-1)
+    none = torch.zeros(1, 0, dtype=torch.int64)
+    block = Block(none, none, p[:, :0])
+
+    def token(numerator: int) -> int:
+        return int(how.plain()(p, block, Recorded({("emit", 0): numerator / 2**53})).tokens[0, 0])
+
+    uniforms = []
+    for lane in range(lanes // 2):
+        low, high = 2**53 * lane // lanes, 2**53 - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if token(middle) == token(low) else (low, middle)
+        uniforms += [low / 2**53, high / 2**53]
+        assert token(low) != token(high)
+    emit, many = torch.tensor(uniforms, dtype=torch.float64)[:, None], torch.zeros(lanes, 0, dtype=torch.int64)
+    rows = p.expand(lanes, 1, vocabulary)
+    want = how.plain()(rows, Block(many, many, rows[:, :0]), Recorded({("emit", 0): emit[:, 0]}))
+    given = how.kernels().given(emit[:, :0].to(how.device), emit.to(how.device))
+    there = Block(many.to(how.device), many.to(how.device), rows[:, :0].to(how.device))
+    assert_same(how.run(rows.to(how.device), there, given), want)
+
+
+@every_backend
+def test_a_refusal_that_leaves_nothing(how: Compiled) -> None:
+    """Kills the 0 / 0 of a residual that rounding has emptied: the token then comes from p."""
+    q = torch.tensor([[[0.25, 0.75]]]).expand(8, 1, 2)
+    p = torch.stack((q[:, 0] - torch.tensor([2.0**-25, 0.0]), q[:, 0]), 1)
+    block = Block(torch.zeros(8, 1, dtype=torch.int64), torch.full((8, 1), ROOT), q.contiguous())
+    accept, emit = torch.full((8, 1), 1 - 2.0**-25, dtype=torch.float64), torch.arange(16).view(8, 2) / 16
+    table = {("accept", 0): accept[:, 0], ("accept", 0, 0): accept[:, 0]}
+    want = how.plain()(p, block, Recorded(table | {("emit", depth): emit[:, depth] for depth in (0, 1)}))
+    there = Block(*(t.to(how.device) for t in (block.tokens, block.parents, block.q)))
+    given = how.kernels().given(accept.to(how.device), emit.double().to(how.device))
+    assert_same(how.run(p.to(how.device), there, given), want)
+
+
+@every_backend
+def test_what_lies_behind_the_path_is_not_weighed(how: Compiled) -> None:
+    """Kills a row behind the first refusal that counts: huge finite numbers there change nothing."""
+    p, block = forest(how, how.lanes(24), 4, 40, seed=9)
+    assert block.q is not None
+    coins = Philox(1, torch.arange(len(p)))
+    want = how.plain()(p, block, coins)
+    reached = torch.cat(
+        (torch.zeros(len(p), 1, dtype=torch.int64), torch.where(want.path == NOTHING, -1, want.path) + 1), 1
+    )
+    unread = torch.ones(len(p), 5, dtype=torch.bool).scatter(1, reached, False)
+    q_unread = torch.stack([unread.gather(1, block.parents[:, j : j + 1] + 1)[:, 0] for j in range(4)], 1)
+    spoilt = replace(block, q=block.q.masked_fill(q_unread[:, :, None], 3e30))
+    there = Block(*(t.to(how.device) for t in (spoilt.tokens, spoilt.parents, spoilt.q)))
+    rows = p.masked_fill(unread[:, :, None], 2e30).to(how.device)
+    on_device = Philox(1, torch.arange(len(p), device=how.device))
+    assert_same(how.run(rows, there, how.kernels().from_philox(on_device, 0)), want)
+
+
+@every_backend
+def test_rows_are_taken_as_they_lie(how: Compiled) -> None:
+    """Kills a kernel that reads a slice or an expanded row as if it were contiguous."""
+    p, block = forest(how, 6, 5, 40, seed=4)
+    assert block.q is not None
+    part = Block(block.tokens[::2, :3], block.parents[::2, :3], block.q[::2, :3])
+    both(how, p[::2, :4], part)
+    both(
+        how,
+        p[:1, :1].expand(4, 4, 40),
+        Block(part.tokens[:1].expand(4, 3), part.parents[:1].expand(4, 3), part.q[:1].expand(4, 3, 40)),
+    )
+
+
+@every_backend
+def test_what_a_kernel_is_not_for_is_given_back(how: Compiled) -> None:
+    """Kills a read outside the rows: wrong ids, and for chains trees and gaps, are the business of the plain text."""
+    p, block = forest(how, 4, 3, 40, seed=2)
+    chain = TWINS[how.rule].shape == "chain"
+    faults = [(0, 0, 40, -1), (0, 2, 40, 1), (0, 1, -7, 0)] if TWINS[how.rule].drafts != "given" else []
+    faults += [(0, 1, 0, -1), (0, 0, NOTHING, -1)] if chain else []
+    for lane, node, token, parent in faults:
+        tokens, parents = block.tokens.clone(), block.parents.clone()
+        tokens[lane, node], parents[lane, node] = token, parent
+        coins = how.kernels().from_philox(Philox(0, torch.arange(4, device=how.device)), 0)
+        there = Block(*(t.to(how.device) for t in (tokens, parents, block.q)))
+        assert how.run(p.to(how.device), there, coins) is None, (node, token, parent)
+
+
+@pytest.mark.parametrize("how", [one for one in backends() if "leviathan" in str(one.id)])
+def test_checked_rows(how: Compiled) -> None:
+    """Kills a check that misses a fault at the edge of a tile or of a row, or that looks at a place without a draft."""
+    width = 2050 if how.module == "cpu" else 33
+    good = torch.full((2, 3, width), 1 / width)
+    there = torch.tensor([[True, True, True], [True, True, False]])
+    good[1, 2] = float("nan")
+    sums_to_one = how.kernels().sums_to_one
+    assert sums_to_one(good.to(how.device), there.to(how.device), 1e-4)
+    assert not sums_to_one(good.to(how.device), torch.ones_like(there).to(how.device), 1e-4)
+    for x in (0, 15, 16, width // 2, width - 1):
+        for value in (float("nan"), float("inf"), -float("inf"), 1e-3, -1e-9):
+            bad = good.clone()
+            bad[0, 2, x] = value if value != 1e-3 else 1 / width + 2e-4
+            assert not sums_to_one(bad.to(how.device), there.to(how.device), 1e-4), (x, value)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="not tested: numba is not installed")
+def test_lanes_are_the_same_in_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills lanes left out or done twice at the edges of a thread's share, and scratch that two threads write."""
+    how = Compiled("iid_candidates", "cpu")
+    monkeypatch.setattr(how.kernels(), "SHARE", 1)
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 2, 3, 7):
+            torch.set_num_threads(count)
+            both(how, *forest(how, 7, 4, 90))
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="not tested: numba is not installed")
+def test_compiled_is_the_rule_for_every_kind_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a dispatch that loses a rule's coins, offset, refusals or dtypes, and one that never reaches the kernel."""
+    how = Compiled("leviathan", "cpu")
+    plain, fast = how.plain(), compiled(how.plain())
+    p, block = forest(how, 8, 3, 40)
+    philox = Philox(3, torch.arange(8))
+    recorded = {(kind, i): 0.5 for kind in ("accept", "emit") for i in range(4)}
+    for coins in (philox, Shifted(philox, 5), Shifted(Shifted(philox, 2), 3)):
+        assert_same(fast(p, block, coins), plain(p, block, coins))
+    assert_same(fast(p, block, Recorded(recorded)), plain(p, block, Recorded(recorded)))
+    assert block.q is not None
+    half = replace(block, q=block.q.half())
+    assert_same(fast(p.half(), half, philox), plain(p.half(), half, philox))
+    for bad, words in ((replace(block, parents=block.parents * 0 - 1), "tree"), (replace(block, q=None), "point_mass")):
+        with pytest.raises(ValueError, match=words):
+            fast(p, bad, philox)
+    monkeypatch.setattr(how.kernels(), "verify", lambda *_: "the kernel")
+    assert fast(p, block, Shifted(philox, 5)) == "the kernel"

@@ -1,0 +1,84 @@
+"""The compiled rules on a CPU: tensors are handed to `lane` as they lie in memory, lanes are shared among threads."""
+
+from collections.abc import Callable
+from threading import Thread
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from refengine.engine.block import NOTHING, Block, Round
+from refengine.engine.coins import MASK, Philox
+from refengine.engine.kernels import lane
+from refengine.engine.kernels.lane import Uniforms
+
+STORED = {torch.float32: torch.float32, torch.float64: torch.float64, torch.bfloat16: torch.uint16}
+SHARE = 1 << 16  # entries of rows below which a thread of its own costs more than it brings
+
+
+def serves(name: str, p: Tensor, q: Tensor | None) -> bool:
+    """Whether there is a kernel of this rule for these rows."""
+    known = p.dtype in STORED and (name not in lane.WEIGHING or (q is not None and q.dtype in STORED))
+    return name in lane.RULES and known
+
+
+def from_philox(coins: Philox, start: int | Tensor) -> Uniforms:
+    """The coins of the round that starts after `start` tokens."""
+    requests = coins.requests.contiguous().numpy()
+    starts = np.full_like(requests, start) if isinstance(start, int) else start.expand_as(coins.requests)
+    none = np.empty((0, 0))
+    return Uniforms(False, (coins.seed & MASK, coins.seed >> 32), requests, np.ascontiguousarray(starts), none, none)
+
+
+def given(accept: Tensor, emit: Tensor) -> Uniforms:
+    """Uniforms by node and by depth, float64 [B, n] and [B, n + 1]."""
+    none = np.empty(0, dtype=np.int64)
+    return Uniforms(True, (0, 0), none, none, accept.numpy(), emit.numpy())
+
+
+def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | None:
+    """The round of the rule `name`; None where the block is not for it, about which the plain text has the words."""
+    (lanes, places, vocabulary), drafts = p.shape, [p.shape[0], p.shape[1] - 1]
+    q = block.q if name in lane.WEIGHING and block.q is not None else p.new_empty(lanes, 0, vocabulary)
+    fitting = [*drafts, vocabulary] if name in lane.WEIGHING else [lanes, 0, vocabulary]
+    if any(list(ids.shape) != drafts for ids in (block.tokens, block.parents)) or list(q.shape) != fitting:
+        return None
+    arguments = stored(p), stored(q), block.tokens.contiguous().numpy(), block.parents.contiguous().numpy()
+    out, path = np.full((lanes, places), NOTHING), np.full(drafts, NOTHING)
+    length = np.empty(lanes, np.int64)
+
+    def judge(first: int, end: int) -> None:
+        work = lane.scratch(vocabulary, name in lane.KEEPING)
+        lane.RULES[name](first, end, *arguments, uniforms, work, out, path, length)
+
+    shared(lanes, vocabulary, judge)
+    return Round(*map(torch.from_numpy, (out, path, length))) if length.all() else None
+
+
+def sums_to_one(rows: Tensor, there: Tensor, tolerance: float) -> bool:
+    """Whether each row [B, m, V] that is there [B, m] is finite, not negative, and sums to 1; False where none says."""
+    if rows.dtype not in STORED:
+        return False
+    held, where, fine = stored(rows), there.contiguous().numpy(), np.empty(len(rows), np.bool_)
+    shared(len(rows), rows[0].numel(), lambda first, end: lane.sound(first, end, held, where, tolerance, fine))
+    return bool(fine.all())
+
+
+def stored(rows: Tensor) -> np.ndarray:
+    """The rows without a copy where they are contiguous; bfloat16, which numpy lacks, as the bits it is made of."""
+    return rows.detach().contiguous().view(STORED[rows.dtype]).numpy()
+
+
+def shared(lanes: int, size: int, work: Callable[[int, int], None]) -> None:
+    """work(first, end) on equal shares of the lanes, each of `size` entries, in as many threads as torch may use.
+
+    Threads are made for the call: a pool that outlives it would hang a process forked after.
+    """
+    count = max(1, min(torch.get_num_threads(), lanes, lanes * size // SHARE))
+    edges = [lanes * k // count for k in range(count + 1)]
+    others = [Thread(target=work, args=(edges[k], edges[k + 1])) for k in range(1, count)]
+    for thread in others:
+        thread.start()
+    work(0, edges[1])
+    for thread in others:
+        thread.join()
