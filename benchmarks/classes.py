@@ -12,18 +12,17 @@ from collections import Counter
 from pathlib import Path
 
 from refengine.audit.kernel.audit import audit_kernel
-from refengine.audit.kernel.explain_law import OF_ROWS
-from refengine.evidence.e_process import ONE_COIN
+from refengine.evidence.naming import DEPENDENT_ROWS, ONE_COIN
 from refengine.source_tree import FIXTURES
 
 SUBJECTS = str(FIXTURES / "subjects")
 CLASSES = {
     "one_coin": ("verify", ONE_COIN),
     "one_coin_numpy": ("verify", ONE_COIN),
-    "draft_and_recovery_share_noise": ("round", "one noise drafts and corrects"),
-    "rows_share_coins": ("verify_batch", OF_ROWS),
-    "rows_share_noise": ("verify_batch", OF_ROWS),
-    "late_rows_share_coins": ("verify_batch", OF_ROWS),
+    "draft_and_recovery_share_noise": ("round", "draft and verifier share coins: one noise drafts and corrects"),
+    "rows_share_coins": ("verify_batch", DEPENDENT_ROWS),
+    "rows_share_noise": ("verify_batch", DEPENDENT_ROWS),
+    "late_rows_share_coins": ("verify_batch", DEPENDENT_ROWS),
 }
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/power.py [--calls 200000] [--seeds 9] [--out benchmarks/results/power.json] [--only TEXT]
 
-The drive of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over the
-seeds, one seed where it takes more than ten thousand calls. Per defect:
+The campaign of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over
+the seeds, one seed where it takes more than ten thousand calls. Per defect:
 
     calls      until the evidence reaches 1/alpha, or a token of probability zero ends it
     kl         nats a call on the inputs that were used, up to then, against the nearest law of the null (bets.BALL)
@@ -33,14 +33,15 @@ from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.diagnosis import diagnose
 from refengine.evidence.defect_laws import alternatives
 from refengine.evidence.e_process import DEFECTS
+from refengine.evidence.naming import parts
 from refengine.evidence.rows import Rows
 from refengine.selfcheck.instrument.simulated import CAP, Audits, nats, reach
 from refengine.source_tree import FIXTURES
 
 EXACTLY = {  # defects that no sample shows, as functions that the exact depth takes apart
-    "the residual is rounded to bfloat16": "residual_bfloat16",
-    "the residual is rounded to float16": "residual_float16",
-    "the normalised residual is rounded to bfloat16": "normalised_residual_bfloat16",
+    "half precision: the residual is rounded to bfloat16": "residual_bfloat16",
+    "half precision: the residual is rounded to float16": "residual_float16",
+    "half precision: the normalised residual is rounded to bfloat16": "normalised_residual_bfloat16",
 }
 SUBJECTS = str(FIXTURES / "subjects")
 FEW = 10_000  # calls up to which a defect is tried with every seed
@@ -77,13 +78,13 @@ def best_inputs(seeds: int = 300) -> dict[str, float]:
 
 def detect(audits: Audits, name: str, wrong: dict[str, Rows], seed: int, calls: int) -> dict[str, Any]:
     """One audit of the defect."""
-    drive, end, spent = audits.run(wrong, seed, calls, in_batches(name))
-    used = drive.calls
+    campaign, end, spent = audits.run(wrong, seed, calls, in_batches(name))
+    used = campaign.calls
     return {
         "ended": end.kind if end else "not detected",
         "calls": used,
         "kl": spent / used,
-        "named": name in diagnose(drive).split(" or "),
+        "named": name in parts(diagnose(campaign)),
     }
 
 
@@ -92,7 +93,7 @@ def exactly(name: str) -> dict[str, Any]:
     (finding,) = audit_kernel(f"rounding:{EXACTLY[name]}", "verify", path=SUBJECTS, seconds=300.0)
     exact = finding.magnitude is not None and finding.magnitude.exact
     ended = "exact law" if finding.verdict == "violated" and exact else finding.verdict
-    return {"ended": ended, "calls": 0, "kl": 0.0, "named": name in finding.diagnosis.split(" or ")}
+    return {"ended": ended, "calls": 0, "kl": 0.0, "named": name in parts(finding.diagnosis)}
 
 
 def main() -> None:

@@ -46,12 +46,12 @@ def main() -> None:
         laws[item.name] = item.p.copy()
         twins = [(item.p[i] == item.p[lane]).all() and (item.q[i] == item.q[lane]).all() for i in range(item.lanes)]
         laws[item.name][twins, position, context] = law
-        drive, end, spent = audits.run(laws, len(rows), options.calls)
+        campaign, end, spent = audits.run(laws, len(rows), options.calls)
         at_place = float(nats(law[None], row[None])[0])
         found = end.kind if end else "not detected"
         ratio, place = spent / CAP, f"{item.name} {[lane, position, context]}"
-        rows.append({"place": place, "kl": at_place, "ended": found, "calls": drive.calls, "ratio": round(ratio, 4)})
-        print(f"{place:36s} kl {at_place:.1e}  {found:12s} {drive.calls:7d} calls  ratio {ratio:.2f}", flush=True)
+        rows.append({"place": place, "kl": at_place, "ended": found, "calls": campaign.calls, "ratio": round(ratio, 4)})
+        print(f"{place:36s} kl {at_place:.1e}  {found:12s} {campaign.calls:7d} calls  ratio {ratio:.2f}", flush=True)
     summary(rows)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)

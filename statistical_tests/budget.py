@@ -6,7 +6,8 @@ fresh seed would risk. Changing a seed to get green is a defect.
 
 import pytest
 
-FAMILY = 1e-6
+from refengine.evidence.alpha import ALPHA as FAMILY
+
 TESTS = 1000  # at least as many as there are; test_budget.py counts them
 ALPHA = FAMILY / TESTS
 STATEMENT = "null:"  # how a line of `state` begins

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from refengine.audit.kernel.history import Past, features
+from refengine.audit.kernel.history import History, features
 from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block
 from refengine.engine.rules.leviathan import leviathan
@@ -40,7 +40,7 @@ def evidence_of(name: str, tokens: int, seed: int) -> tuple[Evidence, int]:
     evidence, seen = Evidence(tuple(features(items[0])), ALPHA), 0
     evidence.cases = {item.name: CaseEvidence(item.p, item.q, features(item)) for item in items}
     for item in items:
-        found, past, calls = evidence.cases[item.name], Past(item, None), 0
+        found, past, calls = evidence.cases[item.name], History(item, None), 0
         for out in emitted(draft, rule, item, tokens // 2, seed):
             draws = past.draws(out, calls)
             assert not found.impossible(draws).any(), "a token of probability zero was emitted"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from refengine.audit.paired.functions import audit_generate
+from refengine.evidence.alpha import NATS
 from refengine.evidence.e_process_of_pairs import Pairs
 from refengine.report.canonical import canonical
 from refengine.report.finding import Finding
@@ -87,20 +88,20 @@ def test_a_crash_is_never_a_detection() -> None:
 def test_a_small_difference_at_every_prompt_adds_up() -> None:
     """Bug: evidence of each prompt weighed by itself, so that five prompts see five times less of a temperature on one
     side than they could."""
-    generator, pairs = np.random.default_rng(0), Pairs(places=5, kinds=1)
+    generator, pairs = np.random.default_rng(0), Pairs(prompts=5, kinds=1)
     rows = generator.dirichlet(np.full(40, 0.3), 5)
     sharper = rows ** (1 / 0.65) / (rows ** (1 / 0.65)).sum(1, keepdims=True)  # TV 0.17
     for number in range(2000):
         x, y = (int(generator.choice(40, p=law[number % 5])) for law in (sharper, rows))
         pairs.add(number % 5, {"token": x}, {"token": y})
-        if pairs.log_evidence() > np.log(1e6):
+        if pairs.log_evidence() > NATS:
             break
-    assert pairs.log_evidence() > np.log(1e6)  # after 1119 pairs; 4588 by each prompt alone
+    assert pairs.log_evidence() > NATS  # after 1119 pairs; 4588 by each prompt alone
 
 
 def test_every_bet_on_a_pair_is_fair() -> None:
     """Bug: a bet that knows which outcome came from which sampler: wealth that grows under the null."""
-    generator, pairs = np.random.default_rng(0), Pairs(places=3, kinds=2)
+    generator, pairs = np.random.default_rng(0), Pairs(prompts=3, kinds=2)
     for _ in range(40):
         x, y = ({"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2))
         after, place = [], int(generator.integers(3))

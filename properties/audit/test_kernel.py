@@ -12,8 +12,9 @@ from refengine.audit.kernel import audit as kernel
 from refengine.audit.kernel import campaign, witness
 from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.campaign import End
-from refengine.audit.kernel.replay import replay
+from refengine.audit.kernel.replay import Replay, replay
 from refengine.audit.kernel.request import Request
+from refengine.evidence.naming import BOUNDARY, BROKEN_CONTRACT, DEPENDENT_ROWS
 from refengine.report.finding import Finding, Recipe
 from refengine.report.rerun import compare, recipe_function
 from refengine.source_tree import FIXTURES
@@ -30,16 +31,16 @@ def audit(subject: str, signature: str = "verify", calls: int | None = None) -> 
 @pytest.mark.parametrize(
     ("name", "signature", "diagnosis"),
     [
-        ("residual_is_p", "verify", "corrected from p instead of the residual"),
-        ("half_precision", "verify", "the residual is rounded to float16"),
-        ("half_precision_race", "verify", "unlisted"),
+        ("residual_is_p", "verify", "resample from target: corrected from p instead of the residual"),
+        ("half_precision", "verify", "half precision: the residual is rounded to float16"),
+        ("half_precision_race", "verify", "no known class fits; it shows"),
         ("far_ids_kept", "verify", ""),
-        ("inclusive", "verify", "a boundary"),
-        ("one_coin", "verify", "one coin decides the whole block"),
+        ("inclusive", "verify", BOUNDARY),
+        ("one_coin", "verify", "positions share coins: one coin decides the whole block"),
         ("slips_late", "verify", ""),
         ("slips_first", "verify", ""),
-        ("numpy_off_by_one", "verify", "corrected one id too high"),
-        ("shared_noise", "verify_batch", "the rows of a batch depend on one another"),
+        ("numpy_off_by_one", "verify", "ids off by one: corrected one id too high"),
+        ("shared_noise", "verify_batch", DEPENDENT_ROWS),
         ("swaps_rows", "verify_batch", ""),
         ("greedy_proposer", "round", "drafted by argmax"),
     ],
@@ -84,7 +85,7 @@ def test_a_law_that_does_not_come_back_is_looked_for_by_sampling() -> None:
 
 
 REQUEST = Request("m:f", "verify", None, 0, 1e-6, 50.0, None)
-MET: Any = SimpleNamespace(calls=40, cases={item.name: SimpleNamespace(case=item) for item in cases()[:1]})
+TRIED: Any = SimpleNamespace(calls=40, cases={item.name: SimpleNamespace(case=item) for item in cases()[:1]})
 END = End("impossible", "token 7 has p = 0", cases()[0].name, call=3)
 
 
@@ -92,19 +93,19 @@ def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: a run that was wrong once and right when asked again is given as the witness."""
     answers = iter(["violated", "consistent", "violated", "violated"])
 
-    def replayed(start: int, calls: int, **arguments: Any) -> list[Finding]:
-        found = witness.unrepeated(REQUEST, MET, END, calls, "", [])
-        return [msgspec.structs.replace(found, verdict=next(answers), replay="exact", numbers={"start": start})]
+    def replayed(asked: Replay) -> Finding:
+        found = witness.unrepeated(REQUEST, TRIED, END, asked.calls, "", [])
+        return msgspec.structs.replace(found, verdict=next(answers), replay="exact", numbers={"start": asked.start})
 
-    monkeypatch.setattr(witness, "diagnose", lambda drive: "")
-    monkeypatch.setattr(witness, "replay", replayed)
-    finding = witness.smallest(REQUEST, MET, END, monotonic() + 60, [])
+    monkeypatch.setattr(witness, "diagnose", lambda campaign: "")
+    monkeypatch.setattr(witness, "made_again", replayed)
+    finding = witness.smallest(REQUEST, TRIED, END, monotonic() + 60, [])
     assert finding.numbers == {"start": 0}, "the second attempt starts at the first call"
 
 
 def test_an_audit_that_is_its_own_witness_is_asked_for_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: a finding that took several inputs, whose re-run finds a smaller witness and is said to differ."""
-    stored = witness.unrepeated(REQUEST, MET, END, 40, "", [])
+    stored = witness.unrepeated(REQUEST, TRIED, END, 40, "", [])
     again = recipe_function(stored.recipe)
     for verdict, differing in (("violated", 0), ("consistent", 1)):
         smaller = Recipe(function="refengine.audit.kernel.replay:replay", arguments={"kind": "call"})
@@ -148,7 +149,7 @@ def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.
 def test_an_answer_that_is_no_tokens_is_a_broken_contract(name: str, says: str) -> None:
     """Bug: garbage in the answer crashes the auditor, or is taken for evidence about the law."""
     finding = audit(f"defective:{name}")
-    assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
+    assert (finding.verdict, finding.diagnosis) == ("violated", BROKEN_CONTRACT)
     assert finding.witness is not None
     assert says in finding.witness["what"]
 

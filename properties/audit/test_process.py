@@ -12,6 +12,7 @@ from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.program import MARK, Program
 from refengine.audit.kernel.replay import replay
 from refengine.errors import BadInput
+from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding
 from refengine.source_tree import FIXTURES
 
@@ -28,7 +29,10 @@ def audit(mode: str = "", signature: str = "verify", calls: int | None = None) -
 def test_a_defect_is_found_named_and_replays() -> None:
     """Bug: rows that reach a program changed, a seed that does not, or a law that is not held to the rows."""
     finding = audit("corrected_from_p")
-    assert (finding.verdict, finding.diagnosis) == ("violated", "corrected from p instead of the residual")
+    assert (finding.verdict, finding.diagnosis) == (
+        "violated",
+        "resample from target: corrected from p instead of the residual",
+    )
     assert finding.id.startswith("audit.process.verify/$ ")
     assert finding.replay == "exact"
     assert replay(**finding.recipe.arguments) == [finding]
@@ -62,7 +66,7 @@ def test_an_end_is_never_a_detection(mode: str, says: str, monkeypatch: pytest.M
 def test_what_is_no_answer_is_a_broken_contract() -> None:
     """Bug: a line that is no answer crashes the auditor, or is skipped until one is."""
     finding = audit("talks")
-    assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
+    assert (finding.verdict, finding.diagnosis) == ("violated", BROKEN_CONTRACT)
     assert finding.witness is not None
     assert "loading the model" in finding.witness["what"]
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from refengine.audit.trace import audit_trace
 from refengine.errors import BadInput
 from refengine.evidence.e_process_of_rounds import RoundEvidence
+from refengine.evidence.naming import BROKEN_CONTRACT, ZERO_MASS
 from refengine.evidence.rows import Rows
 
 GAMMA = 3
@@ -61,7 +62,10 @@ def test_rounds_of_the_ratio_rule_are_consistent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("defect", "diagnosis"),
-    [("argmax", "drafted by argmax, weighed against q"), ("from p", "corrected from p instead of the residual")],
+    [
+        ("argmax", "greedy proposal, soft q: drafted by argmax, weighed against q"),
+        ("from p", "resample from target: corrected from p instead of the residual"),
+    ],
 )
 def test_a_defect_is_found_named_and_sized(defect: str, diagnosis: str, tmp_path: Path) -> None:
     """Bug: evidence that starts anew with every row, and a bound on the size from the rounds that raised the alarm."""
@@ -83,7 +87,7 @@ def test_a_defect_that_nobody_listed_is_learned_at_a_wide_vocabulary(tmp_path: P
     emitted[moved] = (best + 1)[moved] % 3000
     finding = audit(tensors, tmp_path)
     assert finding.verdict == "violated"
-    assert finding.diagnosis.startswith("unlisted")
+    assert finding.diagnosis.startswith("no known class fits; it shows")
 
 
 @pytest.mark.parametrize("vocabulary", [4, 12])
@@ -114,7 +118,7 @@ def test_a_token_without_mass_ends_it(tmp_path: Path) -> None:
     tensors["p"][7, 0, token] = 0.0
     tensors["p"][7, 0] /= tensors["p"][7, 0].sum()
     finding = audit(tensors, tmp_path)
-    assert (finding.verdict, finding.diagnosis) == ("violated", "a token of probability zero")
+    assert (finding.verdict, finding.diagnosis) == ("violated", ZERO_MASS)
     assert finding.magnitude.breaks_mask
     assert finding.witness["rounds"] == 8
 
@@ -160,7 +164,7 @@ def test_tokens_that_no_row_was_given_for_break_the_contract(tmp_path: Path) -> 
     tensors = record("", 9)
     tensors["draft"][5], tensors["emitted"][5] = torch.tensor([1, 2, 3]), torch.tensor([1, 4, 3, 0])
     finding = audit(tensors, tmp_path)
-    assert (finding.verdict, finding.diagnosis) == ("violated", "the contract")
+    assert (finding.verdict, finding.diagnosis) == ("violated", BROKEN_CONTRACT)
     assert "round 6" in finding.witness["what"]
 
 

@@ -52,7 +52,7 @@ def test_planted_state_bugs_move_the_law(name: str) -> None:
     assert len(findings) == sum(
         not plant.truncated or CELLS[name].threshold > 0 for plant in ROWS[CELLS[name].drafter].plants
     )
-    by_name = {plant.name: plant for plant in ROWS[CELLS[name].drafter].plants}
+    by_name = {plant.diagnosis: plant for plant in ROWS[CELLS[name].drafter].plants}
     for finding in findings:
         assert finding.verdict == "violated", finding.id
         tokens = finding.numbers["tv of tokens"]

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, multinomial
+from scipy.stats import chisquare
 
-from refengine.evidence.distance import binomial, mean_tv_at_least, tv_at_least, tv_interval
-from refengine.evidence.fit import chi_square, exact_multinomial, g_test, pool, pooled
+from refengine.evidence.distance import mean_tv_at_least, tv_at_least
+from refengine.evidence.fit import chi_square, g_test, pool, pooled
 from refengine.evidence.learned_bets import Learner
-from refengine.evidence.power import chi_square_power, detectable_tv
+from refengine.evidence.power import detectable_tv
 
 P = np.array([0.5, 0.3, 0.2])
 
@@ -22,16 +22,7 @@ def test_chi_square_is_scipys_and_g_is_near() -> None:
 def test_an_impossible_token_has_p_value_zero() -> None:
     """Bug: cells with p = 0 dropped, and with them the draws that fell there."""
     assert chi_square([5, 5, 1], [0.5, 0.5, 0.0]).p_value == 0.0
-    assert exact_multinomial([5, 5, 1], [0.5, 0.5, 0.0]).p_value == 0.0
-
-
-def test_the_exact_multinomial_is_exact() -> None:
-    """Bug: the tail leaves out tables as likely as the one seen."""
-    counts = (6, 0, 2)
-    seen = multinomial.pmf(counts, 8, P)
-    every = [(a, b, 8 - a - b) for a in range(9) for b in range(9 - a)]
-    tail = sum(multinomial.pmf(t, 8, P) for t in every if multinomial.pmf(t, 8, P) <= seen * (1 + 1e-9))
-    assert exact_multinomial(counts, P).p_value == pytest.approx(tail, rel=1e-9)
+    assert g_test([5, 5, 1], [0.5, 0.5, 0.0]).p_value == 0.0
 
 
 def test_pooling_keeps_the_likelihood_ratio_apart() -> None:
@@ -46,37 +37,35 @@ def test_pooling_keeps_the_likelihood_ratio_apart() -> None:
 
 
 def test_power_and_detectable_tv_hold_in_simulation() -> None:
-    """Bug: a stated power that is not there. 2000 tables at power 0.99: below 0.97 has probability 1e-12."""
+    """Bug: a stated power that is not there. 2000 tables at power 0.99: below 0.97 or above 0.999
+    has probability 1e-5."""
     n, cells, alpha = 4000, 4, 1e-3
     d = detectable_tv(n, cells, alpha)
     p = np.full(cells, 1 / cells)
     law = p + np.array([1, -1, 1, -1]) * 2 * d / cells
-    assert chi_square_power(p, law, n, alpha) == pytest.approx(0.99, abs=1e-3)
     tables = np.random.default_rng(3).multinomial(n, law, size=2000)
     rejected = np.mean([chi_square(t, p).p_value < alpha for t in tables])
-    assert rejected > 0.97
+    assert 0.97 < rejected < 0.999
 
 
-def test_intervals_cover() -> None:
-    """Bug: an interval that is too short. 2000 intervals at 0.9: fewer than 1740 has probability 1e-6 at worst."""
+def test_a_lower_bound_is_one() -> None:
+    """Bug: a bound that is too large. 2000 bounds at 0.9: fewer than 1740 that hold has probability 1e-6 at worst."""
     law = np.array([0.45, 0.35, 0.2])
     truth = np.abs(law - P).sum() / 2
     tables = np.random.default_rng(4).multinomial(500, law, size=2000)
-    intervals = [tv_interval(t, P, 0.9) for t in tables]
-    assert sum(i.low <= truth <= i.high for i in intervals) >= 1740
-    hits = [binomial(int(t[0]), 500, 0.9) for t in tables]
-    assert sum(i.low <= 0.45 <= i.high for i in hits) >= 1740
     bounds = [tv_at_least(int(t[1]), 500, 0.3, 0.9) for t in tables]
     assert sum(bound <= truth for bound in bounds) >= 1740
+    assert max(bounds) > 0.05
+    assert tv_at_least(0, 0, 0.0, 0.9) == tv_at_least(0, 5, 0.0, 0.9) == 0.0
 
 
-def test_a_mean_over_places_shows_where_each_place_is_met_too_rarely() -> None:
-    """Bug: a finding that says TV 0 beside evidence of many nats, because the one place that it looks at was met thirty
-    times; or a bound that is not one where nothing is off."""
-    places = 20
-    p = np.full((places, 2), 0.5)
-    learner = Learner(p, np.tile(np.arange(2), (places, 1)), np.arange(places), 1, 0.0, 1)
-    learner.counts[0] = [[21, 9], [9, 21]] * (places // 2)
+def test_a_mean_over_sites_shows_where_each_site_is_visited_too_rarely() -> None:
+    """Bug: a finding that says TV 0 beside evidence of many nats, because the one site that it looks at was visited
+    thirty times; or a bound that is not one where nothing is off."""
+    sites = 20
+    p = np.full((sites, 2), 0.5)
+    learner = Learner(p, np.tile(np.arange(2), (sites, 1)), np.arange(sites), 1, 0.0, 1)
+    learner.counts[0] = [[21, 9], [9, 21]] * (sites // 2)
     group, often = learner.strongest()
     assert tv_at_least(*learner.share(group, often), 0.999) == 0.0
     assert 0.1 < mean_tv_at_least(*learner.shares(often), 0.999) < 0.2

@@ -17,18 +17,18 @@ from refengine.exact.row import residual, row
 
 P = np.array([[[0.7, 0.2, 0.1]], [[0.3, 0.6, 0.1]], [[0.05, 0.05, 0.9]]])[None]
 Q = np.array([[[0.2, 0.5, 0.3]], [[0.4, 0.2, 0.4]]])[None]
-FEATURES = {"the place": 1, "the token before": 3}
+FEATURES = {"the site": 1, "the token before": 3}
 
 
 def evidence_of(sequence: tuple[int, ...]) -> np.ndarray:
     """Component wealth after one lane emitted `sequence`, three tokens a round, the token before being its state."""
     case = CaseEvidence(P, Q, FEATURES)
-    place = np.arange(len(sequence)) % 3
+    site = np.arange(len(sequence)) % 3
     token = np.array(sequence)
     before = np.concatenate([[-1], token[:-1]])
     odds = np.minimum(1.0, P[0, :2, 0] / Q[0, :, 0])
     coin = np.array([min((odds[j % 3, token[j]] for j in range(i - i % 3, i)), default=1.0) for i in range(len(token))])
-    case.add(Draws(place, token, {"the place": np.zeros_like(token), "the token before": before}, coin=coin))
+    case.add(Draws(site, token, {"the site": np.zeros_like(token), "the token before": before}, coin=coin))
     return np.exp(case.log_wealth[0])
 
 
@@ -63,7 +63,7 @@ def test_a_belief_in_one_input_is_the_mean_over_inputs() -> None:
     evidence = Evidence(tuple(FEATURES), 1e-6)
     evidence.cases = {name: CaseEvidence(P, Q, FEATURES) for name in ("met", "not met")}
     token = np.ones(12, dtype=int)
-    evidence.cases["met"].add(Draws(token * 0, token, {"the place": token * 0, "the token before": token * 0 - 1}))
+    evidence.cases["met"].add(Draws(token * 0, token, {"the site": token * 0, "the token before": token * 0 - 1}))
     wealth = np.exp(evidence.cases["met"].log_wealth[0, -2:])
     assert wealth[0] > 100
     believed = np.exp(evidence.log_wealths() - evidence.log_prior())[0, -2:]
@@ -124,10 +124,10 @@ def _leviathan_with(odds: str, correction: str):
 @pytest.mark.parametrize(
     ("odds", "correction", "name"),
     [
-        ("always", "residual", "every draft is accepted, or corrected from (q - p)+"),
-        ("p", "residual", "accepted with p instead of p/q"),
-        ("right", "p", "corrected from p instead of the residual"),
-        ("right", "q", "corrected from q"),
+        ("always", "residual", "accepts always: every draft is accepted"),
+        ("p", "residual", "another acceptance: accepted with p instead of p/q"),
+        ("right", "p", "resample from target: corrected from p instead of the residual"),
+        ("right", "q", "another correction: corrected from q"),
     ],
 )
 def test_the_law_of_a_defect_is_that_of_the_mutated_rule(odds: str, correction: str, name: str) -> None:
@@ -177,7 +177,9 @@ def test_one_noise_for_draft_and_recovery_has_the_law_that_is_bet_on() -> None:
     with np.errstate(divide="ignore"):
         recovery = np.argmin(noise / np.maximum(p - q, 0.0), axis=1)
     emitted = np.where(generator.random(races) * q[draft] < p[draft], draft, recovery)
-    table = alternatives(p[None, None, None].repeat(2, axis=1), q[None, None, None])["one noise drafts and corrects"]
+    table = alternatives(p[None, None, None].repeat(2, axis=1), q[None, None, None])[
+        "draft and verifier share coins: one noise drafts and corrects"
+    ]
     told = table[0, 0, 0]
     share = np.bincount(emitted, minlength=5) / races
     assert (np.abs(share - told) <= 5.5 * np.sqrt(told * (1 - told) / races)).all()
@@ -202,7 +204,9 @@ def test_a_repeated_candidate_that_is_skipped_has_the_law_that_is_bet_on() -> No
 
     true = law(one_token)
     rows = [np.array(side, dtype=float)[None, None, None] for side in (p, q)]
-    table = alternatives(np.repeat(rows[0], 2, axis=1), rows[1])["a candidate that repeats a refused one is skipped"]
+    table = alternatives(np.repeat(rows[0], 2, axis=1), rows[1])[
+        "equal candidates merged: a candidate that repeats a refused one is skipped"
+    ]
     assert [float(true.get(x, 0)) for x in range(4)] == pytest.approx(table[0, 0, 0], abs=1e-12)
     assert np.abs(table[0, 0, 0] - rows[0][0, 0, 0]).max() > 0.01
 
@@ -218,6 +222,6 @@ def test_cells_are_few_and_fixed_by_the_rows() -> None:
 def test_a_token_without_mass_is_noticed_wherever_it_is() -> None:
     """Bug: an impossible token is averaged away."""
     p = np.array([[[[0.5, 0.5, 0.0]], [[0.2, 0.3, 0.5]]]])
-    case = CaseEvidence(p, np.full((1, 1, 1, 3), 1 / 3), {"the place": 1})
-    draws = Draws(np.array([0, 0]), np.array([1, 2]), {"the place": np.zeros(2, dtype=int)})
+    case = CaseEvidence(p, np.full((1, 1, 1, 3), 1 / 3), {"the site": 1})
+    draws = Draws(np.array([0, 0]), np.array([1, 2]), {"the site": np.zeros(2, dtype=int)})
     assert case.impossible(draws).tolist() == [False, True]

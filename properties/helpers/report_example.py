@@ -220,4 +220,4 @@ def findings() -> list[Finding]:
 
 
 def report() -> Report:
-    return make_report(findings(), seed=20261121, alpha=1e-6)
+    return make_report(findings(), seed=20261121)

@@ -46,7 +46,7 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         child = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
         texts.append(child.stdout.decode())
-    backwards = make_report(reversed(example.findings()), seed=20261121, alpha=1e-6)
+    backwards = make_report(reversed(example.findings()), seed=20261121)
     assert texts == [canonical(backwards)] * 2
 
 
@@ -64,7 +64,7 @@ def test_reload_gives_the_same_bytes(tmp_path: Path) -> None:
         witness={"draws": (1, (2, 3))},
         tables={"evidence": {"draws": [], "log10_wealth": []}},
     )
-    report = make_report([finding, *example.findings()], seed=0, alpha=1e-6)
+    report = make_report([finding, *example.findings()], seed=0)
     path = tmp_path / "report.json"
     save_report(report, path)
     assert canonical(load_report(path)) == path.read_text() == canonical(report)
@@ -73,7 +73,7 @@ def test_reload_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_report_says_nothing_about_the_machine() -> None:
     """Kills: a host name, path, time or duration in report.json."""
     document = json.loads(canonical(example.report()))
-    assert document.keys() == {"schema", "engine", "environment", "seed", "alpha", "findings"}
+    assert document.keys() == {"schema", "engine", "environment", "seed", "findings", "defects"}
     assert set(document["environment"]) >= {"python", "torch", "transformers", "numpy"}
     text = json.dumps(document["environment"])
     assert platform.node() not in text
@@ -110,12 +110,12 @@ QUANTITY = {"value": 1.0, "tolerance": 0.0, "unit": "s"}
 BAD = {
     "truncated": (WHOLE[:-40], "not valid JSON"),
     "empty": ("", "not valid JSON"),
-    "nan": (WHOLE.replace('"alpha": 1e-06', '"alpha": NaN'), "contains NaN"),
+    "nan": (WHOLE.replace('"seed": 20261121', '"seed": NaN'), "contains NaN"),
     "twice": (WHOLE.replace('"seed": 20261121', '"seed": 1, "seed": 2'), "the key 'seed' twice"),
     "deep": ("[" * 100_000, "nested too deeply"),
     "array": ("[]", "no schema version"),
     "other JSON": ('{"a": 1}', "no schema version"),
-    "newer schema": (edited(schema=2), "schema version 2"),
+    "newer schema": (edited(schema=3), "schema version 3"),
     "unknown field": (edited(host="here"), "unknown field `host`"),
     "unknown field of a finding": (edited(finding={"duration": 3}), "unknown field `duration`"),
     "unknown field of a number": (edited(finding={"numbers": {"x": QUANTITY}}), "unknown field `unit`"),
@@ -125,10 +125,10 @@ BAD = {
     "ragged table": (edited(finding={"tables": {"t": {"a": [1], "b": []}}}), "differ in length"),
     "undrawable": (edited(finding={"tables": {"law": {"outcome": [1]}}}), "lacks the column 'target'"),
     "seed as text": (edited(seed="1"), "$.seed"),
-    "alpha": (edited(alpha=1.5), "alpha is 1.5"),
+    "older schema": (edited(schema=1), "schema version 1"),
     "duplicate id": (edited(findings=json.loads(WHOLE)["findings"][:1] * 2), "two findings have the id"),
     "unsorted": (edited(findings=json.loads(WHOLE)["findings"][::-1]), "not sorted"),
-    "missing field": (json.dumps({"schema": 1}), "missing required field"),
+    "missing field": (json.dumps({"schema": 2}), "missing required field"),
 }
 
 
@@ -170,7 +170,7 @@ def test_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.
 def test_duplicate_ids_are_refused_when_made() -> None:
     """Kills: two sections that both count one finding."""
     with pytest.raises(ValueError, match="two findings have the id 'bugs/kill-matrix'"):
-        make_report([*example.findings(), example.kill_matrix()], seed=0, alpha=1e-6)
+        make_report([*example.findings(), example.kill_matrix()], seed=0)
 
 
 def test_findings_refuse_what_cannot_be_compared() -> None:

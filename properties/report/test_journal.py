@@ -58,7 +58,7 @@ def run(path: Path, key: str = "key", *, fresh: bool = False) -> tuple[list[str]
     calls: list[str] = []
     with Journal(path, key, fresh=fresh) as journal:
         lines = run_sections(counted(calls), journal)
-    report = make_report([f for line in lines for f in line.findings], seed=1, alpha=1e-6)
+    report = make_report([f for line in lines for f in line.findings], seed=1)
     return calls, canonical(report)
 
 

@@ -1,6 +1,13 @@
-"""Other people's code held to its promise: a function, a program, a library's generate, a server, a record of rounds.
+"""Other people's code, held to the law it promises. Read `common.py`, then the room of the question.
 
-Read `common.py`, `magnitude.py`; `sandbox/` (child processes), `inputs/`, `interception/` (random calls enumerated),
-`kernel/` (functions of rows), `paired/` (speculation on beside off), `trace.py` (records), `adapters/` (known
-libraries).
+`sandbox/` (a child process with limits), `inputs/` (the rows that are passed), `interception/` (random calls, exactly),
+`kernel/` (functions of rows), `paired/` (speculation on compared with off), `trace.py` (records of an engine's rounds),
+`adapters/` (installed libraries, by name).
+
+A false alarm is chased from what the finding says back to what was seen. "exact law" in its method: `kernel/replay.py`
+makes the witness again, `kernel/exact_depth.py` decides that an enumerated law is believed, `kernel/exact_law.py`
+compares it with the null, `kernel/enumerate.py` runs the subject through `interception/`. "sequential evidence":
+`kernel/campaign.py` spends the calls, `kernel/history.py` turns tokens into draws (a state that depends on the current
+draft or the coming length would accuse correct rules), `evidence/e_process.py` bets. The diagnosis:
+`kernel/diagnosis.py` or `kernel/explain_law.py`.
 """

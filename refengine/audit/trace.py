@@ -1,4 +1,4 @@
-"""`audit trace`: the record of an engine's own rounds, held to the rows it verified against.
+"""`audit trace`: the record of an engine's own rounds, compared with the rows that it verified against.
 
 The record is one safetensors file of N rounds, in the shapes of the batched signature:
 
@@ -7,8 +7,8 @@ The record is one safetensors file of N rounds, in the shapes of the batched sig
     draft    int   [N, gamma]          padded with -1 where a round drafted fewer
     emitted  int   [N, gamma + 1]      padded with -1
 
-Nothing is run: the rounds are taken in their order, as sequential evidence. What the rows ought to have been is not
-asked; what was emitted is held to them.
+Nothing is run: the rounds are sequential evidence, in their order. Whether the rows are those of the model cannot be
+said from a record; whether the emitted tokens follow the rows can.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,27 +25,30 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, finfo
 
-from refengine.audit.common import CLAIM, SOURCE, TOO_LITTLE, Progress, thinned
+from refengine.audit.common import CLAIM, MAX_UNSEEN_TV, SOURCE, Progress, thinned
 from refengine.audit.kernel.signatures import ContractBroken, check_prefix, emitted
 from refengine.audit.magnitude import at_least
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
+from refengine.evidence.distance import mean_tv_at_least
 from refengine.evidence.e_process_of_rounds import SHARES, RoundEvidence
+from refengine.evidence.naming import BROKEN_CONTRACT, ZERO_MASS
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import Rows
 from refengine.report.finding import Finding, Number, Recipe
 
 Rounds: TypeAlias = Iterator[tuple[Rows, Rows, list[int], list[int]]]
 NAMES = ("p", "q", "draft", "emitted")
-MASS = 1e-3  # how far a row's sum may be from 1, and so much of it as its type rounds; they are renormalised in float64
-SMALLEST = 1e-9  # where a row's normal numbers end above it, what is lighter may have been rounded to zero
-NAMING = 500  # rounds after the verdict that say what it is and how large
+MAX_EXCESS_MASS = 1e-3  # of a row, beyond the rounding of its type; rows are renormalised in float64
+MIN_NORMAL = 1e-9  # a type whose normal numbers end above it may have rounded a lighter token to zero
+NAMING_ROUNDS = 500  # after the verdict, for its diagnosis and its size
 CONFIDENCE = 0.999  # of the bound on its size
-SEEN = "would have been seen with probability 0.99"
+POWER_TEXT = "would have been seen with probability 0.99"
 
 
 @dataclass(frozen=True)
 class Record:
-    """What the file holds, checked."""
+    """The tensors of the file, checked."""
 
     p: Tensor
     q: Tensor
@@ -65,13 +68,13 @@ class Record:
 
 @dataclass
 class Trial:
-    """The rounds as they are taken, and how they ended it: not at all, or as rejected, impossible or broken."""
+    """The evidence of the rounds so far. end: why the null is rejected; empty while it is not."""
 
     evidence: RoundEvidence
     bar: float  # log evidence at which the null is rejected
     rounds: int = 0
     tokens: int = 0
-    end: str = ""
+    end: Literal["", "rejected", "impossible", "broken"] = ""
     what: str = ""
     curve: list[tuple[int, float]] = field(default_factory=list)
 
@@ -86,9 +89,9 @@ class Trial:
             return
         self.tokens += len(tokens)
         if not self.evidence.add(p, q, np.array(tokens)):
-            place = next(i for i, token in enumerate(tokens) if p[i, token] <= 0)
+            site = next(i for i, token in enumerate(tokens) if p[i, token] <= 0)
             self.end = "impossible"
-            self.what = f"round {self.rounds}: token {tokens[place]} at position {place} has p = 0"
+            self.what = f"round {self.rounds}: token {tokens[site]} at position {site} has p = 0"
             return
         found = self.evidence.log_evidence()
         self.curve.append((self.rounds, found))
@@ -97,7 +100,7 @@ class Trial:
 
 
 def audit_trace(
-    file: str, alpha: float = 1e-6, digest: str | None = None, progress: Progress = lambda what, share: None
+    file: str, alpha: float = ALPHA, digest: str | None = None, progress: Progress = lambda what, share: None
 ) -> list[Finding]:
     """One finding about the rounds in `file`. Raises BadInput where it is no record, or not the one with `digest`.
 
@@ -118,20 +121,20 @@ def audit_trace(
 
 
 def _named(trial: Trial, rest: Rounds) -> tuple[str, float]:
-    """(what the rounds look like, the least that the total variation is on average). Both from a few rounds more: which
-    cells come too often was fixed before them, so their surplus bounds it (Azuma)."""
+    """(the diagnosis, a lower bound on the mean total variation), both from a few rounds more. The cells that come too
+    often were fixed before those rounds, so their surplus bounds the total variation (Azuma)."""
     if trial.end != "rejected":
-        return ("the contract" if trial.end == "broken" else "a token of probability zero"), 0.0
+        return (BROKEN_CONTRACT if trial.end == "broken" else ZERO_MASS), 0.0
     learned, every = trial.evidence.learned, trial.evidence.every
     often = learned.often(every)
     seen, expected = learned.seen[every].copy(), learned.expected[every].copy()
-    for p, q, draft, answer in islice(rest, NAMING):
+    for p, q, draft, answer in islice(rest, NAMING_ROUNDS):
         with suppress(ContractBroken):
             trial.evidence.add(p, q, np.array(emitted(answer, len(draft), p.shape[1])))
-    surplus = (learned.seen[every] - seen - learned.expected[every] + expected)[often].sum()
-    draws = max((learned.seen[every] - seen).sum(), 1.0)
-    least = surplus / draws - np.sqrt(np.log(1 / (1 - CONFIDENCE)) / (2 * draws))
-    return trial.evidence.diagnosis(), max(0.0, round(float(least), 3))
+    hits, mass = (learned.seen[every] - seen), (learned.expected[every] - expected)
+    draws = max(int(hits.sum()), 1)
+    least = mean_tv_at_least(int(hits[often].sum()), draws, float(mass[often].sum()) / draws, CONFIDENCE)
+    return trial.evidence.diagnosis(), round(least, 3)
 
 
 def _finding(
@@ -155,7 +158,7 @@ def _finding(
         role="subject",
         verdict="not tested" if reason else "violated" if trial.end else "consistent",
         reason=reason,
-        method=method if trial.end or reason else f"{method}, TV >= {least:.1g} in tokens of one kind {SEEN}",
+        method=method if trial.end or reason else f"{method}, TV >= {least:.1g} in tokens of one kind {POWER_TEXT}",
         recipe=Recipe(function=f"{__name__}:audit_trace", arguments=arguments),
         numbers=numbers,
         tables={"evidence": thinned(trial.curve)},
@@ -165,11 +168,11 @@ def _finding(
 
 def _says_nothing(record: Record, trial: Trial, least: float) -> str:
     """Why the record decides nothing; empty where it does."""
-    if trial.end == "impossible" and finfo(record.p.dtype).tiny > SMALLEST:
+    if trial.end == "impossible" and finfo(record.p.dtype).tiny > MIN_NORMAL:
         kind = str(record.p.dtype).removeprefix("torch.")
         return f"{trial.what}, to which {kind} may have rounded it: record the rows as float32"
-    if not trial.end and least > TOO_LITTLE:
-        return f"{trial.tokens} tokens would not show a TV of {TOO_LITTLE:g}: record more rounds"
+    if not trial.end and least > MAX_UNSEEN_TV:
+        return f"{trial.tokens} tokens would not show a TV of {MAX_UNSEEN_TV:g}: record more rounds"
     return ""
 
 
@@ -212,7 +215,11 @@ def read(file: Path) -> Record:
 def _normalised(rows: Tensor, name: str, number: int) -> Rows:
     exact = rows.double().numpy()
     total = exact.sum(-1, keepdims=True)
-    if not np.isfinite(exact).all() or (exact < 0).any() or (np.abs(total - 1) > MASS + finfo(rows.dtype).eps).any():
+    if (
+        not np.isfinite(exact).all()
+        or (exact < 0).any()
+        or (np.abs(total - 1) > MAX_EXCESS_MASS + finfo(rows.dtype).eps).any()
+    ):
         sums = ", ".join(f"{x:.6g}" for x in total.ravel())
         raise BadInput(f"{name} of round {number + 1} is no distribution: its rows sum to {sums}")
     return np.asarray(exact / total)

@@ -48,6 +48,7 @@ AUDIT: dict[str, Command] = {
     "kernel": audit.kernel,
     "process": audit.process,
     "trace": audit.trace,
+    "library": audit.library,
     "endpoint": audit.endpoint,
     "generate": audit.generate,
 }

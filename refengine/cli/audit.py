@@ -7,8 +7,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli.output import AsJson, Out, finish
+from refengine.cli.output import AsJson, Out, finish, print_rows
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
 
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
@@ -26,33 +27,53 @@ class Signature(StrEnum):
 
 
 def kernel(
-    subject: Annotated[str, typer.Argument(help="MODULE:FUNCTION, or `hf` for the installed transformers.")],
+    subject: Annotated[str, typer.Argument(help="MODULE:FUNCTION.")],
     signature: Annotated[Signature, typer.Option(help="Which plain signature the function has.")] = Signature.verify,
     path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     calls: Calls = None,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
     """Audit a verification function: rows and drafts in, tokens out."""
-    if subject == "hf":
-        from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
-
-        with progress() as tell:
-            found = audit_kernel_hf(progress=tell)
-        finish(found, as_json, out)
     check_folder(path)
     folder = str(path) if path else None
     called(subject, signature, folder, seed, as_json, out, alpha=alpha, seconds=seconds, calls=calls)
+
+
+def library(
+    name: Annotated[str, typer.Argument(help="One of the libraries that are listed without it.")] = "",
+    as_json: AsJson = False,
+    out: Out = None,
+) -> None:
+    """Audit an installed library by its name; without one, list the libraries and what is installed of them."""
+    from refengine.audit.adapters import Absent, adapters
+
+    known = adapters()
+    if not name:
+        rows = []
+        for adapter in known.values():
+            try:
+                state = f"version {adapter.version()}"
+            except Absent as absent:
+                state = str(absent)
+            rows.append({"library": adapter.name, "state": state, "audits": len(adapter.audits)})
+        print_rows(rows, as_json)
+        return
+    if name not in known:
+        raise BadInput(f"no library is called {name!r}: one of {', '.join(known)}")
+    with progress() as tell:
+        found = list(known[name].audit(tell))
+    finish(found, as_json, out)
 
 
 def process(
     command: Annotated[list[str], typer.Argument(help="The program: JSON lines in, one answer out per call.")],
     signature: Annotated[Signature, typer.Option(help="Which plain signature its calls have.")] = Signature.verify,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     calls: Calls = None,
     as_json: AsJson = False,
@@ -77,7 +98,7 @@ def called(
 
 def trace(
     record: Annotated[Path, typer.Argument(metavar="FILE", help="safetensors with p, q, draft and emitted.")],
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
@@ -105,7 +126,7 @@ def endpoint(
     temperature: Temperature = 1.0,
     pairs: Pairs = 4000,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     as_json: AsJson = False,
     out: Out = None,
@@ -120,7 +141,7 @@ def endpoint(
 
 
 def generate(
-    on: Annotated[str, typer.Argument(metavar="ON", help="MODULE:FUNCTION with speculation, or `hf`: transformers.")],
+    on: Annotated[str, typer.Argument(metavar="ON", help="MODULE:FUNCTION with speculation.")],
     off: Annotated[str | None, typer.Option(help="MODULE:FUNCTION, the same without speculation.")] = None,
     row: Annotated[str | None, typer.Option(help="MODULE:FUNCTION that gives what follows, to tell ties.")] = None,
     path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
@@ -129,18 +150,12 @@ def generate(
     temperature: Temperature = 1.0,
     pairs: Pairs = 20_000,
     seed: Seed = "0",
-    alpha: Alpha = 1e-6,
+    alpha: Alpha = ALPHA,
     seconds: Seconds = 50.0,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
     """Audit a generate function with speculation on, beside the same with it off (docs/auditing.md)."""
-    if on == "hf":
-        from refengine.audit.adapters.transformers.generate import audit_generate_hf
-
-        with progress() as tell:
-            found = audit_generate_hf(progress=tell)
-        finish(found, as_json, out)
     from refengine.audit.paired.functions import audit_generate
 
     if off is None:
@@ -155,8 +170,8 @@ def generate(
 def questions(
     prompts: Path | None, tokens: int, temperature: float, pairs: int, seed: str, alpha: float, seconds: float
 ) -> dict[str, Any]:
-    """What two sides are asked (audit/paired/request.py), from the command line."""
-    from refengine.audit.paired.request import PROMPTS
+    """What two sides are asked (audit/paired/comparison.py), from the command line."""
+    from refengine.audit.paired.comparison import PROMPTS
 
     check_alpha(alpha)
     check_seconds(seconds)

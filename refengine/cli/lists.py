@@ -8,11 +8,19 @@ from refengine.cli.output import AsJson, coloured, print_json, print_rows
 from refengine.errors import BadInput
 
 
-def bugs(as_json: AsJson = False) -> None:
-    """The catalogue of real defects, each an edit of the running source."""
+def bugs(
+    about: Annotated[str, typer.Argument(help="Part of a class or an id, such as `row slip`; all without it.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """The catalogue of real defects, each an edit of the running source, and the classes that no edit expresses."""
     from refengine.bugs.catalogue import all_bugs
+    from refengine.bugs.catalogue.classes import KNOWN
 
     rows = [{"id": b.id, "class": b.law_class, "title": b.title, "source": b.source} for b in all_bugs()]
+    rows += [{"id": "no edit", "class": k.law_class, "title": k.title, "source": k.source} for k in KNOWN]
+    rows = [row for row in rows if about in row["id"] or about in row["class"]]
+    if not rows:
+        raise BadInput(f"no defect has {about!r} in its class or id")
     print_rows(rows, as_json)
 
 

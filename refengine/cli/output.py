@@ -44,11 +44,12 @@ def finish(findings: Sequence[Finding], as_json: bool, out: Path | None = None) 
 
 
 def save(findings: Sequence[Finding], out: Path) -> None:
-    """A report of these findings; seed and alpha are those of the first."""
+    """A report of these findings; the seed is that of the first."""
+    from refengine.bugs.catalogue.classes import glossary
     from refengine.report.report import make_report, save_report
 
-    asked = findings[0].recipe.arguments if findings else {}
-    save_report(make_report(findings, seed=asked.get("seed", 0), alpha=asked.get("alpha", 1e-6)), out)
+    seed = findings[0].recipe.arguments.get("seed", 0) if findings else 0
+    save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
 
 
 def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
@@ -57,13 +58,23 @@ def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
     counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
     if violated := by_verdict["violated"]:
-        worst = ", ".join(sorted({f.diagnosis for f in violated if f.diagnosis})) or violated[0].claim
+        worst = _together([finding.diagnosis for finding in violated]) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"
     reason = by_verdict["not tested"][0].reason if by_verdict["not tested"] else "nothing was run"
     if by_verdict["consistent"]:
         beside = f"; not tested: {reason}" if by_verdict["not tested"] else ""
         return CONSISTENT, f"VERDICT consistent ({counts}){beside}"
     return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
+
+
+def _together(diagnoses: Sequence[str]) -> str:
+    """One diagnosis in full; of several that differ, the classes that they name."""
+    from refengine.bugs.catalogue.classes import glossary
+
+    different = sorted({*diagnoses} - {""})
+    explained = glossary(different)
+    classes = [[found.name for found in explained.get(said, [])] or [said] for said in different]
+    return different[0] if len(different) == 1 else ", ".join(sorted({name for names in classes for name in names}))
 
 
 def coloured(verdict: str) -> str:
@@ -79,6 +90,8 @@ def print_finding(finding: Finding) -> None:
         typer.echo(f"            reason: {finding.reason}")
     if finding.diagnosis:
         typer.echo(f"            looks like: {finding.diagnosis}")
+        for line in explained(finding.diagnosis):
+            typer.echo(f"              {line}")
     if finding.magnitude:
         size = finding.magnitude
         bound = "=" if size.exact else ">="
@@ -89,6 +102,17 @@ def print_finding(finding: Finding) -> None:
         typer.echo("            witness: " + "\n                     ".join(line[:WIDEST] for line in shown))
     for note in finding.notes:
         typer.echo(f"            note: {note}")
+
+
+def explained(diagnosis: str) -> list[str]:
+    """What each class is that a diagnosis names, and where it was reported; `refengine bugs CLASS` says more."""
+    from refengine.bugs.catalogue.classes import glossary
+
+    return [
+        f"{found.name}: {title} ({source})"
+        for found in glossary([diagnosis]).get(diagnosis, [])
+        for title, source in zip(found.titles, found.sources, strict=True)
+    ]
 
 
 def print_json(rows: Sequence[dict[str, Any]]) -> None:

@@ -1,27 +1,24 @@
 """`refengine checkpoint convert IN OUT.safetensors`: a pickle of tensors, read in a child process, names unchanged.
 
 Reading a pickle runs whatever it asks for. `weights_only=True` lets it ask for tensors and plain containers alone; the
-child process, with a limit on time, memory and file size, is for what gets past that. The result appears whole or not
-at all.
+child process, with a limit on time and memory, is for what gets past that. The result appears whole or not at all.
 """
 
 import os
-import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from refengine.audit.sandbox.child import Child, Handler
 from refengine.errors import BadInput
 
-SECONDS = 600
-ADDRESS_SPACE = 64 << 30  # of a process that maps its input and its output; real drafters have up to a few GB
+READING_SECONDS = 600.0
+MEMORY_GIB = 64  # real drafters have up to a few GB
 
 
-def convert(source: Path, out: Path, seconds: float = SECONDS) -> list[str]:
+def convert(source: Path, out: Path, seconds: float = READING_SECONDS) -> list[str]:
     """Convert; returns the names of the tensors. Raises BadInput with one line, and then leaves nothing behind."""
     if not source.is_file():
         raise BadInput(f"{source}: no such file")
@@ -32,18 +29,20 @@ def convert(source: Path, out: Path, seconds: float = SECONDS) -> list[str]:
     if not out.parent.is_dir():
         raise BadInput(f"{out.parent} is not a folder")
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    command = [sys.executable, "-m", "refengine.commands.convert_pickle", str(source), str(partial)]
     try:
-        child = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-        if child.returncode != 0:
-            said = child.stderr.strip().splitlines()
-            raise BadInput(f"{source}: {said[-1] if said else f'the reader died with status {child.returncode}'}")
+        with Child("refengine.commands.convert_pickle:make", preload=("torch",), memory_gib=MEMORY_GIB) as child:
+            outcome = child.ask([str(source), str(partial)], seconds)
+        if outcome.kind == "hang":
+            raise BadInput(f"{source}: reading it took more than {seconds:g} seconds")
+        if not outcome.ok:
+            raise BadInput(f"{source}: the reader failed: {outcome.message}")
+        names, refusal = outcome.value
+        if refusal:
+            raise BadInput(f"{source}: {refusal}")
         partial.replace(out)
-    except subprocess.TimeoutExpired:
-        raise BadInput(f"{source}: reading it took more than {seconds:g} seconds") from None
     finally:
         partial.unlink(missing_ok=True)
-    return child.stdout.splitlines()
+    return list(names)
 
 
 def tensors_of(content: object) -> dict[str, Tensor]:
@@ -56,21 +55,24 @@ def tensors_of(content: object) -> dict[str, Tensor]:
     return {name: value.detach().clone().contiguous() for name, value in content.items()}
 
 
-def main(source: str, out: str) -> None:
-    """The child: under limits, read, check, write, print the names."""
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+# --- the child's side ------------------------------------------------------------------------------------------------
+
+
+def make() -> Handler:
+    """The factory that Child names."""
+    return read
+
+
+def read(files: list[str]) -> tuple[list[str], str]:
+    """Read the first file and write the second: (names of the tensors, why it was refused)."""
+    source, out = files
     try:
         tensors = tensors_of(torch.load(source, map_location="cpu", weights_only=True))
     except BadInput as error:
-        sys.exit(str(error))
+        return [], str(error)
     except Exception as error:  # a damaged or hostile file may raise anything; the parent needs one line
         # The first sentence: torch goes on to advise how to load it all the same, which is to run what it holds.
         reason = str(error).strip().splitlines() or [""]
-        sys.exit(f"not a readable dictionary of tensors: {type(error).__name__}: {reason[0].split('. ')[0]}")
+        return [], f"not a readable dictionary of tensors: {type(error).__name__}: {reason[0].split('. ')[0]}"
     save_file(tensors, out)
-    print("\n".join(tensors))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return list(tensors), ""

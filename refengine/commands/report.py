@@ -11,6 +11,9 @@ from pathlib import Path
 
 import torch
 
+from refengine.audit.adapters import adapters
+from refengine.bugs.catalogue.classes import glossary
+from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding
 from refengine.report.html import save_html
 from refengine.report.journal import Journal, run_key
@@ -18,7 +21,7 @@ from refengine.report.progress import Section, run_sections
 from refengine.report.report import Report, make_report, save_report, unexpected
 from refengine.report.run_record import save_run
 
-SEED, ALPHA = 0, 1e-6
+SEED = 0
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ def write_report(out: Path, *, full: bool = False, fresh: bool = False) -> Outco
     journal_file = out / "journal.jsonl"
     with Journal(journal_file, key, fresh=fresh) as journal:
         lines = run_sections(sections(full), journal)
-    report = make_report((f for line in lines for f in line.findings), seed=SEED, alpha=ALPHA)
+    findings = [finding for line in lines for finding in line.findings]
+    report = make_report(findings, seed=SEED, defects=glossary(finding.diagnosis for finding in findings))
     save_report(report, out / "report.json")
     save_html(report, out / "report.html")
     save_run(out / "run.json", lines, started=started, key=key)
@@ -56,8 +60,7 @@ def sections(full: bool) -> list[Section]:
         Section("bridge", bridge),
         Section("bugs", bugs),
         Section("evidence", evidence),
-        Section("transformers: verification", hf_kernel),
-        Section("transformers: generation", hf_generate),
+        *libraries(),
     ]
 
 
@@ -137,13 +140,8 @@ def evidence() -> Iterable[Finding]:
     return findings()
 
 
-def hf_kernel() -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
-
-    return audit_kernel_hf()
-
-
-def hf_generate() -> Iterable[Finding]:
-    from refengine.audit.adapters.transformers.generate import audit_generate_hf
-
-    return audit_generate_hf()
+def libraries() -> Iterable[Section]:
+    """A section for every audit of a library that has an adapter."""
+    for adapter in adapters().values():
+        for part, run in adapter.audits.items():
+            yield Section(f"{adapter.name}: {part}", run)

@@ -1,20 +1,13 @@
 """Somebody's program held to the conformance vectors of `exact/vectors.py`: JSON lines in, tokens out."""
 
 import json
-import os
-import signal
-import subprocess
-import tempfile
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from refengine.audit.sandbox.command import run
 from refengine.errors import BadInput
 from refengine.exact.vectors import LOSSLESS, vectors
-
-OUTPUT_BYTES = 1 << 24  # that a program may print: its answers have some thousand
 
 
 @dataclass(frozen=True)
@@ -47,53 +40,11 @@ def run_command(command: Sequence[str], rules: Sequence[str], seconds: float = 6
 
 def ask(command: Sequence[str], lines: Sequence[str], seconds: float) -> list[Any]:
     """One answer per line from a program that is stopped after `seconds`, with whatever it started."""
-    with tempfile.TemporaryFile() as questions:
-        questions.write("".join(f"{line}\n" for line in lines).encode())
-        questions.seek(0)
-        try:
-            child = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, start_new_session=True)
-        except OSError as error:
-            raise BadInput(f"cannot start {command[0]!r}: {error.strerror}") from None
-    out, hung = _read(child, seconds)
-    if hung:
-        raise BadInput(f"{command[0]!r} did not answer within {seconds:g} s")
-    if len(out) > OUTPUT_BYTES:
-        raise BadInput(f"{command[0]!r} prints without an end: more than {OUTPUT_BYTES >> 20} MiB")
-    if child.returncode:
-        raise BadInput(f"{command[0]!r} exited with {child.returncode}")
-    answers = out.decode(errors="replace").splitlines()
+    printed = run(command, "".join(f"{line}\n" for line in lines).encode(), seconds)
+    answers = printed.decode(errors="replace").splitlines()
     if len(answers) != len(lines):
         raise BadInput(f"{command[0]!r} gave {len(answers)} lines for {len(lines)} vectors")
     return [_parsed(command[0], answer) for answer in answers]
-
-
-def _read(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bool]:
-    """What it prints, up to a little more than OUTPUT_BYTES, and whether the time was up before it ended."""
-    assert child.stdout is not None
-    late = threading.Event()
-
-    def stop() -> None:
-        late.set()
-        _kill(child)
-
-    timer = threading.Timer(seconds, stop)
-    timer.start()
-    try:
-        with child.stdout:
-            out = child.stdout.read(OUTPUT_BYTES + 1)
-        if len(out) > OUTPUT_BYTES:
-            _kill(child)
-        child.wait()
-    finally:
-        timer.cancel()
-        _kill(child)
-    return out, late.is_set()
-
-
-def _kill(child: "subprocess.Popen[bytes]") -> None:
-    """It and whatever it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
 
 
 def _parsed(program: str, answer: str) -> Any:

@@ -20,13 +20,13 @@ from refengine.decoder.protocols import Drafter, State, Target, Tokens
 from refengine.decoder.rows import chain_rows
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
+from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.selfcheck.drafters.bits import Heard, Listened
 from refengine.selfcheck.drafters.exact_law import off_scratch
 
 LENGTHS, NEW_TOKENS = (1, 4, 9, 16), 48
 SLOTS = 128  # more than the longest text and any draft after it
-ALPHA = 1e-6
 
 
 def verify(

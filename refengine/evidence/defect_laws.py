@@ -1,10 +1,10 @@
-"""What the next token is distributed as when a known defect is at work: one law per defect and place.
+"""The law of the next token under each known defect, at every site.
 
-A *place* is (lane, position, context): one conditional of the null hypothesis. `alternatives(p, q)` takes the rows of
-every place and gives for every defect the row that it would emit there instead of p, computed by enumerating the
-mutated rule. Given that all drafts before position i were kept, a rule with its own coin at each position does not
-remember them, so the law at i needs the rows alone. Where a defect makes no difference, or its law needs more than the
-rows, it says p and no bet is placed.
+A *site* is (lane, position, context): one conditional of the null hypothesis. `alternatives(p, q)` takes the rows of
+every site and gives for every defect the row that it would emit there instead of p, in closed form; tests enumerate the
+catalogue's edits of the rule and compare. Given that all drafts before position i were kept, a rule with its own coin
+at each position does not remember them, so the law at i needs the rows alone. Where a defect makes no difference, or
+its law needs more than the rows, the law is p and no bet is placed. Names are "CLASS: what was observed" (naming.py).
 
 Shapes: p [lanes, gamma + 1, contexts, V], q [lanes, gamma, contexts, V], result [lanes, gamma + 1, contexts, V]; sizes
 [V], where rows are kept by cells (rows.py).
@@ -35,27 +35,27 @@ from refengine.exact.rules.typical import DELTA as TYPICAL_DELTA
 from refengine.exact.rules.typical import EPSILON as TYPICAL_EPSILON
 
 Correction: TypeAlias = Rows | Callable[[int], Rows]
-EPSILON = 1e-5  # what is added to what might be zero, or what it is clamped at
-MANY = 64  # above this vocabulary, laws that need a V x V table are left out
-SAME = 1e-9  # between a law of cells and of their parts, both in float64
+EPSILON = 1e-5  # added to a probability that might be zero, or its lower clamp
+MAX_TABLED_VOCABULARY = 64  # above it, laws that need a V x V table are left out
+ROUNDING = 1e-9  # between a law of cells and the law of their parts, both in float64
 
 
 def alternatives(p: Rows, q: Rows, sizes: NDArray[np.int64] | None = None) -> dict[str, Rows]:
-    """name of the defect -> its law at every place.
+    """name of the defect -> its law at every site.
 
-    A law of cells is believed where it does not matter how the ids were grouped: it is computed of parts of the cells
+    A law of cells counts where it does not depend on the grouping of the ids: it is computed from parts of the cells
     too, and is p wherever the two differ."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if sizes is None:
             return _laws(p, q, np.ones(p.shape[-1]))
-        told = _laws(p, q, sizes.astype(float))
-        parts = np.minimum(sizes, 2 + np.arange(len(sizes)))  # unlike ones, so that nothing cancels
+        whole = _laws(p, q, sizes.astype(float))
+        parts = np.minimum(sizes, 2 + np.arange(len(sizes)))  # of unequal sizes, so that nothing cancels
         first = np.cumsum(parts) - parts
         split = _laws(*(np.repeat(rows / parts, parts, axis=-1) for rows in (p, q, sizes)))
-    for name, law in told.items():
+    for name, law in whole.items():
         apart = np.abs(np.add.reduceat(split[name], first, axis=-1) - law).max(-1, keepdims=True)
-        told[name] = np.where(apart < SAME, law, p)
-    return told
+        whole[name] = np.where(apart < ROUNDING, law, p)
+    return whole
 
 
 def _laws(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
@@ -79,12 +79,12 @@ def names() -> list[str]:
 
 def _with(p: Rows, q: Rows, correction: Correction) -> Rows:
     if callable(correction):
-        return p if p.shape[-1] > MANY else drafted_correction(q, ratio(p, q), correction)
+        return p if p.shape[-1] > MAX_TABLED_VOCABULARY else drafted_correction(q, ratio(p, q), correction)
     return ratio_rule(q, ratio(p, q), correction)
 
 
 def _neighbours(rows: Rows, axis: int, step: int) -> Rows:
-    """The rows one place on along lanes (0, in a ring) or positions (1, the last one staying); themselves where the
+    """The rows of the next lane (axis 0, in a ring) or position (axis 1, the last one repeated); unchanged where the
     context of the neighbour is unknown."""
     if rows.shape[2] > 1:
         return rows
@@ -102,39 +102,41 @@ def _acceptances(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Rows
     next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
     previous_p = _neighbours(every_p, 1, -1)[:, :-1] if p.shape[2] == 1 else p
     variants = {
-        "every draft is accepted, or corrected from (q - p)+": np.ones_like(p),
-        "no draft is accepted": np.zeros_like(p),
-        "accepted with p instead of p/q": each,
-        "accepted where p >= q, without a coin": (p >= q).astype(float),
-        "the coin is fixed at one half": (ratio(p, q) > 0.5).astype(float),
-        "the ratio is squared": ratio(p, q) ** 2,
-        "the ratio has exponent 1.1": ratio(p, q) ** 1.1,
-        "the ratio has exponent 0.9": ratio(p, q) ** 0.9,
-        "the ratio is under a square root": ratio(p, q) ** 0.5,
-        "the ratio is upside down": ratio(q, p),
-        "accepted with p/(p+q)": np.where(p > 0, p / np.where(p + q > 0, p + q, 1.0), 0.0),
-        "accepted with 1 - TV whatever the draft": np.broadcast_to(overlap, p.shape),
-        "accepted by a threshold (typical acceptance)": (each > least).astype(float),
-        "the ratio is 2 % too generous": np.minimum(1.0, 1.02 * ratio(p, q)),
-        "the ratio is 2 % too strict": 0.98 * ratio(p, q),
-        "the ratio takes p of the next position": ratio(next_p, q),
-        "the ratio takes p of the position before": ratio(previous_p, q),
-        "the ratio takes q of the next position": ratio(p, _neighbours(q, 1, 1)),
-        "the ratio takes q of the position before": ratio(p, _neighbours(q, 1, -1)),
-        "the ratio takes p of another lane": ratio(_neighbours(p, 0, 1), q),
-        "the ratio takes q of another lane": ratio(p, _neighbours(q, 0, 1)),
-        "the ratio takes p at temperature 2": ratio(tempered(p, 2.0, sizes), q),
-        "the ratio takes p at temperature 1/2": ratio(tempered(p, 0.5, sizes), q),
-        "the ratio's q is at least 1e-5": ratio(p, np.maximum(q, EPSILON * sizes)),
-        "the ratio's p is at least 1e-5": ratio(np.maximum(p, EPSILON * sizes), q),
-        "the ratio takes bfloat16 rows": ratio(bfloat16(p / sizes), bfloat16(q / sizes)),
-        "the coin has about 8 bits": _below(ratio(p, q), 8),
-        "the coin has about 11 bits": _below(ratio(p, q), 11),
+        "accepts always: every draft is accepted": np.ones_like(p),
+        "accepts never: no draft is accepted": np.zeros_like(p),
+        "another acceptance: accepted with p instead of p/q": each,
+        "no coin: accepted where p >= q, without a coin": (p >= q).astype(float),
+        "no coin: the coin is fixed at one half": (ratio(p, q) > 0.5).astype(float),
+        "another acceptance: the ratio is squared": ratio(p, q) ** 2,
+        "another acceptance: the ratio has exponent 1.1": ratio(p, q) ** 1.1,
+        "another acceptance: the ratio has exponent 0.9": ratio(p, q) ** 0.9,
+        "another acceptance: the ratio is under a square root": ratio(p, q) ** 0.5,
+        "ratio upside down: the ratio is upside down": ratio(q, p),
+        "another acceptance: accepted with p/(p+q)": np.where(p > 0, p / np.where(p + q > 0, p + q, 1.0), 0.0),
+        "another acceptance: accepted with 1 - TV whatever the draft": np.broadcast_to(overlap, p.shape),
+        "lossy by design: typical-by-default: accepted by a threshold (typical acceptance)": (each > least).astype(
+            float
+        ),
+        "another acceptance: the ratio is 2 % too generous": np.minimum(1.0, 1.02 * ratio(p, q)),
+        "another acceptance: the ratio is 2 % too strict": 0.98 * ratio(p, q),
+        "row slip: the ratio takes p of the next position": ratio(next_p, q),
+        "row slip: the ratio takes p of the position before": ratio(previous_p, q),
+        "row slip of q: the ratio takes q of the next position": ratio(p, _neighbours(q, 1, 1)),
+        "row slip of q: the ratio takes q of the position before": ratio(p, _neighbours(q, 1, -1)),
+        "rows of another lane: the ratio takes p of another lane": ratio(_neighbours(p, 0, 1), q),
+        "rows of another lane: the ratio takes q of another lane": ratio(p, _neighbours(q, 0, 1)),
+        "temperature dropped: the ratio takes p at temperature 2": ratio(tempered(p, 2.0, sizes), q),
+        "temperature dropped: the ratio takes p at temperature 1/2": ratio(tempered(p, 0.5, sizes), q),
+        "epsilon: the ratio's q is at least 1e-5": ratio(p, np.maximum(q, EPSILON * sizes)),
+        "epsilon: the ratio's p is at least 1e-5": ratio(np.maximum(p, EPSILON * sizes), q),
+        "half precision: the ratio takes bfloat16 rows": ratio(bfloat16(p / sizes), bfloat16(q / sizes)),
+        "coarse coin: the coin has about 8 bits": _below(ratio(p, q), 8),
+        "coarse coin: the coin has about 11 bits": _below(ratio(p, q), 11),
     }
     for name, where in (("first", 0), ("last", -1)):
         accept = ratio(p, q)
         accept[:, where] = 1.0
-        variants[f"the {name} draft is not verified"] = accept
+        variants[f"{name} draft unverified: the {name} draft is not verified"] = accept
     return variants
 
 
@@ -144,7 +146,7 @@ def _below(accept: Rows, bits: int) -> Rows:
 
 
 def _corrections(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Correction]:
-    """What is drawn from after a refusal, the acceptance being right."""
+    """The row that a correction is drawn from after a refusal, the acceptance being right."""
     r = residual(p, q)
     ids = np.arange(p.shape[-1])
     next_p = _neighbours(every_p, 1, 1)[:, :-1] if p.shape[2] == 1 else p
@@ -153,33 +155,39 @@ def _corrections(p: Rows, q: Rows, every_p: Rows, sizes: Rows) -> dict[str, Corr
         return np.roll(r, step, axis=-1)
 
     return {
-        "corrected from p instead of the residual": p,
-        "corrected from q": q,
-        "corrected from |p - q|": normalised(np.abs(p - q), p),
-        "corrected from p minus the draft token (one-hot residual)": lambda x: normalised(p * (ids != x), p),
-        "corrected uniformly": _even(p, sizes),
-        "corrected uniformly on the support of p": normalised((p > 0) * sizes, p),
-        "corrected by the argmax of the residual": point(r, sizes),
-        "corrected by the argmax of p": point(p, sizes),
-        "corrected from the softmax of the residual": normalised(np.exp(positive(p - q) / sizes) * sizes, p),
-        "corrected from the softmax of p - q": normalised(np.exp((p - q) / sizes) * sizes, p),
-        "corrected from the residual squared": normalised(r**2 / sizes, p),
-        "corrected from the residual of the next p": residual(next_p, q),
-        "corrected from the residual with the next q": residual(p, _neighbours(q, 1, 1)),
-        "corrected from the residual with the q before": residual(p, _neighbours(q, 1, -1)),
-        "corrected from the residual of another lane": _neighbours(r, 0, 1),
-        "corrected one id too high": shifted(1),
-        "corrected one id too low": shifted(-1),
-        "corrected one id too high, the last one kept": _high(r),
-        "the last id is never a correction": normalised(r * (ids < p.shape[-1] - 1), p),
-        "the first id is never a correction": normalised(r * (ids > 0), p),
-        "the residual is taken of bfloat16 rows": _low_residual(p, q, sizes, bfloat16),
-        "the residual is taken of float16 rows": _low_residual(p, q, sizes, float16),
-        "the residual is rounded to bfloat16": normalised(bfloat16(positive(p - q) / sizes) * sizes, p),
-        "the residual is rounded to float16": normalised(float16(positive(p - q) / sizes) * sizes, p),
-        "the normalised residual is rounded to bfloat16": normalised(bfloat16(r / sizes) * sizes, p),
-        "the residual has 1e-5 added": normalised(positive(p - q) + EPSILON * sizes, p),
-        "the accepting coin picks the correction": _same_coin(p, q),
+        "resample from target: corrected from p instead of the residual": p,
+        "another correction: corrected from q": q,
+        "another correction: corrected from |p - q|": normalised(np.abs(p - q), p),
+        "one-hot residual: corrected from p minus the draft token (one-hot residual)": lambda x: normalised(
+            p * (ids != x), p
+        ),
+        "another correction: corrected uniformly": _even(p, sizes),
+        "another correction: corrected uniformly on the support of p": normalised((p > 0) * sizes, p),
+        "greedy at temperature: corrected by the argmax of the residual": point(r, sizes),
+        "greedy at temperature: corrected by the argmax of p": point(p, sizes),
+        "another correction: corrected from the softmax of the residual": normalised(
+            np.exp(positive(p - q) / sizes) * sizes, p
+        ),
+        "another correction: corrected from the softmax of p - q": normalised(np.exp((p - q) / sizes) * sizes, p),
+        "another correction: corrected from the residual squared": normalised(r**2 / sizes, p),
+        "row slip: corrected from the residual of the next p": residual(next_p, q),
+        "row slip of q: corrected from the residual with the next q": residual(p, _neighbours(q, 1, 1)),
+        "row slip of q: corrected from the residual with the q before": residual(p, _neighbours(q, 1, -1)),
+        "rows of another lane: corrected from the residual of another lane": _neighbours(r, 0, 1),
+        "ids off by one: corrected one id too high": shifted(1),
+        "ids off by one: corrected one id too low": shifted(-1),
+        "ids off by one: corrected one id too high, the last one kept": _high(r),
+        "an end of the vocabulary is lost: the last id is never a correction": normalised(
+            r * (ids < p.shape[-1] - 1), p
+        ),
+        "an end of the vocabulary is lost: the first id is never a correction": normalised(r * (ids > 0), p),
+        "half precision: the residual is taken of bfloat16 rows": _low_residual(p, q, sizes, bfloat16),
+        "half precision: the residual is taken of float16 rows": _low_residual(p, q, sizes, float16),
+        "half precision: the residual is rounded to bfloat16": normalised(bfloat16(positive(p - q) / sizes) * sizes, p),
+        "half precision: the residual is rounded to float16": normalised(float16(positive(p - q) / sizes) * sizes, p),
+        "half precision: the normalised residual is rounded to bfloat16": normalised(bfloat16(r / sizes) * sizes, p),
+        "epsilon: the residual has 1e-5 added": normalised(positive(p - q) + EPSILON * sizes, p),
+        "one coin for two uses: the accepting coin picks the correction": _same_coin(p, q),
     }
 
 
@@ -219,53 +227,59 @@ def _same_coin(p: Rows, q: Rows) -> Callable[[int], Rows]:
 
 
 def _bonuses(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
-    """The token after a block that was kept whole, everything before it being right."""
+    """The row of the token after a block that was kept whole, everything before it being right."""
     bonus = p[:, -1:]
     last_q = q[:, -1:] if p.shape[2] == 1 else bonus
     return {
-        "the bonus comes from q": last_q,
-        "the bonus comes from the row before": p[:, -2:-1] if p.shape[2] == 1 else bonus,
-        "the bonus comes from the first row": p[:, :1] if p.shape[2] == 1 else bonus,
-        "the bonus comes from a residual": residual(bonus, last_q) if p.shape[2] == 1 else bonus,
-        "the bonus comes from another lane": _neighbours(bonus, 0, 1),
-        "the bonus is the argmax": point(bonus, sizes),
-        "the bonus is uniform": _even(bonus, sizes),
-        "the bonus is one id too high": np.roll(bonus, 1, axis=-1),
-        "the bonus is one id too low": np.roll(bonus, -1, axis=-1),
-        "the bonus has temperature 2": tempered(bonus, 2.0, sizes),
-        "the bonus has temperature 1/2": tempered(bonus, 0.5, sizes),
+        "another bonus: the bonus comes from q": last_q,
+        "bonus from the row before: the bonus comes from the row before": p[:, -2:-1] if p.shape[2] == 1 else bonus,
+        "bonus from the row before: the bonus comes from the first row": p[:, :1] if p.shape[2] == 1 else bonus,
+        "another bonus: the bonus comes from a residual": residual(bonus, last_q) if p.shape[2] == 1 else bonus,
+        "rows of another lane: the bonus comes from another lane": _neighbours(bonus, 0, 1),
+        "greedy at temperature: the bonus is the argmax": point(bonus, sizes),
+        "another bonus: the bonus is uniform": _even(bonus, sizes),
+        "ids off by one: the bonus is one id too high": np.roll(bonus, 1, axis=-1),
+        "ids off by one: the bonus is one id too low": np.roll(bonus, -1, axis=-1),
+        "temperature dropped: the bonus has temperature 2": tempered(bonus, 2.0, sizes),
+        "temperature dropped: the bonus has temperature 1/2": tempered(bonus, 0.5, sizes),
     }
 
 
 def _whole(p: Rows, q: Rows, sizes: Rows) -> dict[str, Rows]:
     """Defects of every emitted token alike, and of the proposer."""
     judged, bonus = p[:, :-1], p[:, -1:]
-    laws = {f"the target has temperature {t:g}": tempered(p, t, sizes) for t in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)}
+    laws = {
+        f"temperature dropped: the target has temperature {t:g}": tempered(p, t, sizes)
+        for t in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)
+    }
     for name, rounded in (("bfloat16", bfloat16), ("float16", float16)):
         accept = rounded(ratio(rounded(judged / sizes), rounded(q / sizes)))
         judged_law = ratio_rule(q, accept, _low_residual(judged, q, sizes, rounded))
         low_bonus = normalised(rounded(bonus / sizes) * sizes, bonus)
-        laws[f"everything is in {name}"] = np.concatenate([judged_law, low_bonus], axis=1)
-    laws |= {f"the target is cut to its top {k}": top(p, k, sizes) for k in (1, 2, 50)}
+        laws[f"half precision: everything is in {name}"] = np.concatenate([judged_law, low_bonus], axis=1)
+    laws |= {f"another filter: the target is cut to its top {k}": top(p, k, sizes) for k in (1, 2, 50)}
     accept, r = ratio(judged, q), residual(judged, q)
     ids = np.arange(p.shape[-1])
+    lost = "an end of the vocabulary is lost"
     for name, wrong in (
-        ("one id too high", _high),
-        ("one id too low", _low),
-        ("never the last id", lambda rows: normalised(rows * (ids < ids[-1]), point(rows, sizes))),
-        ("never the first id", lambda rows: normalised(rows * (ids > 0), point(rows, sizes))),
-        ("the argmax", lambda rows: point(rows, sizes)),
-        ("at temperature 1/2", lambda rows: tempered(rows, 0.5, sizes)),
+        ("ids off by one: every pick is one id too high", _high),
+        ("ids off by one: every pick is one id too low", _low),
+        (f"{lost}: every pick is never the last id", lambda x: normalised(x * (ids < ids[-1]), point(x, sizes))),
+        (f"{lost}: every pick is never the first id", lambda x: normalised(x * (ids > 0), point(x, sizes))),
+        ("greedy at temperature: every pick is the argmax", lambda x: point(x, sizes)),
+        ("temperature dropped: every pick is at temperature 1/2", lambda x: tempered(x, 0.5, sizes)),
     ):
-        laws[f"every pick is {name}"] = np.concatenate([ratio_rule(q, accept, wrong(r)), wrong(bonus)], axis=1)
+        laws[name] = np.concatenate([ratio_rule(q, accept, wrong(r)), wrong(bonus)], axis=1)
     lanes = np.arange(len(p))
     pairs = np.where(lanes ^ 1 < len(p), lanes ^ 1, lanes)
-    laws["rows of another lane (the next)"] = _neighbours(p, 0, 1)
-    laws["rows of another lane (pairs swapped)"] = p[pairs] if p.shape[2] == 1 else p
-    laws["rows of another lane (late pairs swapped)"] = p[np.where(lanes > 1, pairs, lanes)] if p.shape[2] == 1 else p
-    laws["rows of another lane (in reverse)"] = p[::-1] if p.shape[2] == 1 else p
-    laws["rows of the next position"] = _neighbours(p, 1, 1)
-    laws["rows of the position before"] = _neighbours(p, 1, -1)
+    laws["rows of another lane: rows of another lane (the next)"] = _neighbours(p, 0, 1)
+    laws["rows of another lane: rows of another lane (pairs swapped)"] = p[pairs] if p.shape[2] == 1 else p
+    laws["rows of another lane: rows of another lane (late pairs swapped)"] = (
+        p[np.where(lanes > 1, pairs, lanes)] if p.shape[2] == 1 else p
+    )
+    laws["rows of another lane: rows of another lane (in reverse)"] = p[::-1] if p.shape[2] == 1 else p
+    laws["row slip: rows of the next position"] = _neighbours(p, 1, 1)
+    laws["row slip: rows of the position before"] = _neighbours(p, 1, -1)
     for name, judged_law in proposers(judged, q, sizes):
         laws[name] = np.concatenate([judged_law, bonus], axis=1)
     return laws

@@ -1,18 +1,20 @@
-"""Sequential evidence against the conditional null: given the past and the emitted prefix, the next token is ~ p.
+"""Sequential evidence against the conditional null: given the history and the emitted prefix, the next token is ~ p.
 
-An e-process is a product of likelihood ratios L(token) / p(token), each L chosen before its token is seen. Under the
-null it is a supermartingale with mean at most 1, so it reaches 1/alpha with probability at most alpha, at whatever
-moment one looks (Ville). It is a mixture of three kinds of component, none of which sees the current draft or length:
+An e-process is a product of likelihood ratios L(token) / p(token), each L chosen before its token is observed. Under
+the null it is a supermartingale with mean at most 1, so it reaches 1/alpha with probability at most alpha, at whatever
+moment one looks (Ville 1939; a mixture of e-processes is one: Ramdas, Gruenwald, Vovk, Shafer 2023, "Game-theoretic
+statistics and safe anytime-valid inference"). It is a mixture of three kinds of component, none of which depends on the
+current draft or length:
 
-* listed   half of the prior: the law of each known defect (alternatives.py), the most powerful bet there is against it,
-           and the same defect when it strikes seldom; and one that remembers (coupled.py);
-* tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every place;
-* learners three eighths: Dirichlet-multinomials on few cells, for each feature of the past that could matter; once for
-           what shows on every input, and once for what shows at one place of one input.
+* listed   half of the prior: the law of each known defect (defect_laws.py), the most powerful bet there is against it,
+           and the same defect when it strikes seldom; and one coin for a block (one_coin.py);
+* tilts    an eighth: mass moved onto or off one kind of token, by five amounts each way, the same at every site;
+* learners three eighths: Dirichlet-multinomials on few cells, for each feature of the history that could matter; once
+           for defects that show on every input, and once for those that show at one site of one input.
 
 The null of a float32 subject is not the point p but the ball of total variation BALL around it. A fixed bet R is
 divided by 1 + BALL (max R - min R) >= E[R] under any law in the ball; a learner is measured against the likeliest law.
-A token with p = 0 is outside every ball and ends the matter.
+A token with p = 0 is outside every ball and ends the audit.
 """
 
 from collections.abc import Mapping
@@ -22,31 +24,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.evidence.defect_laws import alternatives, names
-from refengine.evidence.fixed_bets import ALWAYS, BALL, SELDOM, bets
+from refengine.evidence.fixed_bets import BALL, SHARE_ALWAYS, SHARE_SELDOM, bets
 from refengine.evidence.learned_bets import Learner
+from refengine.evidence.naming import ONE_COIN, SELDOM
 from refengine.evidence.one_coin import OneCoin
 from refengine.evidence.rows import Rows, log_sum
 from refengine.evidence.token_kinds import KINDS, cells, kinds
 
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())
-EVERYWHERE, ALONE = "learned from ", "learned at one place from "
-ONE_COIN = "one coin decides the whole block"
-LISTED = (*DEFECTS, *(f"{name}, seldom" for name in DEFECTS), ONE_COIN)
-GROSS, FINE = 1.0, 2.0  # nats a token at its best place that make a defect gross; what is believed of the others
-DEARER = 2.0  # a call of a wide vocabulary than one of a few tokens: it has to say as much more to be preferred
+EVERYWHERE, ALONE = "learned from ", "learned at one site from "
+LISTED = (*DEFECTS, *(name + SELDOM for name in DEFECTS), ONE_COIN)
+GROSS_NATS = 1.0  # a token, at its best site, that make a defect gross
+FINE_WEIGHT = 2.0  # of the prior of a defect that is not gross
+WIDE_COST = 2.0  # of a call with a wide vocabulary, in calls with few tokens
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Emitted tokens, in order: place [n], token [n], and for each feature the state of the past [n], -1 for none.
+    """Emitted tokens, in order: site [n], token [n], and for each feature its state [n], -1 for none.
 
-    copy [n] says which of several independent audits a token belongs to. coin [n]: were there one coin for the block,
-    the tokens kept so far would say that it lies below this.
+    copy [n]  which of several independent audits a token belongs to
+    coin [n]  the bound below which the coin of the block would lie, had it only one, by the tokens kept so far
     """
 
-    place: Ints
+    site: Ints
     token: Ints
     states: Mapping[str, Ints]
     copy: Ints | None = None
@@ -54,7 +57,7 @@ class Draws:
 
 
 class CaseEvidence:
-    """The evidence of one case: fixed rows, any number of draws.
+    """The evidence of one input: fixed rows, any number of draws.
 
     p, q    [lanes, gamma + 1 | gamma, contexts, V] float64
     copies  independent audits that are counted side by side: calibration runs many at once, an audit is one
@@ -74,16 +77,18 @@ class CaseEvidence:
         self.p = p.reshape(-1, vocabulary)
         drafted = np.concatenate([q, p[:, -1:]], axis=1)
         padded = drafted.reshape(-1, vocabulary)
-        told = alternatives(p, q, sizes)
-        law = np.stack([told[name].reshape(-1, vocabulary) for name in DEFECTS])
-        placed = [bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (ALWAYS, SELDOM)]
+        laws = alternatives(p, q, sizes)
+        law = np.stack([laws[name].reshape(-1, vocabulary) for name in DEFECTS])
+        placed = [bets(share * law + (1.0 - share) * self.p, self.p, ball) for share in (SHARE_ALWAYS, SHARE_SELDOM)]
         self.log_ratio = np.concatenate([log_ratio for log_ratio, _ in placed])
-        self.growth = np.concatenate([growth for _, growth in placed])  # [listed, S], where the law of the bet holds
+        self.growth = np.concatenate(
+            [growth for _, growth in placed]
+        )  # [listed, S], in nats a draw by the law of the bet
         self.one_coin = OneCoin(p, drafted, ball)
         self.growth = np.concatenate([self.growth, self.one_coin.growth()])
         self.most_growth = self.growth.max(1)
         if sizes is not None:
-            self.growth /= DEARER
+            self.growth /= WIDE_COST
         self.kind = kinds(self.p, padded).astype(float)
         self.learners = _learners(self.p, padded, p.shape[0], features, ball, copies)
         self.counts = np.zeros((copies, *self.p.shape))
@@ -92,13 +97,13 @@ class CaseEvidence:
 
     def add(self, draws: Draws) -> None:
         """Count draws and bring `log_wealth` up to date: [copies, components], in the order of `components`."""
-        copy = np.zeros_like(draws.place) if draws.copy is None else draws.copy
-        index = (copy * len(self.p) + draws.place) * self.p.shape[1] + draws.token
+        copy = np.zeros_like(draws.site) if draws.copy is None else draws.copy
+        index = (copy * len(self.p) + draws.site) * self.p.shape[1] + draws.token
         self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
         for name, learner in self.learners.items():
-            learner.add(copy, draws.place, draws.token, draws.states[name])
+            learner.add(copy, draws.site, draws.token, draws.states[name])
         if draws.coin is not None:
-            gained = self.one_coin.log_ratio(draws.place, draws.token, draws.coin)
+            gained = self.one_coin.log_ratio(draws.site, draws.token, draws.coin)
             self.coin_wealth += np.bincount(copy, gained, len(self.counts))[:, None]
         tabled = self.counts.reshape(len(self.counts), -1) @ self.log_ratio.reshape(len(self.log_ratio), -1).T
         learned = np.array([learner.log_wealth() for learner in self.learners.values()])  # [features, 2, copies]
@@ -106,7 +111,7 @@ class CaseEvidence:
         self.log_wealth = np.concatenate([tabled, self.coin_wealth, self._tilted(), everywhere, alone], axis=1)
 
     def reset(self) -> None:
-        """Forget every draw, and keep the tables."""
+        """Drop every draw, and keep the tables."""
         self.counts[:] = 0.0
         self.coin_wealth[:] = 0.0
         self.log_wealth = np.zeros_like(self.log_wealth)
@@ -115,12 +120,12 @@ class CaseEvidence:
 
     def impossible(self, draws: Draws) -> NDArray[np.bool_]:
         """Which draws have probability zero."""
-        return np.asarray(self.p[draws.place, draws.token] <= 0.0)
+        return np.asarray(self.p[draws.site, draws.token] <= 0.0)
 
     def _tilted(self) -> Rows:
         """log wealth of R(v) = exp(t [v in kind]) / E_p, [copies, kinds * tilts], from counts alone."""
         mass = (self.kind * self.p).sum(-1)
-        split = (mass > 0) & (mass < 1)  # a whole or an empty kind places no bet
+        split = (mass > 0) & (mass < 1)  # a whole or an empty kind makes no bet
         mean = 1.0 + mass[..., None] * np.expm1(TILTS)
         spread = self.ball * np.abs(np.expm1(TILTS)) / mean
         cost = split[..., None] * (np.log(mean) + np.log1p(spread))
@@ -142,8 +147,8 @@ def _learners(
 
 @dataclass
 class Evidence:
-    """The whole e-process over many cases. Wealth multiplies from one case to the next, but for the components that
-    believe in one case alone: theirs is the mean over cases. All cases are known before the first draw."""
+    """The whole e-process over many inputs. Wealth multiplies from one input to the next, but for the components that
+    bet on one site of one input: theirs is the mean over inputs. All inputs are known before the first draw."""
 
     features: tuple[str, ...]
     alpha: float
@@ -155,16 +160,19 @@ class Evidence:
         return [*LISTED, *tilts, *learned]
 
     def log_prior(self) -> Rows:
-        """Half for the listed defects, most of it for those that always strike; the rest as in the heading. A defect
-        that a few tokens give away is believed in less: it can afford it."""
+        """Half for the listed defects, most of it for those that always strike; the rest as in the heading. A gross
+        defect has less, since a few tokens show it anyway."""
         always = np.ones(len(DEFECTS))
         if self.cases:
             most = np.max([case.most_growth[: len(DEFECTS)] for case in self.cases.values()], axis=0)
-            always = np.where(most < GROSS, FINE, 1.0)
+            always = np.where(most < GROSS_NATS, FINE_WEIGHT, 1.0)
         listed = [0.45 * always / always.sum(), np.full(len(DEFECTS), 0.04 / len(DEFECTS)), np.full(1, 0.01)]
         count = len(KINDS) * len(TILTS)
         rest = max(len(self.features) - 1, 1)
-        learned = [np.full(1, 0.0625), np.full(len(self.features) - 1, 0.125 / rest)]  # a third for the place itself
+        learned = [
+            np.full(1, 0.0625),
+            np.full(len(self.features) - 1, 0.125 / rest),
+        ]  # a third for the feature of the site itself
         return np.asarray(np.log(np.concatenate([*listed, np.full(count, 0.125 / count), *learned, *learned])))
 
     def log_wealths(self) -> Rows:
@@ -179,7 +187,7 @@ class Evidence:
         return np.asarray(log_sum(self.log_wealths(), 1))
 
     def log_evidence(self) -> float:
-        """Of the one audit that this is, where it is one."""
+        """Of a single audit (copies = 1)."""
         return float(self.log_evidence_of_copies()[0])
 
     def rejects(self) -> bool:

@@ -2,11 +2,11 @@
 
 The null: in each pair (x, y), one outcome from each sampler, the two could as well be exchanged. Given the pair as a
 set, which of them came from the first sampler is then a fair coin, whatever the laws are. A bet names the chance a that
-it is x, from what each sampler emitted so far, and pays a / (1/2). So wealth is a martingale, and reaches 1/alpha with
-probability at most alpha at whatever moment one looks.
+it is x, from the outcomes of each sampler so far, and pays a / (1/2). So wealth is a martingale, and reaches 1/alpha
+with probability at most alpha at whatever moment one looks.
 
-Outcomes come at places (the prompts), and several things are looked at of each (features). A defect may show at one
-place alone, a little at each, or only in that one sampler keeps to what is common: a third of the wealth is on each.
+Outcomes belong to prompts, and each has several features. A defect may show at one prompt alone, a little at each, or
+only in that one sampler keeps to common outcomes: a third of the wealth is on each of the three.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ COMMONER = "which of the two is the more common"
 
 @dataclass
 class Feature:
-    """What is looked at of an outcome, with the bets on it: one per weight."""
+    """A feature of the outcomes at one prompt, with the bets on it: one per weight."""
 
     first: Counter[Hashable] = field(default_factory=Counter)
     second: Counter[Hashable] = field(default_factory=Counter)
@@ -34,7 +34,7 @@ class Feature:
     log_wealth: Rows = field(default_factory=lambda: np.zeros(len(WEIGHTS)))
 
     def add(self, x: Hashable, y: Hashable) -> Rows:
-        """One pair, x from the first sampler; what each bet gains. It is placed before it is told which is which."""
+        """One pair, x from the first sampler: the gain of each bet, which does not depend on whose outcome x is."""
         gain = np.zeros(len(WEIGHTS))
         if x != y:
             for i, weight in enumerate(WEIGHTS):
@@ -48,7 +48,7 @@ class Feature:
         return gain
 
     def log_frequency(self, outcome: Hashable) -> float:
-        """Of an outcome in what both emitted so far."""
+        """Of an outcome, over both samplers so far."""
         return log((self.first[outcome] + self.second[outcome] + 0.5) / (2.0 * self.count + 1.0))
 
     def _estimate(self, counts: Counter[Hashable], outcome: Hashable, weight: float) -> float:
@@ -59,47 +59,47 @@ class Feature:
 
 @dataclass
 class Pairs:
-    """The e-process. `places` and `kinds` are the most places and features of an outcome that may come: each has its
-    share of the wealth from the start. `everywhere` is the wealth of betting on a feature wherever it comes."""
+    """The e-process. Each of at most `prompts` prompts and `kinds` features has its share of the wealth from the start.
+    `everywhere` is the wealth of the bets on a feature at all prompts."""
 
-    places: int
+    prompts: int
     kinds: int
-    features: dict[tuple[int, str], Feature] = field(default_factory=dict)  # (place, name)
+    features: dict[tuple[int, str], Feature] = field(default_factory=dict)  # (prompt, name)
     everywhere: dict[str, Rows] = field(default_factory=dict)
     commoner: Feature = field(default_factory=Feature)
 
-    def add(self, place: int, first: Mapping[str, Hashable], second: Mapping[str, Hashable]) -> None:
-        """One pair of outcomes at a place, each as the features that it has; a feature counts where both have it."""
+    def add(self, prompt: int, first: Mapping[str, Hashable], second: Mapping[str, Hashable]) -> None:
+        """One pair of outcomes at a prompt, each as the features that it has; a feature counts where both have it."""
         both = [name for name in first if name in second]
-        told = [self.features.setdefault((place, name), Feature()) for name in both]
+        found = [self.features.setdefault((prompt, name), Feature()) for name in both]
         common = [
-            sum(feature.log_frequency(outcome[name]) for name, feature in zip(both, told, strict=True))
+            sum(feature.log_frequency(outcome[name]) for name, feature in zip(both, found, strict=True))
             for outcome in (first, second)
         ]
         self.commoner.add(common[0] > common[1], common[1] > common[0])
-        for name, feature in zip(both, told, strict=True):
+        for name, feature in zip(both, found, strict=True):
             gain = feature.add(first[name], second[name])
             self.everywhere[name] = self.everywhere.get(name, np.zeros(len(WEIGHTS))) + gain
 
     def log_evidence(self) -> float:
-        """What has not come yet keeps its share."""
+        """Features that have not come yet keep their share."""
         alone = [feature.log_wealth for feature in self.features.values()]
         families = [
-            _mean(alone, self.places * self.kinds),
+            _mean(alone, self.prompts * self.kinds),
             _mean(list(self.everywhere.values()), self.kinds),
             _mean([self.commoner.log_wealth], 1),
         ]
         return float(logsumexp(families) - np.log(len(families)))
 
     def strongest(self) -> tuple[int, str]:
-        """(place, name) of the feature that told; `COMMONER` in its place where that told more than any."""
-        place, name = max(self.features, key=lambda key: float(self.features[key].log_wealth.max()))
+        """(prompt, name) of the feature with the most evidence; the name is `COMMONER` where that has more than any."""
+        prompt, name = max(self.features, key=lambda key: float(self.features[key].log_wealth.max()))
         most = max((float(wealth.max()), kind) for kind, wealth in self.everywhere.items())
-        alone = float(self.features[place, name].log_wealth.max())
+        alone = float(self.features[prompt, name].log_wealth.max())
         if float(self.commoner.log_wealth.max()) > max(most[0], alone):
-            return place, COMMONER
+            return prompt, COMMONER
         if most[0] <= alone:
-            return place, name
+            return prompt, name
         there = [key for key in self.features if key[1] == most[1]]
         return max(there, key=lambda key: float(self.features[key].log_wealth.max()))
 

@@ -1,9 +1,9 @@
 """Sequential evidence where no two rounds have the same rows, as in the record of a running engine.
 
-The null and the validity are those of sequential.py: given the rows and what was emitted before, the next token is ~ p.
-What is bet on cannot be tabled once, so it is computed for each round: the law of every listed defect, tilts of each
-kind of token, and a learner that carries over from round to round how much more often than p says the tokens of a cell
-were emitted. Each of its bets is fixed by the rows and the past alone.
+The null and the validity are those of e_process.py: given the rows and the tokens before, the next token is ~ p. The
+laws that are bet on cannot be tabled once, so they are computed for each round: the law of every listed defect, tilts
+of each kind of token, and a learner that carries over from round to round how much more often than p says the tokens of
+a cell were emitted. Each of its bets is fixed by the rows and the history alone.
 """
 
 from dataclasses import dataclass, field
@@ -15,10 +15,12 @@ from scipy.special import logsumexp
 from refengine.evidence.e_process import LISTED, TILTS, CaseEvidence, Draws
 from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.learned_bets import CONCENTRATIONS
+from refengine.evidence.naming import SELDOM, joined, unexplained
 from refengine.evidence.rows import Rows, ratio
 from refengine.evidence.token_kinds import CELLS, KINDS, related
 
-WIDE = 2048  # above this vocabulary a round would take seconds with the laws of all listed defects
+MAX_LISTED_VOCABULARY = 2048  # above it a round would take seconds with the laws of all listed defects
+MIN_SHARE_NAMED = 0.2  # of the wealth: what a component holds that the diagnosis names
 SHARES = {"listed": 0.5, "tilts": 0.125, "learned": 0.375}
 
 
@@ -36,7 +38,7 @@ class Tilts:
         self.log_wealth = np.zeros((self.groups, len(CONCENTRATIONS)))
 
     def add(self, group: int, mass: Rows, cell: int) -> None:
-        """One token: the null mass of every cell and the cell that came; the bet is placed before that is looked at."""
+        """One token: the null mass of every cell, and its own cell, on which its bet does not depend."""
         weight = (self.seen[group] + CONCENTRATIONS[:, None]) / (self.expected[group] + CONCENTRATIONS[:, None])
         live = mass > 0
         mean = (weight * mass).sum(1)
@@ -49,7 +51,7 @@ class Tilts:
         return float(logsumexp(self.log_wealth) - np.log(self.log_wealth.size))
 
     def often(self, group: int) -> NDArray[np.bool_]:
-        """The cells that came more often than p says."""
+        """The cells that were emitted more often than p says."""
         return np.asarray(self.seen[group] > self.expected[group])
 
 
@@ -66,7 +68,7 @@ class RoundEvidence:
         if (p[np.arange(len(tokens)), tokens] <= 0).any():
             return False
         drafted = np.concatenate([q, p[-1:]])
-        if len(q) and p.shape[1] <= WIDE:  # the listed defects are of rounds that draft
+        if len(q) and p.shape[1] <= MAX_LISTED_VOCABULARY:  # the listed defects are of rounds that draft
             self.fixed += self._fixed(p, q, tokens)
         cell = related(p, drafted)
         for i, token in enumerate(tokens):
@@ -82,11 +84,11 @@ class RoundEvidence:
         same rows, say that it is unknown.
         """
         target, draft = (rows[None, :, None].repeat(2, axis=2) for rows in (p, q))
-        evidence = CaseEvidence(target, draft, {"the place": 1})
+        evidence = CaseEvidence(target, draft, {"the site": 1})
         position = np.arange(len(tokens), dtype=np.int64)
         kept = ratio(p[:-1], q)[position[:-1], tokens[:-1]]
         below = np.minimum.accumulate(np.concatenate([[1.0], kept]))
-        evidence.add(Draws(2 * position, tokens, {"the place": np.zeros_like(position)}, coin=below))
+        evidence.add(Draws(2 * position, tokens, {"the site": np.zeros_like(position)}, coin=below))
         return evidence.log_wealth[0, : len(self.fixed)]
 
     def log_wealths(self) -> Rows:
@@ -99,9 +101,11 @@ class RoundEvidence:
         return float(logsumexp(self.log_wealths()))
 
     def diagnosis(self) -> str:
-        """What the data look like: the components that hold a fifth of the wealth or more."""
+        """The components that hold a fifth of the wealth or more."""
         share = np.exp(self.log_wealths() - self.log_evidence())
-        tilts = [f"unlisted: {kind}, too {'often' if tilt > 0 else 'seldom'}" for kind in KINDS for tilt in TILTS]
-        names = [*(name.removesuffix(", seldom") for name in LISTED), *tilts, "unlisted: learned from the rounds"]
-        found = [names[i] for i in np.argsort(-share) if share[i] > 0.2]
-        return " or ".join(dict.fromkeys(found)) or "unlisted: many small signs"
+        often = ["seldom" if tilt < 0 else "often" for tilt in TILTS]
+        tilts = [unexplained(f"in tokens with {kind}, which come too {word}") for kind in KINDS for word in often]
+        listed = [name.removesuffix(SELDOM) for name in LISTED]
+        names = [*listed, *tilts, unexplained("in what was learned from the rounds")]
+        found = joined(names[i] for i in np.argsort(-share) if share[i] > MIN_SHARE_NAMED)
+        return found or unexplained("in many small signs")

@@ -1,7 +1,7 @@
-"""Bets that learn: a Dirichlet-multinomial on few cells, per group of places and past.
+"""Bets that learn: a Dirichlet-multinomial on few cells, per group of sites and state of the history.
 
 The wealth of such a bet after counts n is DM(n; c pi) / prod pi^n, in closed form: the order of the draws does not
-matter, so it is computed from counts whenever somebody looks, and it is a martingale at every single draw. A prior
+matter, so the wealth is computed from counts at every look, and it is a martingale at every single draw. A prior
 centred on pi with concentration c costs little while the null holds; a few c are mixed because the size of the effect
 is unknown.
 """
@@ -13,16 +13,16 @@ from scipy.special import gammaln
 from refengine.evidence.rows import Rows, log_sum
 
 CONCENTRATIONS = np.array([3.0, 30.0, 300.0, 3_000.0, 30_000.0])
-STAKE = 0.1  # of the wealth of a feature, what one case may lose
+STAKE = 0.1  # of the wealth of a feature, which one input may lose
 
 
 class Learner:
-    """One feature of one case: groups = classes of places x states of the past.
+    """One feature of one input: groups = classes of sites x states of the feature.
 
-    p      [S, V]  the null rows of the places
+    p      [S, V]  the null rows of the sites
     cell   [S, V]  the cell of every token, equal within a class
-    group  [S]     the class of every place: places of one class have equal null rows and cells
-    states         how many states of the past the feature tells apart
+    group  [S]     the class of every site: sites of one class have equal null rows and cells
+    states         how many states the feature has
     ball           the null is a ball of this total variation around p
     copies         independent audits that are counted side by side
     """
@@ -33,22 +33,22 @@ class Learner:
         self.cell, self.group, self.states = cell, group, states
         width = int(cell.max()) + 1
         mass = np.zeros((int(group.max()) + 1, width))
-        for place in range(len(p)):  # the last place of a class speaks for it: they are equal
-            mass[group[place]] = np.bincount(cell[place], p[place], width)
+        for site in range(len(p)):  # sites of a class are equal: the last one gives its mass
+            mass[group[site]] = np.bincount(cell[site], p[site], width)
         self.mass = np.repeat(mass, states, axis=0)
         self.counts = np.zeros((copies, *self.mass.shape))
         # sup over the ball of a cell's mass is pi + ball, so the ratio against any null in it is at least this
         self.log_null = np.log(np.where(self.mass > 0, self.mass + ball, 1.0))
 
     def add(
-        self, copy: NDArray[np.int64], place: NDArray[np.int64], token: NDArray[np.int64], state: NDArray[np.int64]
+        self, copy: NDArray[np.int64], site: NDArray[np.int64], token: NDArray[np.int64], state: NDArray[np.int64]
     ) -> None:
-        """Count draws; `state` is -1 where the feature has nothing to say."""
-        told = state >= 0
-        copy, place, token, state = copy[told], place[told], token[told], state[told]
+        """Count draws; `state` is -1 where the feature has no state."""
+        known = state >= 0
+        copy, site, token, state = copy[known], site[known], token[known], state[known]
         _, groups, width = self.counts.shape
-        row = copy * groups + self.group[place] * self.states + state
-        index = row * width + self.cell[place, token]
+        row = copy * groups + self.group[site] * self.states + state
+        index = row * width + self.cell[site, token]
         self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
 
     def log_wealth(self) -> tuple[Rows, Rows]:
@@ -56,18 +56,18 @@ class Learner:
         weak groups show, and risks little: it is multiplied over cases. The second believes in one group, any of them.
         """
         groups = np.zeros(self.counts.shape[:2])
-        seen = self.counts.sum((0, 2)) > 0
-        if seen.any():
-            groups[:, seen] = _log_ratio(self.counts[:, seen], self.mass[seen], self.log_null[seen])
-        # Parts that are fixed beforehand: one that follows what was seen would be chosen with hindsight.
+        visited = self.counts.sum((0, 2)) > 0
+        if visited.any():
+            groups[:, visited] = _log_ratio(self.counts[:, visited], self.mass[visited], self.log_null[visited])
+        # Parts that are fixed beforehand: one that depends on the counts would be chosen with hindsight.
         stakes = (0.5, 1.0 / (1.0 + groups.shape[1]))
         parts = [np.logaddexp(np.log1p(-part), np.log(part) + groups).sum(-1) for part in stakes]
         everywhere = np.logaddexp(np.log1p(-STAKE), np.log(STAKE / 2) + log_sum(np.array(parts), 0))
         return np.asarray(everywhere), np.asarray(log_sum(groups, 1) - np.log(groups.shape[1]))
 
     def strongest(self) -> tuple[int, NDArray[np.bool_]]:
-        """The group with the most evidence, and the cells of every group that come too often, [groups, cells]: what a
-        fresh sample is asked about."""
+        """The group with the most evidence, and the cells of every group that come too often, [groups, cells]: the sets
+        that a fresh sample is counted in."""
         evidence = _log_ratio(self.counts, self.mass, self.log_null)[0]
         counts = self.counts[0]
         return int(evidence.argmax()), counts > counts.sum(-1, keepdims=True) * self.mass
@@ -78,7 +78,7 @@ class Learner:
         return int(counts[often].sum()), int(counts.sum()), float(self.mass[group][often].sum())
 
     def shares(self, often: NDArray[np.bool_]) -> tuple[int, int, float]:
-        """The same over all groups, each asked about its own cells; their null mass as often as each was met."""
+        """The same over all groups, each with its own cells; their null mass is weighed by the draws of each group."""
         counts = self.counts[0]
         draws = max(float(counts.sum()), 1.0)
         due = float((counts.sum(-1) * (self.mass * often).sum(-1)).sum())

@@ -1,6 +1,6 @@
 """Defects of the proposer: the rule is right, and the draft was not drawn from the q that it is weighed against.
 
-Shapes: p, q and the laws [lanes, gamma, contexts, V]; sizes [V] as in alternatives.py.
+Shapes: p, q and the laws [lanes, gamma, contexts, V]; sizes [V] as in defect_laws.py.
 """
 
 from collections.abc import Iterator
@@ -11,25 +11,31 @@ from refengine.evidence.rows import Rows, normalised, point, positive, ratio, ra
 
 
 def proposers(p: Rows, q: Rows, sizes: Rows) -> Iterator[tuple[str, Rows]]:
-    """name -> the law of the next token, at places where there is a draft."""
+    """name -> the law of the next token, at sites where there is a draft."""
     accept, r = ratio(p, q), residual(p, q)
-    yield "drafted by argmax, weighed against q", ratio_rule(point(q, sizes), accept, r)
+    yield "greedy proposal, soft q: drafted by argmax, weighed against q", ratio_rule(point(q, sizes), accept, r)
     for t in (0.5, 2.0):
-        yield f"drafted at temperature {t:g}, weighed against q", ratio_rule(tempered(q, t, sizes), accept, r)
-    yield "drafted from top 2, weighed against q", ratio_rule(top(q, 2, sizes), accept, r)
+        yield (
+            f"raw row as q: drafted at temperature {t:g}, weighed against q",
+            ratio_rule(tempered(q, t, sizes), accept, r),
+        )
+    yield "raw row as q: drafted from top 2, weighed against q", ratio_rule(top(q, 2, sizes), accept, r)
     for least in (0.1, 0.3):
         kept = q / sizes >= least
         refused = (q * kept * (1.0 - accept)).sum(-1, keepdims=True)
         dropped = (q * ~kept).sum(-1, keepdims=True)
-        yield f"drafts with q < {least:g} are dropped", q * accept * kept + refused * r + dropped * p
-    yield "one noise drafts and corrects", _shared_race(p, q)
-    yield "a candidate that repeats a refused one is skipped", _repeats_skipped(p, q, sizes)
+        yield (
+            f"value-dependent truncation: drafts with q < {least:g} are dropped",
+            q * accept * kept + refused * r + dropped * p,
+        )
+    yield "draft and verifier share coins: one noise drafts and corrects", _shared_race(p, q)
+    yield "equal candidates merged: a candidate that repeats a refused one is skipped", _repeats_skipped(p, q, sizes)
 
 
 def _repeats_skipped(p: Rows, q: Rows, sizes: Rows) -> Rows:
-    """Two candidates from q by recursive rejection, the second passed over, with its update of the residual, where it
-    is the first again. A refused draft has no residual left, so what is skipped is a refusal: r = (p - q)+ stands
-    where (r - q)+ is due."""
+    """Two candidates from q by recursive rejection. Where the second is the first again it is skipped, with its update
+    of the residual: since a refused draft has no residual left, a refusal is skipped, and r = (p - q)+ stands where
+    (r - q)+ is due."""
     repeated = (q / sizes * positive(q - p)).sum(-1, keepdims=True)
     r = residual(p, q)
     return np.asarray(p + repeated * (r - residual(r, q)))

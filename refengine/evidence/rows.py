@@ -1,8 +1,8 @@
-"""Arithmetic on rows along the last axis, in float64: what the laws of defects are built from.
+"""Arithmetic on rows along the last axis, in float64, from which the laws of defects are built.
 
-A row of a wide vocabulary is kept by cells, groups of ids with equal p and equal q: `sizes` [V] says how many ids each
-has, and a row what they have together. Elsewhere every id is a cell of its own, of size 1. Most functions do not see
-the difference; those that look at single ids, at how many there are or at small values take the sizes.
+A row of a wide vocabulary is kept by cells, groups of ids with equal p and equal q: `sizes` [V] is the number of ids
+of each, and a row has their mass together. Elsewhere every id is a cell of its own, of size 1. Most functions do not
+depend on the sizes; those that depend on single ids, on their number or on small values take them as an argument.
 """
 
 from typing import Any, TypeAlias
@@ -52,7 +52,7 @@ def tempered(rows: Rows, temperature: float, sizes: Rows) -> Rows:
 
 
 def top(rows: Rows, k: int, sizes: Rows) -> Rows:
-    """The k heaviest ids, ties to the lowest, normalised; of the last cell that they reach as many as are left."""
+    """The k heaviest ids, ties to the lowest, normalised; of the last cell as many as are left."""
     order = np.argsort(-rows / sizes, axis=-1, kind="stable")
     many = sizes[order]
     kept = np.clip(k - (np.cumsum(many, axis=-1) - many), 0, many) / many

@@ -4,10 +4,12 @@ A finding is data. Whoever makes one also says how to make it again: `recipe` na
 arguments, and calling it returns findings among which the one with the same `id` must come out with the same verdict,
 integers, strings and witness, and with floats within the tolerance that is stored beside each.
 
-Tables are columns of equal length. Five names are drawn; any other name is shown as a plain table:
+Tables are columns of equal length. Seven names are drawn; any other name is shown as a plain table:
 
 "law"          outcome (text or tokens), target, observed: probabilities, counts or exact fractions ("1/3")
 "evidence"     draws (int, ascending), log10_wealth; optionally log10_threshold, where the verdict falls
+"calibration"  log10_bar (bars of the evidence), reached, allowed: shares of the audits of correct samplers
+"power"        defect, nats_a_call, calls until it was found, fewest (the calls that information theory demands)
 "acceptance"   position (int), expected (1 - TV of the rows there), observed (the accepted share)
 "kill matrix"  bug, class, check, outcome ("killed", "survived", "not tested", "crashed", "hung"): one entry per cell,
                none where a check does not apply. The tables of all findings are drawn as one matrix.
@@ -34,7 +36,7 @@ DRAWN = {
     "evidence": ("draws", "log10_wealth"),
     "acceptance": ("position", "expected", "observed"),
     "calibration": ("log10_bar", "reached", "allowed"),
-    "power": ("defect", "nats_a_call", "calls"),
+    "power": ("defect", "nats_a_call", "calls", "fewest"),
     "kill matrix": ("bug", "class", "check", "outcome"),
     "battery": ("row", "check"),
 }
@@ -68,6 +70,15 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     arguments: dict[str, Any] = {}
 
 
+class DefectClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A class of defects that a diagnosis names: what goes wrong, and where it was reported, one of each per entry of
+    the catalogue that has the class."""
+
+    name: str
+    titles: list[str]
+    sources: list[str]
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One claim with its verdict.
 
@@ -80,7 +91,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     method     the instrument: "exact law, 5 901 runs", "sequential evidence, alpha 1e-06, 40 000 calls, TV >= 0.004"
     numbers    what was measured; a float is a Quantity
     witness    inputs and decisions that show the violation; required exactly for a violated subject
-    diagnosis  the class of defect that the evidence points at, if any
+    diagnosis  the classes of defects that the evidence points at, if any: "CLASS: what was observed"
     tables     data of the plots: name -> columns of equal length
     replay     "exact", or "statistical" for a subject that ignores our generator: a re-run then draws afresh and only
                the verdict has to come out again

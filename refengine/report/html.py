@@ -83,7 +83,7 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(short=short, quantity=quantity, compact=compact, listed=witness_lines)
-    environment.globals.update(plot=plot, magnitude=magnitude, command=command, shown=shown, limit=TABLE_ROWS)
+    environment.globals.update(zip=zip, plot=plot, magnitude=magnitude, command=command, shown=shown, limit=TABLE_ROWS)
     style, script = _asset("style.css"), _asset("page.js")
     page = environment.get_template("page.html.j2").render(
         report=report,

@@ -208,12 +208,13 @@ def calibration(columns: Columns) -> Markup:
 
 
 def power(columns: Columns) -> Markup:
-    """Calls to detection against nats a call, both on log scales; the line is log(1/alpha)/KL for alpha 1e-6."""
+    """Calls to detection against nats a call, both on log scales; the line is the fewest that are possible."""
     rows = [
         (math.log10(max(number(nats), 1e-6)), math.log10(max(number(calls), 1.0)))
         for nats, calls in zip(columns["nats_a_call"], columns["calls"], strict=True)
     ]
-    least = math.log10(math.log(1e6))
+    nats, fewest = (number(columns[name][0]) for name in ("nats_a_call", "fewest"))
+    least = math.log10(nats * fewest)  # log(1/alpha) in nats, the same for every defect
     low, high = math.floor(min(x for x, _ in rows)), math.ceil(max(x for x, _ in rows) + 1e-9)
     frame = Frame((low, high), (0, math.ceil(max(max(y for _, y in rows), least - low))))
     whole = [list(range(int(a), int(b) + 1)) for a, b in (frame.x, frame.y)]

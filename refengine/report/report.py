@@ -3,7 +3,7 @@
 import importlib.metadata
 import itertools
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -11,9 +11,9 @@ import msgspec
 import refengine
 from refengine.errors import BadInput
 from refengine.report.canonical import canonical, parse, write_atomic
-from refengine.report.finding import Finding, Role, Verdict
+from refengine.report.finding import DefectClass, Finding, Role, Verdict
 
-SCHEMA = 1
+SCHEMA = 2  # 2: no alpha of its own, which no finding was divided by; what the diagnoses name
 PACKAGES = ("hypothesis", "msgspec", "numpy", "safetensors", "scipy", "sympy", "torch", "transformers")
 
 
@@ -24,20 +24,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     engine       version of refengine that made it
     environment  versions only: python and the packages that results may depend on; no host, path or time
     seed         of every random decision
-    alpha        family-wise error budget of all statistical findings together
-    findings     sorted by id, each id once
+    findings     sorted by id, each id once; a statistical one says the alpha that it was made at
+    defects      diagnosis -> the classes of defects that it names
     """
 
     schema: int
     engine: str
     environment: dict[str, str]
     seed: int
-    alpha: float
     findings: list[Finding]
+    defects: dict[str, list[DefectClass]] = {}
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha is {self.alpha}; an error budget lies strictly between 0 and 1")
         ids = [finding.id for finding in self.findings]
         for before, after in itertools.pairwise(ids):
             if before == after:
@@ -55,15 +53,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         raise BadInput(f"the report has no finding {finding_id!r}{hint}")
 
 
-def make_report(findings: Iterable[Finding], *, seed: int, alpha: float) -> Report:
+def make_report(
+    findings: Iterable[Finding], *, seed: int, defects: Mapping[str, list[DefectClass]] | None = None
+) -> Report:
     """A report of these findings, made here and now. Raises ValueError for an id that occurs twice."""
     return Report(
         schema=SCHEMA,
         engine=refengine.__version__,
         environment=environment(),
         seed=seed,
-        alpha=float(alpha),
         findings=sorted(findings, key=lambda finding: finding.id),
+        defects=dict(defects or {}),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
+import refengine
 from refengine.report.canonical import canonical, plain
 from refengine.report.finding import TABLE_TOLERANCE, Finding, Recipe
 from refengine.report.progress import Display
@@ -89,9 +90,16 @@ def recipe_function(recipe: Recipe) -> Callable[..., Iterable[Finding]]:
     module_name, _, name = recipe.function.partition(":")
     if not module_name.startswith("refengine.") or not name.isidentifier():
         raise ValueError(f"recipe {recipe.function!r} is not of the form refengine.module:function")
-    function = getattr(importlib.import_module(module_name), name, None)
+    try:
+        function = getattr(importlib.import_module(module_name), name, None)
+    except ModuleNotFoundError as error:
+        if not module_name.startswith(str(error.name)):  # a library that the recipe's module needs
+            raise
+        function = None
     if not callable(function):
-        raise ValueError(f"{module_name} has no function {name!r}")
+        raise ValueError(
+            f"refengine {refengine.__version__} has no {recipe.function}: another version made this recipe"
+        )
     if typing.get_args(typing.get_type_hints(function).get("return")) != (Finding,):
         raise ValueError(f"{recipe.function} is not annotated as returning findings")
     return typing.cast(Callable[..., Iterable[Finding]], function)

@@ -44,7 +44,7 @@ class Case:
         return int(self.p.shape[3])
 
     def reach(self) -> Rows:
-        """How often each place is got to in a round of every lane, where a draft is kept as often as p and q allow and
+        """How often each site is got to in a round of every lane, where a draft is kept as often as p and q allow and
         contexts are equally likely: [lanes * (gamma + 1) * contexts]."""
         keep = np.minimum(self.p[:, :-1], self.q).sum(-1).mean(-1)
         visits = np.concatenate([np.ones((self.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
@@ -89,7 +89,7 @@ def case(name: str, p: Rows, q: Rows, noise: Noise = "uniform") -> Case:
 
 
 def rolled(row: list[float] | Rows, lanes: int, positions: int, by_lane: int, by_position: int) -> Rows:
-    """One row at every place, rotated by its lane and its position: [lanes, positions, 1, V]."""
+    """One row at every site, rotated by its lane and its position: [lanes, positions, 1, V]."""
     row = np.asarray(row, dtype=float)
     table = [[np.roll(row, lane * by_lane + i * by_position) for i in range(positions)] for lane in range(lanes)]
     return np.asarray(table)[:, :, None, :]

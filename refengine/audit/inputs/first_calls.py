@@ -2,7 +2,7 @@
 
 Almost all mass of a row lies on its favourite, and what a right rule emits is next to certain: the draft where it is
 kept, the target's favourite where it is refused. Whatever else comes has probability zero, which ends the matter, or
-RARE, which is worth log(1/RARE) nats. Favourites differ from place to place, so that a row, a draft or an id that is
+RARE, which is worth log(1/RARE) nats. Favourites differ from site to site, so that a row, a draft or an id that is
 one off is another token; blocks are long where they are kept, and refused at their beginning, middle and end. Rows
 that only say much if everything in them is likely are wide instead: there, a rule that always picks alike is told by
 log V nats, and one that adds a little to every token, or clamps a divisor, by RARE.

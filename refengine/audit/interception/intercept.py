@@ -37,7 +37,7 @@ from refengine.exact.chance import Chance
 __all__ = ["Intercept", "Raised", "Unmodelled", "intercepted"]
 
 T = TypeVar("T", bound=Hashable)
-MANY = 4096  # a randint over more values than this draws a seed, not a token
+MAX_TOKEN_RANGE = 4096  # a randint over more values than this draws a seed, not a token
 READS = ("numpy", "__array__", "data_ptr", "untyped_storage", "__dlpack__")  # ways to memory, which has no numbers yet
 MOST_DECISIONS = 2000  # of one run: a loop that draws until something is accepted never ends on the branch that refuses
 
@@ -136,7 +136,7 @@ class Intercept(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
     def _integers(self, out: Tensor, low: int, high: int) -> Tensor:
-        if high - low > MANY:
+        if high - low > MAX_TOKEN_RANGE:
             raise Unmodelled(f"randint draws one of {high - low} values: a seed, by the look of it")
         n = self._count("integer")
         for i in range(out.numel()):

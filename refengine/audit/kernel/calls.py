@@ -1,4 +1,4 @@
-"""One call of the subject: its rows, the drafts it is handed, and what it emits, checked. In the child."""
+"""One call of the subject: its rows, its drafts, and its answer, checked. In the child."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -24,13 +24,13 @@ from refengine.audit.kernel.signatures import (
 from refengine.audit.sandbox.child import SubjectRaised, subject_code
 
 Call = TypeVar("Call", int, NDArray[np.int64])
-PREFIX = 3  # tokens before a round
+PREFIX_TOKENS = 3  # before a round
 Lanes: TypeAlias = tuple[tuple[int, ...], ...]  # the emitted tokens of every lane of a call
 
 
 @dataclass
 class Table:
-    """The rows of one case as tensors, ready to be handed over."""
+    """The rows of one input as tensors, ready to be passed."""
 
     p: Tensor  # float32 [lanes, gamma + 1, contexts, V]
     q: Tensor
@@ -47,7 +47,7 @@ class Table:
         return self.q.shape[1]
 
     def draw(self, lane: int, uniforms: list[float], race: Tensor | None) -> tuple[list[int], tuple[int, ...]]:
-        """A draft from q, and the contexts it went through; by inverse CDF or as the winner of a race."""
+        """A draft from q and the contexts along it; by inverse CDF or as the winner of a race."""
         tokens: list[int] = []
         contexts, context = [0], 0
         for i, u in enumerate(uniforms):
@@ -72,13 +72,13 @@ class Table:
 
 
 class Subject:
-    """The audited function behind its signature; what it raises is told apart from what is raised by us."""
+    """The audited function behind its signature. Its exceptions are SubjectRaised; ours are not."""
 
     def __init__(self, function: Callable[..., Any], signature: str) -> None:
         self.function, self.signature = function, signature
         self.tensor_prefix = False
 
-    def ask(self, *arguments: Any) -> Any:
+    def call(self, *arguments: Any) -> Any:
         with subject_code():
             answer = self.function(*arguments)
         if isinstance(answer, ContractBroken):
@@ -105,10 +105,10 @@ def judge(
     rows = [table.rows(path) for path in paths]
     vocabulary = table.p.shape[3]
     if subject.signature == "verify":
-        answers = [subject.ask(*rows[0], torch.tensor(drafts[0]), generator)]
+        answers = [subject.call(*rows[0], torch.tensor(drafts[0]), generator)]
     else:
         p, q = torch.stack([p for p, _ in rows]), torch.stack([q for _, q in rows])
-        answers = check_lanes(subject.ask(p, q, torch.tensor(drafts), generator), len(rows))
+        answers = check_lanes(subject.call(p, q, torch.tensor(drafts), generator), len(rows))
     lanes = [emitted(answer, table.gamma, vocabulary) for answer in answers]
     for tokens, draft in zip(lanes, drafts, strict=True):
         check_prefix(tokens, draft)
@@ -116,13 +116,13 @@ def judge(
 
 
 def _round(subject: Subject, table: Table, lane: int, generator: torch.Generator) -> list[int]:
-    prefix: Any = Prefix((lane + i) % table.p.shape[3] for i in range(PREFIX))
+    prefix: Any = Prefix((lane + i) % table.p.shape[3] for i in range(PREFIX_TOKENS))
     target, draft = _after(table.p[lane]), _after(table.q[lane])
     if subject.tensor_prefix:
         prefix = torch.tensor(prefix)
     try:
-        answer = subject.ask(target, draft, prefix, table.gamma, generator)
-    except SubjectRaised as error:  # the signature leaves open what a prefix is: a tensor is tried once
+        answer = subject.call(target, draft, prefix, table.gamma, generator)
+    except SubjectRaised as error:  # the signature does not say what a prefix is: a tensor is tried once
         if subject.tensor_prefix or not isinstance(error.__cause__, (TypeError, AttributeError)):
             raise
         subject.tensor_prefix = True
@@ -136,7 +136,7 @@ def turn(call: Call, lanes: int) -> Call:
 
 
 def _draw(table: Table, lane: int, generator: torch.Generator) -> tuple[list[int], tuple[int, ...]]:
-    """The draft comes from the very generator that the subject gets next: a subject that rewinds it meets our noise."""
+    """The draft comes from the generator that the subject gets next: a subject that rewinds it reuses our noise."""
     if table.noise == "race":
         race = torch.empty(table.gamma, table.q.shape[3]).exponential_(generator=generator)
         return table.draw(lane, [0.0] * table.gamma, race)
@@ -144,11 +144,11 @@ def _draw(table: Table, lane: int, generator: torch.Generator) -> tuple[list[int
 
 
 def _after(rows: Tensor) -> Callable[[Any], Tensor]:
-    """tokens -> row after them, from rows [positions, contexts, V]; past the last position its row stays."""
+    """tokens -> row after them, from rows [positions, contexts, V]; after the last position its row stays."""
 
     def after(tokens: Any) -> Tensor:
         context = 0
-        continued = as_list(tokens)[PREFIX:]
+        continued = as_list(tokens)[PREFIX_TOKENS:]
         for token in continued:
             context = int(step(context, int(token), rows.shape[1]))
         return rows[min(len(continued), rows.shape[0] - 1), context].clone()

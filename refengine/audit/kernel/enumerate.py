@@ -1,8 +1,8 @@
 """The exact depth: the law of an in-process torch subject by running it through all its random decisions. In the child.
 
 Every draft is given with its probability under q, and `intercepted` makes the subject's own random calls branch. The
-result is its joint law in one call, up to its own rounding, with nothing sampled. It holds only for a subject whose
-answer depends on its inputs and its generators: `stateless` asks that first.
+result is its joint law in one call, up to its own rounding, with nothing sampled. The law holds only for a subject
+whose answer depends on its inputs and its generators alone, which `stateless` checks first.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from refengine.audit.interception.intercept import Raised, Unmodelled, intercept
 from refengine.audit.kernel.calls import Lanes, Subject, Table, drafts, judge
 from refengine.exact.chance import runs
 
-MOST_RUNS = 3000  # a count rather than the clock says what is too much, so that a slow machine says the same
+MAX_RUNS = 3000  # a count rather than the clock, so that a slow machine gives the same verdict
 
 
 def enumerate_law(subject: Subject, table: Table, seconds: float) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def enumerate_law(subject: Subject, table: Table, seconds: float) -> dict[str, A
                 if isinstance(outcome, Raised):
                     return {"unmodelled": f"a run raised: {outcome.error}"}
                 mass[outcome] = mass.get(outcome, 0.0) + weight * float(chance)
-                if count >= MOST_RUNS:
-                    return {"unmodelled": f"it takes more than {MOST_RUNS} runs"}
+                if count >= MAX_RUNS:
+                    return {"unmodelled": f"it takes more than {MAX_RUNS} runs"}
                 if monotonic() > until:
                     return {"unmodelled": f"{count} runs took {seconds:g} s"}
         except (Unmodelled, ValueError) as reason:  # ValueError: runs that do not repeat

@@ -1,4 +1,4 @@
-"""An enumerated law of one call, held to the conditional null."""
+"""An enumerated law of one call, compared with the conditional null."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from refengine.evidence.fit import g_test, pool, pooled
 from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.rows import Rows
 
-SELDOM = 3e-6
-AGREEMENT = 1e-9  # the p-value below which we distrust our interception rather than the subject
+MIN_SAMPLED_MASS = 3e-6  # of an outcome: rarer ones, of boundaries, are not expected in a sample
+MIN_AGREEMENT = 1e-9  # the p-value below which the interception is distrusted rather than the subject
 
-# What a token is conditioned on (see past.py): the rows above up to its own position, and its own prefix.
+# What a token is conditioned on (history.py): the lanes above up to its own position, and its own prefix.
 History = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a law is from the null at one place.
+    """How far a law is from the null at one site.
 
     tv          half the sum over histories and tokens of |mass - reach * p(token)|
     impossible  the mass of tokens with p = 0
@@ -41,28 +41,27 @@ class Deviation:
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """The enumerated law of one call on a case, with how far each place is from the null."""
+    """The enumerated law of one call on a case, with how far each site is from the null."""
 
     case: Case
     outcomes: list[Any]  # [(tokens per lane, probability)]
     runs: int
-    places: list[Deviation]
+    sites: list[Deviation]
 
     @property
     def worst(self) -> Deviation:
-        return max(self.places, key=lambda place: place.tv)
+        return max(self.sites, key=lambda site: site.tv)
 
     @property
     def impossible(self) -> Deviation:
-        return max(self.places, key=lambda place: place.impossible)
+        return max(self.sites, key=lambda site: site.impossible)
 
     def violates(self) -> bool:
         return self.worst.tv > BALL or self.impossible.impossible > 0
 
     def agrees(self, tokens: NDArray[np.int32]) -> bool:
-        """Whether sampled calls [n, lanes, gamma + 1] follow this law: a check on our interception, not on the subject.
-        Outcomes rarer than a few in 10^6 are left out of it: boundaries, which a sample does not meet."""
-        usual = [(lanes, mass) for lanes, mass in self.outcomes if mass > SELDOM]
+        """Whether sampled calls [n, lanes, gamma + 1] follow this law: a check of interception, not of the subject."""
+        usual = [(lanes, mass) for lanes, mass in self.outcomes if mass > MIN_SAMPLED_MASS]
         rank = {self._key(lanes): i for i, (lanes, _) in enumerate(usual)}
         counts = np.zeros(len(rank) + 1)
         for call in tokens:
@@ -71,7 +70,7 @@ class ExactLaw:
         if counts[-1] > 0:
             return False
         cell = pool(mass, np.ones_like(mass), len(tokens))
-        return g_test(pooled(counts[:-1], cell), pooled(mass, cell)).p_value > AGREEMENT
+        return g_test(pooled(counts[:-1], cell), pooled(mass, cell)).p_value > MIN_AGREEMENT
 
     @staticmethod
     def _key(lanes: Any) -> tuple[tuple[int, ...], ...]:
@@ -84,7 +83,7 @@ def exact_law(case: Case, reply: dict[str, Any]) -> ExactLaw:
 
 
 def deviations(case: Case, outcomes: list[Any]) -> list[Deviation]:
-    """One per place of a call; `outcomes` is [(tokens per lane, probability)]."""
+    """One per site of a call; `outcomes` is [(tokens per lane, probability)]."""
     lanes = len(outcomes[0][0])
     found = []
     for lane in range(lanes):

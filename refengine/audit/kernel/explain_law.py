@@ -1,4 +1,4 @@
-"""Which defect an enumerated law looks like."""
+"""The diagnosis of an enumerated law: the listed defects whose laws are nearest to it."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -8,41 +8,41 @@ import numpy as np
 
 from refengine.audit.kernel.exact_law import ExactLaw, context_after, target_row
 from refengine.evidence.defect_laws import alternatives
-from refengine.evidence.e_process import ONE_COIN
 from refengine.evidence.fixed_bets import BALL
+from refengine.evidence.naming import BOUNDARY, DEPENDENT_POSITIONS, DEPENDENT_ROWS, ONE_COIN, joined, unexplained
 from refengine.evidence.one_coin import one_coin_law
 from refengine.evidence.rows import Rows, ratio
 
-BOUNDARY = "a boundary: a coin at the end of its range emits a token of probability zero"
-OF_ROWS = "unlisted: the rows of a batch depend on one another, so a coin or noise is shared"
-OF_POSITIONS = "unlisted: the positions of a block depend on one another, so a coin or noise is shared"
-MOST = 0.1  # of the deviation: what an explanation may leave over
+MAX_UNEXPLAINED_SHARE = 0.1  # of the deviation, which an explanation may leave over
+NEAREST_SHARE = 0.02  # of it, by which defects that are named together may differ
 
 
 def explain(laws: list[ExactLaw]) -> str:
-    """The listed defects whose laws are nearest to what was enumerated, by Kullback-Leibler divergence summed over all
-    places and emitted prefixes; named where they leave less than a tenth of what the null leaves."""
-    worst = max((law.worst for law in laws), key=lambda place: place.tv)
+    """The listed defects whose laws are nearest to the enumerated one, by Kullback-Leibler divergence summed over all
+    sites and emitted prefixes; named where they leave less than a tenth of what the null leaves."""
+    worst = max((law.worst for law in laws), key=lambda site: site.tv)
     if worst.tv <= BALL:
         return BOUNDARY
-    if max(_deviation(law, mass) for law in laws for mass in _own(law)) < MOST * worst.tv:
-        return OF_ROWS  # each row is right by itself, and not given the others
-    simple = [law for law in laws if law.case.contexts == 1]  # elsewhere a neighbour's row is not known from the place
+    if max(_deviation(law, mass) for law in laws for mass in _own(law)) < MAX_UNEXPLAINED_SHARE * worst.tv:
+        return DEPENDENT_ROWS  # each row is right by itself, and not given the others
+    simple = [
+        law for law in laws if law.case.contexts == 1
+    ]  # with several, a neighbour's row is not known from the site
     left = _left(simple if any(law.violates() for law in simple) else laws)
     null = left.pop("")
     least = min(left.values())
-    if least <= MOST * null:
-        return " or ".join(name for name, value in left.items() if value <= least + 0.02 * null)
+    if least <= MAX_UNEXPLAINED_SHARE * null:
+        return joined(name for name, value in left.items() if value <= least + NEAREST_SHARE * null)
     if any(_remembers(law) for law in laws):
-        return OF_POSITIONS
-    return f"unlisted, at position {worst.position} of a block"
+        return DEPENDENT_POSITIONS
+    return unexplained(f"at position {worst.position} of a block")
 
 
 Masses = dict[tuple[int, ...], Rows]  # emitted prefix of a lane -> mass of every next token
 
 
 def _own(law: ExactLaw) -> Iterator[Masses]:
-    """For every lane and position, whatever the other rows of the batch emitted."""
+    """For every lane and position, whatever the other lanes of the batch emitted."""
     for lane in range(len(law.outcomes[0][0])):
         for position in range(law.case.gamma + 1):
             masses: Masses = defaultdict(lambda: np.zeros(law.case.vocabulary))
@@ -58,19 +58,19 @@ def _deviation(law: ExactLaw, masses: Masses) -> float:
 
 
 def _left(laws: list[ExactLaw]) -> dict[str, float]:
-    """Per listed defect, and "" for the null: what it leaves unexplained."""
+    """Per listed defect, and "" for the null: the divergence that it leaves unexplained, in nats."""
     left: dict[str, float] = defaultdict(float)
     for law in laws:
         tables = {"": law.case.p, **alternatives(law.case.p, law.case.q)}
         for masses in _own(law):
             for (lane, *prefix), mass in masses.items():
-                place = lane, len(prefix), context_after(law.case, prefix)
-                told = {name: table[place] for name, table in tables.items()}
-                told[ONE_COIN] = _one_coin(law, lane, tuple(prefix))
-                seen = mass > 0
-                for name, row in told.items():
-                    expected = mass.sum() * np.maximum(row[seen], 1e-12)
-                    left[name] += float((mass[seen] * np.log(mass[seen] / expected)).sum())
+                site = lane, len(prefix), context_after(law.case, prefix)
+                rows = {name: table[site] for name, table in tables.items()}
+                rows[ONE_COIN] = _one_coin(law, lane, tuple(prefix))
+                live = mass > 0
+                for name, row in rows.items():
+                    expected = mass.sum() * np.maximum(row[live], 1e-12)
+                    left[name] += float((mass[live] * np.log(mass[live] / expected)).sum())
     return left
 
 
@@ -81,15 +81,17 @@ def _one_coin(law: ExactLaw, lane: int, prefix: tuple[int, ...]) -> Rows:
     if len(prefix) == case.gamma:
         return p
     for i, token in enumerate(prefix):
-        place = lane, i, context_after(case, prefix[:i])
-        below = min(below, float(ratio(case.p[place], case.q[place])[token]) or 1.0)
+        site = lane, i, context_after(case, prefix[:i])
+        below = min(below, float(ratio(case.p[site], case.q[site])[token]) or 1.0)
     with np.errstate(all="ignore"):
         return one_coin_law(p, case.q[lane, len(prefix), context_after(case, prefix)], np.array(below))
 
 
 def _remembers(law: ExactLaw) -> bool:
-    """Whether what comes next depends on the prefix by more than its context, by a good part of what it is off."""
-    return any(off > BALL and apart > MOST * off for apart, off in map(partial(_spread, law), _own(law)))
+    """Whether the law of the next token depends on the prefix by more than its context, to a good part."""
+    return any(
+        off > BALL and apart > MAX_UNEXPLAINED_SHARE * off for apart, off in map(partial(_spread, law), _own(law))
+    )
 
 
 def _spread(law: ExactLaw, masses: Masses) -> tuple[float, float]:

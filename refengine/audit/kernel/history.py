@@ -1,8 +1,8 @@
-"""From what a subject emitted to the draws that evidence counts: the place of each token, and the state of its past.
+"""From emitted tokens to the draws that evidence counts: the site of each token, and the states of its history.
 
-The past of a token is what came before it: earlier rounds, the emitted prefix, rows above it in its batch up to its own
-position. The current draft is no part of it, nor how much further any row will get: rows may be worked through one by
-one, or all of them position by position and cut to the shortest, and either is lossless.
+The history of a token is earlier rounds, the emitted prefix, and lanes above it in its batch up to its own position.
+The current draft is no part of it, nor the length that any lane will reach: an engine may work through lanes one by
+one, or through all of them position by position and cut them to the shortest, and either is lossless.
 """
 
 from collections.abc import Callable
@@ -14,41 +14,41 @@ from numpy.typing import NDArray
 from refengine.audit.inputs.case import Case, step
 from refengine.evidence.e_process import Draws, Ints
 from refengine.evidence.rows import Rows, ratio
-from refengine.evidence.token_kinds import SMALL
+from refengine.evidence.token_kinds import SMALL_VOCABULARY
 
-PARITIES = 4
+CALL_NUMBERS = 4  # states of the number of the call: its remainder
 SIGNS = 3  # of p - q at a token: below, above, equal or not drafted
 ROUND_BEFORE = tuple(f"the {what} of the previous round" for what in ("first token", "last token", "length"))
 FURTHER_BACK = "the last token of a round further back"
-BACK = np.array([2, 3, 4])  # as of buffers that take turns; calls take these in turn, and a state tells them apart
+LAGS = np.array([2, 3, 4])  # in rounds, as of buffers that take turns; calls take the lags in turn
 ABOVE = ("of the row above", "two rows above", "further above")
-NEAR = 3  # rows from which on it is further: all of those are taken in turn
-TOKENS = ("the token before", *ROUND_BEFORE[:2], FURTHER_BACK, *(f"the same place {where}" for where in ABOVE))
+FURTHER_LAG = 3  # in lanes, from which on it is "further above": calls take those lags in turn
+TOKENS = ("the token before", *ROUND_BEFORE[:2], FURTHER_BACK, *(f"the same position {where}" for where in ABOVE))
 
 
 def features(case: Case) -> dict[str, int]:
-    """Every feature of the past with its number of states, in a fixed order; tokens are states where they are few."""
-    tokens = case.vocabulary if case.vocabulary <= SMALL else 1
-    further = max(case.lanes - NEAR, 1)
+    """Every feature of the history with its number of states, in a fixed order; few tokens are states themselves."""
+    tokens = case.vocabulary if case.vocabulary <= SMALL_VOCABULARY else 1
+    further = max(case.lanes - FURTHER_LAG, 1)
     return {
-        "the place": 1,
+        "the site": 1,
         "the token before": tokens,
         **dict(zip(ROUND_BEFORE, (tokens, tokens, case.gamma + 1), strict=True)),
-        FURTHER_BACK: tokens * len(BACK),
-        **{f"the same place {where}": tokens * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
+        FURTHER_BACK: tokens * len(LAGS),
+        **{f"the same position {where}": tokens * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
         **{f"so far {where}": (case.gamma + SIGNS) * n for where, n in zip(ABOVE, (1, 1, further), strict=True)},
-        "the number of the call": PARITIES,
+        "the number of the call": CALL_NUMBERS,
     }
 
 
 @dataclass
-class Past:
-    """Turns blocks of emitted tokens into draws, remembering the last rounds across blocks."""
+class History:
+    """Turns emitted tokens into draws. It remembers the last rounds from one reply of the child to the next."""
 
     case: Case
     lane_of: Callable[[Ints], Ints] | None  # the lanes of calls; None where every call takes all lanes
-    last: Ints | None = field(default=None)  # [max(BACK), lanes of a call, gamma + 1], -1 before there were any
-    odds: Rows = field(init=False)  # min(1, p/q) of every token at every place, 1 where it cannot be drafted
+    last: Ints | None = field(default=None)  # [max(LAGS), lanes of a call, gamma + 1], -1 before there were any
+    odds: Rows = field(init=False)  # min(1, p/q) of every token at every site, 1 where it cannot be drafted
     sign: Ints = field(init=False)  # of p - q there
 
     def __post_init__(self) -> None:
@@ -62,64 +62,64 @@ class Past:
         token = tokens.astype(np.int64)
         emitted, shape = token >= 0, token.shape
         number = start + np.arange(len(token))
-        place = self._place(token, start)
+        site = self._site(token, start)
         states = {
-            "the place": np.zeros(shape, dtype=np.int64),
+            "the site": np.zeros(shape, dtype=np.int64),
             "the token before": np.concatenate([np.full_like(token[:, :, :1], -1), token[:, :, :-1]], axis=2),
             **self._before(token, number),
-            **self._above(place, token, number),
-            "the number of the call": (number % PARITIES)[:, None, None],
+            **self._above(site, token, number),
+            "the number of the call": (number % CALL_NUMBERS)[:, None, None],
         }
-        if self.case.vocabulary > SMALL:
+        if self.case.vocabulary > SMALL_VOCABULARY:
             states |= dict.fromkeys(TOKENS, np.full((1, 1, 1), -1))
-        told = {name: np.broadcast_to(state, shape)[emitted] for name, state in states.items()}
-        return Draws(place[emitted], token[emitted], told, coin=self._coin(place, token)[emitted])
+        observed = {name: np.broadcast_to(state, shape)[emitted] for name, state in states.items()}
+        return Draws(site[emitted], token[emitted], observed, coin=self._coin(site, token)[emitted])
 
     def _before(self, token: Ints, number: Ints) -> dict[str, Ints]:
-        """What earlier rounds of the same lanes tell: [calls, lanes, 1]."""
-        rounds = np.concatenate([np.full((BACK[-1], *token.shape[1:]), -1) if self.last is None else self.last, token])
-        self.last = rounds[-BACK[-1] :]
-        previous, which = rounds[BACK[-1] - 1 : -1], number % len(BACK)
-        further = _last(rounds[BACK[-1] + np.arange(len(token)) - BACK[which]])
+        """The states of earlier rounds of the same lanes: [calls, lanes, 1]."""
+        rounds = np.concatenate([np.full((LAGS[-1], *token.shape[1:]), -1) if self.last is None else self.last, token])
+        self.last = rounds[-LAGS[-1] :]
+        previous, which = rounds[LAGS[-1] - 1 : -1], number % len(LAGS)
+        further = _last(rounds[LAGS[-1] + np.arange(len(token)) - LAGS[which]])
         lengths = (previous >= 0).sum(2)[:, :, None]
-        told = dict(zip(ROUND_BEFORE, (previous[:, :, :1], _last(previous), lengths - 1), strict=True))
-        return {**told, FURTHER_BACK: _apart(further, which, self.case.vocabulary)}
+        found = dict(zip(ROUND_BEFORE, (previous[:, :, :1], _last(previous), lengths - 1), strict=True))
+        return {**found, FURTHER_BACK: _apart(further, which, self.case.vocabulary)}
 
-    def _above(self, place: Ints, token: Ints, number: Ints) -> dict[str, Ints]:
-        """What rows above tell: [calls, lanes, i]."""
-        so_far, told = self._so_far(place, token), {}
-        which = number % max(token.shape[1] - NEAR, 1)
+    def _above(self, site: Ints, token: Ints, number: Ints) -> dict[str, Ints]:
+        """The states of lanes above: [calls, lanes, i]."""
+        so_far, found = self._so_far(site, token), {}
+        which = number % max(token.shape[1] - FURTHER_LAG, 1)
         none = np.zeros_like(which)
-        for where, lag, of in zip(ABOVE, (none + 1, none + 2, which + NEAR), (none, none, which), strict=True):
-            told[f"the same place {where}"] = _apart(_down(token, lag), of, self.case.vocabulary)
-            told[f"so far {where}"] = _apart(_down(so_far, lag), of, self.case.gamma + SIGNS)
-        return told
+        for where, lag, of in zip(ABOVE, (none + 1, none + 2, which + FURTHER_LAG), (none, none, which), strict=True):
+            found[f"the same position {where}"] = _apart(_down(token, lag), of, self.case.vocabulary)
+            found[f"so far {where}"] = _apart(_down(so_far, lag), of, self.case.gamma + SIGNS)
+        return found
 
-    def _so_far(self, place: Ints, token: Ints) -> Ints:
-        """Where a row had ended before a position, or else the sign of p - q at its token there: [calls, lanes, i]."""
+    def _so_far(self, site: Ints, token: Ints) -> Ints:
+        """The length of a lane that ended before a position, else the sign of p - q at its token: [calls, lanes, i]."""
         length = (token >= 0).sum(2)[:, :, None]
-        sign = self.sign[place, np.maximum(token, 0)]
+        sign = self.sign[site, np.maximum(token, 0)]
         return np.where(length <= np.arange(token.shape[2]), length - 1, self.case.gamma + sign)
 
-    def _coin(self, place: Ints, token: Ints) -> Rows:
-        """The coin of a block that has only one lies below this, as the kept tokens tell: [calls, lanes, i]."""
+    def _coin(self, site: Ints, token: Ints) -> Rows:
+        """The bound of a block's one coin, if it has only one, from the tokens that were kept: [calls, lanes, i]."""
         least = np.ones(token.shape)
-        odds = self.odds[place[:, :, :-1], np.maximum(token[:, :, :-1], 0)]
+        odds = self.odds[site[:, :, :-1], np.maximum(token[:, :, :-1], 0)]
         least[:, :, 1:] = np.minimum.accumulate(odds, axis=2)
         return least
 
-    def _place(self, token: Ints, start: int) -> Ints:
+    def _site(self, token: Ints, start: int) -> Ints:
         """The index of (lane, position, context) of every token."""
         calls, width, positions = token.shape
         if self.lane_of is None:
             lane = np.broadcast_to(np.arange(width), (calls, width))
         else:
             lane = self.lane_of(start + np.arange(calls))[:, None]
-        place, context = np.zeros_like(token), np.zeros((calls, width), dtype=np.int64)
+        site, context = np.zeros_like(token), np.zeros((calls, width), dtype=np.int64)
         for i in range(positions):
-            place[:, :, i] = (lane * positions + i) * self.case.contexts + context
+            site[:, :, i] = (lane * positions + i) * self.case.contexts + context
             context = np.asarray(step(context, np.maximum(token[:, :, i], 0), self.case.contexts))
-        return place
+        return site
 
 
 def _last(rounds: Ints) -> Ints:
@@ -128,12 +128,12 @@ def _last(rounds: Ints) -> Ints:
 
 
 def _apart(states: Ints, which: Ints, count: int) -> Ints:
-    """States 0 .. count - 1 told apart by what the call looks at, `which` [calls]; -1 as it is."""
+    """States 0 .. count - 1, others for each lag, `which` [calls]; -1 as it is."""
     return np.where(states < 0, -1, states + count * which[:, None, None])
 
 
 def _down(states: Ints, lag: Ints) -> Ints:
-    """The state of the row `lag` [calls] rows above, -1 where there is none: [calls, lanes, i]."""
+    """The state of the lane `lag` [calls] above, -1 where there is none: [calls, lanes, i]."""
     row = np.arange(states.shape[1]) - lag[:, None]
     above = np.take_along_axis(states, np.maximum(row, 0)[:, :, None], axis=1)
     return np.where(row[:, :, None] < 0, -1, above)

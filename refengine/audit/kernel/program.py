@@ -1,7 +1,7 @@
 """A program in any language as a subject: JSON lines on its standard input and output. Runs in the child.
 
-The program is started once and answers until its input closes; where it ends before, the next call finds it started
-anew, so that what it does not live through on one input says nothing of the others. One line asks for one call, in the
+The program is started once and answers until its input closes. Where it ends before, the next call starts it again, so
+that an input which ends it says nothing of the others. One line asks for one call, in the
 shapes of signatures.py; numbers are written so that they read back as the same float32:
 
     verify, verify_batch   {"p": ..., "q": ..., "draft": ..., "seed": n}
@@ -26,12 +26,12 @@ from torch import Tensor
 from refengine.audit.kernel.signatures import ContractBroken, as_list
 
 MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
-SHOWN = 200  # characters of an answer that is not understood
-LAST_WORDS = 400  # characters of what a program wrote to standard error before it ended
+SHOWN_CHARACTERS = 200  # of an answer that is not understood
+LAST_CHARACTERS = 400  # of standard error before the program ended
 
 
 class Program:
-    """The function that a running program computes: tokens, or what is wrong with its answer, for the caller to raise.
+    """The function that a running program computes: tokens, or a ContractBroken for the caller to raise.
 
     Raises RuntimeError when the program ends, with the last of its standard error.
     """
@@ -43,7 +43,7 @@ class Program:
         self.process: subprocess.Popen[bytes] | None = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        self.complaints.seek(0)  # where the program before this one stopped, or else what is read begins with zeros
+        self.complaints.seek(0)  # or else what is read after a second start begins with zeros
         self.complaints.truncate()
         return subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints)
 
@@ -67,9 +67,11 @@ class Program:
                     case {"tokens": tokens, **others} if "ask" not in others:
                         return tokens
                     case _:
-                        return ContractBroken(f'the program printed {printed[:SHOWN]!r}, not {{"tokens": [...]}}')
+                        return ContractBroken(
+                            f'the program printed {printed[:SHOWN_CHARACTERS]!r}, not {{"tokens": [...]}}'
+                        )
             except (msgspec.DecodeError, RecursionError):
-                return ContractBroken(f"the program printed {printed[:SHOWN]!r}, which is no JSON")
+                return ContractBroken(f"the program printed {printed[:SHOWN_CHARACTERS]!r}, which is no JSON")
 
     def _ask(self, line: dict[str, Any]) -> bytes:
         self.process = self.process or self._started()
@@ -92,6 +94,6 @@ class Program:
             process.communicate()
         code = process.returncode
         self.complaints.seek(0)
-        words = " ".join(self.complaints.read().decode(errors="replace").split())[-LAST_WORDS:]
+        words = " ".join(self.complaints.read().decode(errors="replace").split())[-LAST_CHARACTERS:]
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return f"the program ended with {how} before it answered" + (f": {words}" if words else "")

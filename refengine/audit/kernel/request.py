@@ -1,12 +1,16 @@
-"""What is audited, and a child process that has it loaded."""
+"""What is audited, a child process that has it loaded, and a finding about it."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from refengine.audit.common import CLAIM, SOURCE
 from refengine.audit.kernel.program import MARK
 from refengine.audit.kernel.signatures import SIGNATURES
 from refengine.audit.sandbox.child import Child
 from refengine.errors import BadInput
+from refengine.report.finding import Finding, Recipe, Verdict
+
+LOADING_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,29 @@ class Request:
     def arguments(self) -> dict[str, Any]:
         return dict(self.__dict__)
 
-
-def identity(request: Request) -> str:
-    kind = "process" if request.is_program() else "kernel"
-    return f"audit.{kind}.{request.signature}/{request.subject}"
+    def finding(self, verdict: Verdict, method: str, recipe: Recipe, **more: Any) -> Finding:
+        """A finding about the subject."""
+        kind = "process" if self.is_program() else "kernel"
+        return Finding(
+            id=f"audit.{kind}.{self.signature}/{self.subject}",
+            subject=self.subject,
+            claim=CLAIM,
+            source=SOURCE,
+            role="subject",
+            verdict=verdict,
+            method=method,
+            recipe=recipe,
+            **more,
+        )
 
 
 def opened(request: Request) -> Child:
     """A child with the subject loaded."""
     child = Child("refengine.audit.kernel.worker:make", path=request.path)
-    outcome = child.ask({"op": "open", "subject": request.subject, "signature": request.signature}, 60.0)
-    if outcome.kind == "raised":
-        child.close()
-        raise BadInput(f"cannot load {request.subject}: {outcome.message}")
+    opening = {"op": "open", "subject": request.subject, "signature": request.signature}
+    outcome = child.ask(opening, LOADING_SECONDS)
     if not outcome.ok:
         child.close()
-        raise BadInput(f"cannot load {request.subject}: {outcome}")
+        why = outcome.message if outcome.kind == "raised" else outcome
+        raise BadInput(f"cannot load {request.subject}: {why}")
     return child

@@ -1,4 +1,4 @@
-"""The three plain signatures: how a subject is called, and what its answer must look like. Runs in the child.
+"""The three plain signatures: the arguments of a subject, and the form of its answer. Runs in the child.
 
     verify(p, q, draft, generator) -> tokens
         p float32 [gamma + 1, V], q float32 [gamma, V], draft int64 [gamma]; 1 .. gamma + 1 tokens
@@ -38,7 +38,7 @@ def as_list(tokens: Any) -> list[Any]:
     if isinstance(tokens, (Tensor, np.ndarray)):
         return list(tokens.tolist()) if tokens.ndim else [tokens.tolist()]
     if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict)):
-        return [t if type(t) is int else _entry(t) for t in tokens]  # nearly all are, and asking more takes longer
+        return [t if type(t) is int else _entry(t) for t in tokens]  # nearly all are, and the full check takes longer
     raise ContractBroken(f"the answer is a {type(tokens).__name__}, not a list of tokens")
 
 

@@ -1,4 +1,4 @@
-"""A violation made small: every violated finding is what `replay` returns for the smallest run that shows it again."""
+"""The smallest witness of a violation: the smallest run that `replay` shows to be violated again is the finding."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -6,64 +6,64 @@ from typing import Any
 
 import msgspec
 
-from refengine.audit.common import CLAIM, SOURCE
 from refengine.audit.inputs.enumerable import exact_cases
-from refengine.audit.kernel.campaign import Drive, End
+from refengine.audit.kernel.campaign import Campaign, End
 from refengine.audit.kernel.diagnosis import diagnose
-from refengine.audit.kernel.replay import Small, replay
-from refengine.audit.kernel.request import Request, identity
+from refengine.audit.kernel.replay import CutCase, Replay, made_again
+from refengine.audit.kernel.request import Request
+from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding, Recipe
 
-MOST_CALLS = 16384  # of a witness that is smaller than what the audit used
-MORE = 4  # times the calls and the time, of an audit that is its own witness
+MAX_WITNESS_CALLS = 16384  # of a witness that is smaller than what the audit used
+ROOM = 4  # times the calls and the time, of an audit that is its own witness
+NATS_OF_A_WITNESS = 60.0  # that a candidate's calls should be worth, at the rate at which its evidence grew
 
 
-def smallest(request: Request, drive: Drive, end: End, until: float, notes: list[str]) -> Finding:
-    """The finding about a violation that `drive` met, with the smallest witness that replays within the time."""
-    calls = drive.calls
-    diagnosis = "the contract" if end.kind == "broken" else diagnose(drive)
-    given = {**request.arguments(), "found_after": calls, "diagnosis": diagnosis, "notes": notes}
-    for attempt in attempts(drive, end):
-        again = {**given, **attempt}
-        (finding,) = replay(**again)
+def smallest(request: Request, campaign: Campaign, end: End, until: float, notes: list[str]) -> Finding:
+    """The finding about the violation that ended a campaign, with the smallest witness that replays within the time."""
+    calls = campaign.calls
+    diagnosis = BROKEN_CONTRACT if end.kind == "broken" else diagnose(campaign)
+    for attempt in attempts(campaign, end):
+        asked = _asked(request, found_after=calls, diagnosis=diagnosis, notes=notes, **attempt)
+        finding = made_again(asked)
         if finding.verdict == "violated":
-            (second,) = replay(**again)
+            second = made_again(asked)
             if second == finding:
                 return finding
-            # A subject with noise of its own comes out otherwise each time: then only the verdict can be asked for.
+            # A subject with noise of its own comes out otherwise each time: then only the verdict can be compared.
             if second.verdict == "violated":
                 return msgspec.structs.replace(finding, replay="statistical")
         if monotonic() > until:
             break
-    return unrepeated(request, drive, end, calls, diagnosis, notes)
+    return unrepeated(request, campaign, end, calls, diagnosis, notes)
 
 
-def attempts(drive: Drive, end: End) -> Iterator[dict[str, Any]]:
-    """What to replay, the smallest first."""
-    item = drive.cases[end.case].case
-    whole = Small(end.case, item.gamma, item.lanes).__dict__
+def _asked(request: Request, **witness: Any) -> Replay:
+    audited = {name: value for name, value in request.arguments().items() if name != "calls"}
+    return Replay(**audited, **witness)
+
+
+def attempts(campaign: Campaign, end: End) -> Iterator[dict[str, Any]]:
+    """The witnesses to try, the smallest first: kind, case, start and calls of a Replay."""
     if end.kind == "rejected":
-        for small, calls in candidates(drive):
-            yield {"kind": "sequence", "case": small.__dict__, "start": 0, "calls": calls}
+        for cut, calls in candidates(campaign):
+            yield {"kind": "sequence", "case": cut, "start": 0, "calls": calls}
         return
-    yield {"kind": "call", "case": whole, "start": end.call, "calls": 1}
-    yield {"kind": "call", "case": whole, "start": 0, "calls": end.call + 1}  # it takes the calls before it
-    yield {"kind": "call", "case": whole, "start": 0, "calls": 8 * (end.call + 512)}  # it has noise of its own
+    item = campaign.cases[end.case].case
+    one_call = {"kind": "call", "case": CutCase(end.case, item.gamma, item.lanes)}
+    yield {**one_call, "start": end.call, "calls": 1}
+    yield {**one_call, "start": 0, "calls": end.call + 1}  # it takes the calls before it
+    yield {**one_call, "start": 0, "calls": 8 * (end.call + 512)}  # it has noise of its own
 
 
-def unrepeated(request: Request, drive: Drive, end: End, calls: int, diagnosis: str, notes: list[str]) -> Finding:
-    """The audit saw it and no smaller run did: the audit itself is the witness, given room for other noise and a slower
-    machine."""
-    again = {**request.arguments(), "calls": MORE * calls, "seconds": MORE * request.seconds}
-    return Finding(
-        id=identity(request),
-        subject=request.subject,
-        claim=CLAIM,
-        source=SOURCE,
-        verdict="violated",
-        role="subject",
-        method=f"sequential evidence, alpha {request.alpha:g}, {calls} calls over {len(drive.cases)} inputs",
-        recipe=Recipe(function="refengine.audit.kernel.audit:audit_again", arguments=again),
+def unrepeated(request: Request, campaign: Campaign, end: End, calls: int, diagnosis: str, notes: list[str]) -> Finding:
+    """The audit showed it and no smaller run did: the audit itself is the witness, given room for other noise and a
+    slower machine."""
+    again = {**request.arguments(), "calls": ROOM * calls, "seconds": ROOM * request.seconds}
+    return request.finding(
+        "violated",
+        f"sequential evidence, alpha {request.alpha:g}, {calls} calls over {len(campaign.cases)} inputs",
+        Recipe(function="refengine.audit.kernel.audit:audit_again", arguments=again),
         witness={"seed": request.seed, "calls": calls, "case": end.case, "what": end.message or "the whole audit"},
         diagnosis=diagnosis,
         notes=[*notes, "No smaller run than the audit showed it again."],
@@ -74,28 +74,30 @@ def unrepeated(request: Request, drive: Drive, end: End, calls: int, diagnosis: 
 def of_law(request: Request, name: str, diagnosis: str, notes: list[str]) -> Finding:
     """The finding about an exact law that is not the target's."""
     item = next(item for item in exact_cases(request.signature == "verify_batch") if item.name == name)
-    found: dict[str, Any] = {"found_after": 0, "diagnosis": diagnosis, "notes": notes}
-    what = {"kind": "exact", "case": Small(name, item.gamma, item.lanes).__dict__, "start": 0, "calls": 0}
-    return replay(**{**request.arguments(), **found, **what})[0]
+    cut = CutCase(name, item.gamma, item.lanes)
+    witness: dict[str, Any] = {"kind": "exact", "case": cut, "start": 0, "calls": 0, "found_after": 0}
+    return made_again(_asked(request, diagnosis=diagnosis, notes=notes, **witness))
 
 
-def candidates(drive: Drive) -> list[tuple[Small, int]]:
+def candidates(campaign: Campaign) -> list[tuple[CutCase, int]]:
     """Inputs on which the evidence grew, cut to ever larger sizes, with calls that should be more than enough."""
-    share = drive.evidence.posterior()
+    share = campaign.evidence.posterior()
 
     def growth(name: str) -> float:
-        progress = drive.cases[name]
-        return float(share @ progress.evidence.log_wealth[0]) / max(progress.calls, 1)
+        tried = campaign.cases[name]
+        return float(share @ tried.evidence.log_wealth[0]) / max(tried.calls, 1)
 
-    best = sorted(drive.cases, key=growth, reverse=True)[:2]
-    out: list[tuple[Small, int]] = []
+    best = sorted(campaign.cases, key=growth, reverse=True)[:2]
+    found: list[tuple[CutCase, int]] = []
     for name in best:
-        item, rate = drive.cases[name].case, growth(name)
-        calls = int(min(MOST_CALLS, 60.0 / max(rate, 1e-6) + 64))
+        item, rate = campaign.cases[name].case, growth(name)
+        calls = int(min(MAX_WITNESS_CALLS, NATS_OF_A_WITNESS / max(rate, 1e-6) + 64))
         sizes = {(1, 1), (1, 2), (2, 1), (item.gamma, 1), (item.gamma, item.lanes)}
         if item.cell is not None:  # a call of many ids takes too long for tries
             sizes = {(item.gamma, item.lanes)}
         fitting = sorted((g, n) for g, n in sizes if g <= item.gamma and n <= item.lanes)
-        out += [(Small(name, gamma, lanes), 2 * calls) for gamma, lanes in sorted(fitting, key=lambda s: s[0] * s[1])]
-    item = drive.cases[best[0]].case
-    return [*out, (Small(best[0], item.gamma, item.lanes), 4 * drive.cases[best[0]].calls)]
+        found += [
+            (CutCase(name, gamma, lanes), 2 * calls) for gamma, lanes in sorted(fitting, key=lambda s: s[0] * s[1])
+        ]
+    item = campaign.cases[best[0]].case
+    return [*found, (CutCase(best[0], item.gamma, item.lanes), 4 * campaign.cases[best[0]].calls)]

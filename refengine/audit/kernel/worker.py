@@ -1,4 +1,4 @@
-"""The child's side of a kernel audit: draws the drafts, calls the subject, sends back what it emitted."""
+"""The child's side of a kernel audit: it draws the drafts, calls the subject and returns the emitted tokens."""
 
 import random
 import time

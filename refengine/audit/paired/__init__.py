@@ -1,5 +1,5 @@
-"""Speculation on beside speculation off, where the rows of neither are given: servers and generate functions.
+"""Speculation on compared with speculation off, where neither gives its rows: servers and generate functions.
 
-Read `request.py`, `completion.py`, `greedy.py` and `sampling.py` (the two claims), `audit.py`; the two transports are
-`endpoint.py` with `openai_client.py`, and `functions.py`.
+Read `comparison.py`, `completion.py`, `greedy.py` and `sampling.py` (the two claims), `audit.py`; the two transports
+are `endpoint.py` with `openai_client.py`, and `functions.py`.
 """

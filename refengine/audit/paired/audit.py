@@ -1,23 +1,22 @@
-"""Speculation on, held to speculation off, where the rows of neither are given: a server, or a library's own generate.
+"""Speculation on, compared with speculation off: a server, or a library's own generate.
 
-Two claims. Greedy: at temperature 0 the tokens are equal, but for ties. Sampling: nothing tells which of two
-completions came from which side, whatever the policy is. A side may have noise of its own, so findings are replayed
-statistically.
+Two claims. Greedy: at temperature 0 the tokens are equal, but for ties. Sampling: the completions of both sides have
+one law, whatever the policy is. A side may have noise of its own, so findings are replayed statistically.
 """
 
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
 from refengine.audit.common import Progress
+from refengine.audit.paired.comparison import Comparison, Sides
 from refengine.audit.paired.greedy import greedy
-from refengine.audit.paired.request import Request, Sides
 from refengine.audit.paired.sampling import sampling
 from refengine.report.finding import Finding
 
 
-def beside(request: Request, sides: Sides, at_once: int, progress: Progress) -> list[Finding]:
-    """The greedy and the sampling finding, with so many completions under way."""
-    until = monotonic() + request.asked.seconds
+def compare(comparison: Comparison, sides: Sides, at_once: int, progress: Progress) -> list[Finding]:
+    """The greedy and the sampling finding. at_once: completions that are requested at a time."""
+    until = monotonic() + comparison.settings.seconds
     with ThreadPoolExecutor(at_once) as pool:
         progress("greedy", 0.0)
-        return [greedy(request, sides, pool), sampling(request, sides, pool, at_once, until, progress)]
+        return [greedy(comparison, sides, pool), sampling(comparison, sides, pool, at_once, until, progress)]

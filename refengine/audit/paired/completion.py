@@ -1,4 +1,4 @@
-"""A completion of a prompt, and who gives one: a server, or a library's own generate."""
+"""A completion of a prompt, and the protocol of a side that gives one: a server, or a library's own generate."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -7,7 +7,7 @@ Row: TypeAlias = dict[str, float]  # log probabilities of some tokens, the likel
 
 
 class Failed(Exception):
-    """No completion came back; the message says what did."""
+    """No completion came back; the message says what came instead."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Completion:
 
 
 class Side(Protocol):
-    """Whoever completes a prompt, with speculation or without. Raises Failed."""
+    """A server or a function that completes prompts, with speculation or without. Its methods raise Failed."""
 
     def complete(self, prompt: str, tokens: int, temperature: float, seed: int) -> Completion: ...
 
     def row(self, prompt: str, tokens: tuple[str, ...]) -> Row:
-        """What follows the prompt and these tokens; empty where that is not told."""
+        """The row after the prompt and these tokens; empty where the side does not report rows."""
         ...

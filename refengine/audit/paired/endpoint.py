@@ -4,29 +4,29 @@ from dataclasses import asdict
 from typing import Any
 
 from refengine.audit.common import Progress
-from refengine.audit.paired.audit import beside
+from refengine.audit.paired.audit import compare
+from refengine.audit.paired.comparison import Comparison, Settings
 from refengine.audit.paired.completion import Failed
 from refengine.audit.paired.openai_client import connected
-from refengine.audit.paired.request import Asked, Request
 from refengine.report.finding import Finding, Recipe
 
-AT_ONCE = 8  # requests under way
+CONCURRENT_REQUESTS = 8
 
 
 def audit_endpoint(
-    on: str, off: str, model: str | None = None, progress: Progress = lambda what, share: None, **asked: Any
+    on: str, off: str, model: str | None = None, progress: Progress = lambda what, share: None, **requested: Any
 ) -> list[Finding]:
-    """The greedy and the sampling finding. Raises BadInput where a server refuses what is asked.
+    """The greedy and the sampling finding. Raises BadInput where a server refuses a request.
 
     on, off  base addresses, up to and including /v1
-    asked    the fields of asked.Asked
+    requested  the fields of request.Settings
     """
-    ask = Asked(**asked)
-    arguments = {"on": on, "off": off, "model": model, **asdict(ask), "prompts": list(ask.prompts)}
+    settings = Settings(**requested)
+    arguments = {"on": on, "off": off, "model": model, **asdict(settings), "prompts": list(settings.prompts)}
     recipe = Recipe(function=f"{__name__}:audit_endpoint", arguments=arguments)
-    request = Request("endpoint", on, off, ask, recipe)
+    comparison = Comparison("endpoint", on, off, settings, recipe)
     try:
-        sides = (connected(on, model, ask.prompts[0]), connected(off, model, ask.prompts[0]))
+        sides = (connected(on, model, settings.prompts[0]), connected(off, model, settings.prompts[0]))
     except Failed as error:
-        return request.untested(str(error))
-    return beside(request, sides, AT_ONCE, progress)
+        return comparison.untested(str(error))
+    return compare(comparison, sides, CONCURRENT_REQUESTS, progress)

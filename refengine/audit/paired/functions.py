@@ -1,7 +1,7 @@
 """`audit generate MODULE:FUNCTION`: anyone's generate with speculation on, beside one with it off, in a child process.
 
     generate(prompt, max_new_tokens, temperature, seed) -> tokens      both sides; ids or strings, without the prompt
-    row(prompt, tokens) -> log probabilities [V]                       optional: what follows, with speculation off
+    row(prompt, tokens) -> log probabilities [V]                       optional: the next row, with speculation off
 
 The prompt is text. The functions are the user's: they load a model when they are imported, and tokenise as they like.
 """
@@ -12,15 +12,15 @@ from typing import Any
 
 from refengine.audit.common import Progress
 from refengine.audit.kernel.signatures import ContractBroken, as_list, load, whole_number
-from refengine.audit.paired.audit import beside
+from refengine.audit.paired.audit import compare
+from refengine.audit.paired.comparison import Comparison, Settings
 from refengine.audit.paired.completion import Completion, Failed, Row
-from refengine.audit.paired.request import Asked, Request
 from refengine.audit.sandbox.child import Child, Handler, subject_code
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
 
 LOADING_SECONDS, CALL_SECONDS = 300.0, 60.0
-MOST = 1 << 20  # entries of an answer: the row of a large vocabulary has some 10^5
+MAX_ENTRIES = 1 << 20  # of an answer: the row of a large vocabulary has some 10^5
 
 
 def audit_generate(
@@ -29,32 +29,32 @@ def audit_generate(
     row: str | None = None,
     path: str | None = None,
     progress: Progress = lambda what, share: None,
-    **asked: Any,
+    **requested: Any,
 ) -> list[Finding]:
     """The greedy and the sampling finding about functions named "module:function". Raises BadInput where one cannot be
     loaded.
 
     row    names the function that tells a tie from a defect
     path   a folder that is put on the import path
-    asked  the fields of asked.Asked
+    requested  the fields of request.Settings
     """
-    ask = Asked(**asked)
+    settings = Settings(**requested)
     names = {"on": on, "off": off, "row": row, "path": path}
     recipe = Recipe(
         function=f"{__name__}:audit_generate",
-        arguments={**names, **asdict(ask), "prompts": list(ask.prompts)},
+        arguments={**names, **asdict(settings), "prompts": list(settings.prompts)},
     )
     with Child("refengine.audit.paired.functions:make", path=path) as child:
         for side in filter(None, (on, off, row)):
             loaded = child.ask({"op": "open", "subject": side}, LOADING_SECONDS)
             if not loaded.ok:
                 raise BadInput(f"cannot load {side}: {loaded.message}")
-        sides = (Generator(child, on, row), Generator(child, off, row))
-        return beside(Request("generate", on, off, ask, recipe), sides, 1, progress)
+        sides = (FunctionSide(child, on, row), FunctionSide(child, off, row))
+        return compare(Comparison("generate", on, off, settings, recipe), sides, 1, progress)
 
 
 @dataclass(frozen=True)
-class Generator:
+class FunctionSide:
     """One function of the child, as a side."""
 
     child: Child
@@ -70,7 +70,7 @@ class Generator:
         return Completion(" ".join(said), said)
 
     def row(self, prompt: str, tokens: tuple[str, ...]) -> Row:
-        """By ids: a row has no place for tokens that are strings."""
+        """Keyed by ids; empty for tokens that are strings, which a row does not list."""
         if self.row_name is None or not all(token.isdigit() for token in tokens):
             return {}
         row = self._ask(self.row_name, [prompt, [int(token) for token in tokens]])
@@ -109,7 +109,7 @@ class Worker:
     def call(self, subject: str, arguments: list[Any]) -> dict[str, Any]:
         with subject_code():
             answer = self.subjects[subject](*arguments)
-        if hasattr(answer, "__len__") and len(answer) > MOST:
+        if hasattr(answer, "__len__") and len(answer) > MAX_ENTRIES:
             return {"broken": f"the answer has {len(answer)} entries"}
         try:
             found = as_list(answer)

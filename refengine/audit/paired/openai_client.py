@@ -1,7 +1,7 @@
-"""A client of an OpenAI-compatible server: one request for a completion, and what came of it.
+"""A client of an OpenAI-compatible server: one request for a completion, and its outcome.
 
 Only `POST BASE/completions` is used, with prompt, max_tokens, temperature, seed and logprobs, by the standard library's
-HTTP. Where a server reports its tokens they are taken as outcomes; where it does not, the text is.
+HTTP. The outcome of a completion is its tokens where the server reports them, and its text where it does not.
 """
 
 import http.client
@@ -16,16 +16,16 @@ from typing import Any
 from refengine.audit.paired.completion import Completion, Failed, Row
 from refengine.errors import BadInput
 
-SHOWN = 200  # characters of a server's complaint
-LIKELIEST = 5  # tokens of a position whose chances are asked for: what every server allows
-MOST = 1 << 24  # bytes of an answer: a completion of some tokens with their chances has some thousand
-BUSY = (408, 429, 503)  # a server that answers so is asked again, for as long as an answer may take
-PAUSE = 1.0  # seconds before that, where the server names none
-KEY = "OPENAI_API_KEY"  # sent as a bearer token where it is set
+SHOWN_CHARACTERS = 200  # of a server's complaint
+TOP_TOKENS = 5  # of a position, whose log probabilities are requested: as many as every server allows
+MAX_ANSWER_BYTES = 1 << 24  # a completion of some tokens with their log probabilities has some thousand
+BUSY_CODES = (408, 429, 503)  # after which a request is repeated, for as long as an answer may take
+PAUSE_SECONDS = 1.0  # before a repeated request, where the server names no time
+KEY_VARIABLE = "OPENAI_API_KEY"  # sent as a bearer token where it is set
 
 
-# How the likeliest tokens are asked for: the completions API, the chat API's words for it, and not at all.
-DIALECTS: tuple[dict[str, Any], ...] = ({"logprobs": LIKELIEST}, {"logprobs": True, "top_logprobs": LIKELIEST}, {})
+# How the likeliest tokens are requested: in the completions API, in the chat API, and not at all.
+DIALECTS: tuple[dict[str, Any], ...] = ({"logprobs": TOP_TOKENS}, {"logprobs": True, "top_logprobs": TOP_TOKENS}, {})
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,19 @@ class Server:
                 raise TypeError
             return _completion(choice["text"], choice.get("logprobs") or {})
         except (KeyError, IndexError, TypeError, AttributeError, ValueError):
-            raise Failed(f"{self.base} answered {json.dumps(answer)[:SHOWN]}, which is no completion") from None
+            raise Failed(
+                f"{self.base} answered {json.dumps(answer)[:SHOWN_CHARACTERS]}, which is no completion"
+            ) from None
 
     def row(self, prompt: str, tokens: tuple[str, ...]) -> Row:
-        """A server has told all it tells with the completion."""
+        """Empty: a server reports its rows with the completion alone."""
         return {}
 
     def _post(self, body: bytes) -> Any:
-        """The answer to a request. A limit on the time of one operation is none on an answer that drips."""
+        """The answer to a request. urllib limits the time of one read; `_read` limits that of all reads together."""
         headers = {"Content-Type": "application/json"}
-        if os.environ.get(KEY):
-            headers["Authorization"] = f"Bearer {os.environ[KEY]}"
+        if os.environ.get(KEY_VARIABLE):
+            headers["Authorization"] = f"Bearer {os.environ[KEY_VARIABLE]}"
         until = time.monotonic() + self.seconds
         while True:
             try:
@@ -67,10 +69,10 @@ class Server:
             except urllib.error.HTTPError as error:
                 said = f"({error.code}): {_complaint(error)}"
                 pause = _pause(error)
-                if error.code in BUSY and time.monotonic() + pause < until:
+                if error.code in BUSY_CODES and time.monotonic() + pause < until:
                     time.sleep(pause)
                     continue
-                if error.code < 500 and error.code not in BUSY:
+                if error.code < 500 and error.code not in BUSY_CODES:
                     raise BadInput(f"{self.base} refused the request {said}") from None
                 raise Failed(f"{self.base} failed {said}") from None
             except (OSError, http.client.HTTPException) as error:
@@ -79,27 +81,27 @@ class Server:
                 raise BadInput(f"{self.base} is no OpenAI-compatible server: {error}") from None
 
     def _read(self, reply: http.client.HTTPResponse, until: float) -> bytes:
-        """The whole of an answer, which ends in time and is of a size."""
+        """The whole answer. Raises Failed where it does not end in time or exceeds MAX_ANSWER_BYTES."""
         content = bytearray()
         while piece := reply.read1(1 << 16):
             content += piece
-            if len(content) > MOST:
-                raise Failed(f"{self.base} answers without an end: more than {MOST >> 20} MiB")
+            if len(content) > MAX_ANSWER_BYTES:
+                raise Failed(f"{self.base} answers without an end: more than {MAX_ANSWER_BYTES >> 20} MiB")
             if time.monotonic() > until:
                 raise Failed(f"{self.base} gave no whole answer within {self.seconds:g} s")
-        if reply.length:  # of what was announced
+        if reply.length:  # bytes that were announced and did not come
             raise http.client.IncompleteRead(bytes(content), reply.length)
         return bytes(content)
 
 
 def _complaint(error: urllib.error.HTTPError) -> str:
-    return " ".join(error.read(SHOWN).decode(errors="replace").split())
+    return " ".join(error.read(SHOWN_CHARACTERS).decode(errors="replace").split())
 
 
 def _pause(error: urllib.error.HTTPError) -> float:
-    """Seconds after which a busy server wants to be asked again."""
+    """Seconds after which a busy server accepts another request."""
     named = error.headers.get("Retry-After", "")
-    return float(named) if named.isdigit() else PAUSE
+    return float(named) if named.isdigit() else PAUSE_SECONDS
 
 
 def connected(base: str, model: str | None, prompt: str) -> Server:
@@ -115,13 +117,13 @@ def connected(base: str, model: str | None, prompt: str) -> Server:
     raise refused or BadInput(f"{base} refuses every request")
 
 
-def _completion(text: str, told: dict[str, Any]) -> Completion:
-    """In either form of the API. Tokens that are not those of the text are left out, and so are their chances."""
-    if "content" in told:
-        tokens: list[str] | None = [row["token"] for row in told["content"]]
-        rows = [{one["token"]: one["logprob"] for one in row.get("top_logprobs") or []} for row in told["content"]]
+def _completion(text: str, logprobs: dict[str, Any]) -> Completion:
+    """From either form of the API. Tokens that do not spell the text are left out with their rows."""
+    if "content" in logprobs:
+        tokens: list[str] | None = [row["token"] for row in logprobs["content"]]
+        rows = [{one["token"]: one["logprob"] for one in row.get("top_logprobs") or []} for row in logprobs["content"]]
     else:
-        tokens, rows = told.get("tokens"), [dict(row or {}) for row in told.get("top_logprobs") or []]
+        tokens, rows = logprobs.get("tokens"), [dict(row or {}) for row in logprobs.get("top_logprobs") or []]
     if tokens is None or "".join("".join(tokens).split()) != "".join(text.split()):
         return Completion(text, None, None)
     return Completion(text, tuple(tokens), tuple(rows) or None)

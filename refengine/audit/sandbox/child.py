@@ -1,4 +1,4 @@
-"""Third-party code runs here: a fresh process with limits, answering requests over a pipe.
+"""Third-party and edited code runs here: a fresh process with limits, answering requests over a pipe.
 
 The parent side is `Child`: it starts the process, sends one request at a time and always gets an `Outcome` back, never
 an exception of the subject's. The child side builds a handler by calling the *factory* it was named, and then answers
@@ -35,9 +35,9 @@ from refengine.audit.sandbox.forkserver import Forked
 from refengine.audit.sandbox.framing import HEADER, decode, frame, received
 
 Handler: TypeAlias = Callable[[Any], Any]
-Kind: TypeAlias = Literal["result", "raised", "hang", "killed", "adapter"]
+Failure: TypeAlias = Literal["raised", "hang", "killed", "adapter"]
+Kind: TypeAlias = Literal["result"] | Failure
 
-MEMORY_GIB = 12  # that can be written; address space is reserved by the terabyte (CUDA, Go, Java) and is not counted
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
 
 
@@ -82,12 +82,20 @@ def subject_code() -> Iterator[None]:
 class Child:
     """A process that runs `factory` ("package.module:function") and answers requests. Use it in a `with` block.
 
-    path  a folder that is put on the child's import path, after ours; None: the current folder
+    path        a folder that is put on the child's import path, after ours; None: the current folder
+    preload     modules that its fork server imports once for all children that name the same ones
+    memory_gib  that can be written; address space is reserved by the terabyte (CUDA, Go, Java) and is not counted
     """
 
-    def __init__(self, factory: str, path: str | None = None) -> None:
+    def __init__(
+        self,
+        factory: str,
+        path: str | None = None,
+        preload: tuple[str, ...] = ("refengine.audit.kernel.worker",),
+        memory_gib: int = 12,
+    ) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
-        self._process = Forked(factory, path or os.getcwd(), self._log)
+        self._process = Forked(preload, (factory, path or os.getcwd(), memory_gib), self._log)
         self._pending = bytearray()
         self._ready: Outcome | None = None
 
@@ -104,17 +112,6 @@ class Child:
         if not self._ready.ok:
             return self._ready
         return self._receive(seconds) if self._send(request) else self._death()
-
-    def send(self, request: Any) -> None:
-        """Send a request and come back at once; `receive` fetches the reply. Lets both sides work at the same time."""
-        if self._ready is None:
-            self._ready = self._receive(START_SECONDS)
-        if self._ready.ok:
-            self._send(request)
-
-    def receive(self, seconds: float) -> Outcome:
-        """The reply to what was sent."""
-        return self._receive(seconds) if self._ready is not None and self._ready.ok else self._ready or self._death()
 
     def close(self) -> None:
         """Kill whatever still runs. Safe to call twice."""
@@ -163,9 +160,9 @@ class Child:
 # --- the child's side ------------------------------------------------------------------------------------------------
 
 
-def serve(asked: IO[bytes], replies: IO[bytes], factory: str, path: str) -> None:
+def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memory_gib: int) -> None:
     """Serve requests until they close. The fork that it runs in does nothing else."""
-    limit = MEMORY_GIB << 30
+    limit = memory_gib << 30
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
@@ -174,7 +171,7 @@ def serve(asked: IO[bytes], replies: IO[bytes], factory: str, path: str) -> None
     replies.flush()
     while True:
         try:
-            request = received(asked.read)
+            request = received(requests.read)
         except ConnectionError:
             return
         replies.write(frame(_guarded(partial(handler[0], request))))

@@ -1,12 +1,16 @@
-"""Where children come from: an interpreter that has imported torch and nothing foreign, and forks on request.
+"""A fork server: an interpreter that has imported what its children need and nothing else, and forks on request.
 
 Importing torch takes longer than the audit of a small function, and an audit wants three or four processes in which no
-subject has run. A fork of an interpreter that has done nothing but our own imports is such a process: no thread was
-started in it, no generator moved, no line of a subject read. A process that audits keeps one for as long as it lives.
+subject has run. A fork of an interpreter that has only imported is such a process: no thread was started in it, no
+generator moved, no line of a subject read. A process keeps one fork server for each list of imports, until it ends.
+
+The standard library's fork server (multiprocessing) has neither limits nor a way to kill what a child has started, and
+runs the parent's main module in every child; so this one is our own.
 """
 
 import atexit
 import gc
+import importlib
 import os
 import signal
 import socket
@@ -14,7 +18,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import IO, Any
@@ -28,10 +32,9 @@ from refengine.source_tree import ROOT
 BOOTSTRAP = """
 import sys
 sys.path.append(sys.argv[1])
-import refengine.audit.kernel.worker
 from refengine.audit.sandbox.child import serve
 from refengine.audit.sandbox.forkserver import main
-main(int(sys.argv[2]), serve)
+main(int(sys.argv[2]), sys.argv[3:], serve)
 """
 
 # One thread, one hash seed: the same seed gives the same bytes. Warnings of a subject are not ours to judge.
@@ -45,17 +48,17 @@ FIXED_ENVIRONMENT = {
 }
 
 
-class Nursery:
-    """The auditing process's side. One request at a time, whichever thread asks."""
+class Server:
+    """The auditing process's side. One request at a time, whichever thread asks. preload: the modules it imports."""
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Sequence[str]) -> None:
         root = str(ROOT)
         self.owner = os.getpid()  # a fork of the auditing process must not talk on its parent's line
         self._lock = threading.Lock()
         self._line, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", BOOTSTRAP, root, str(theirs.fileno())],
+                [sys.executable, "-P", "-c", BOOTSTRAP, root, str(theirs.fileno()), *preload],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -78,17 +81,17 @@ class Nursery:
 
 
 class Forked:
-    """A process that runs `factory` with `path` among the folders it imports from, and writes what it prints to `log`.
+    """A process that serves requests as `child.serve(..., *arguments)` does, and writes what it prints to `log`.
 
     requests, replies   the pipe's ends
     """
 
-    def __init__(self, factory: str, path: str, log: IO[bytes]) -> None:
+    def __init__(self, preload: tuple[str, ...], arguments: Sequence[str | int], log: IO[bytes]) -> None:
         reads, ours = os.pipe()
         mine, writes = os.pipe()
         self.requests, self.replies = os.fdopen(ours, "wb"), os.fdopen(mine, "rb")
-        request = {"serve": [factory, path], "environment": _environment(), "folder": os.getcwd()}
-        self._nursery, self.pid = _start(request, [reads, writes, log.fileno()])
+        request = {"serve": list(arguments), "environment": _environment(), "folder": os.getcwd()}
+        self._server, self.pid = _start(preload, request, [reads, writes, log.fileno()])
         self._code: int | None = None
         os.close(reads)
         os.close(writes)
@@ -97,8 +100,8 @@ class Forked:
         """Wait for its end: the exit code, or the signal that killed it as a negative number."""
         if self._code is None:
             try:
-                self._code = int(self._nursery.ask({"wait": self.pid}, []))
-            except (ConnectionError, OSError):  # with the nursery gone nobody knows; its children end with it
+                self._code = int(self._server.ask({"wait": self.pid}, []))
+            except (ConnectionError, OSError):  # its server is gone, and its children end with it
                 self._code = -signal.SIGKILL
         return self._code
 
@@ -110,25 +113,29 @@ class Forked:
             self.ended()
 
 
-_open: list[Nursery] = []
+_servers: dict[tuple[str, ...], Server] = {}  # by what they have imported
+_starting = threading.Lock()
 
 
-def _start(request: dict[str, Any], files: list[int]) -> tuple[Nursery, int]:
-    """A new process of the nursery of this process; where the nursery has died, of another one."""
+def _start(preload: tuple[str, ...], request: dict[str, Any], files: list[int]) -> tuple[Server, int]:
+    """A new process of this process's server; where that has died, of another one."""
     for _ in range(2):
-        if not _open or _open[-1].owner != os.getpid():
-            _close()
-            _open.append(Nursery())
+        with _starting:
+            server = _servers.get(preload)
+            if server is None or server.owner != os.getpid():
+                server = _servers[preload] = Server(preload)
         with suppress(ConnectionError):
-            return _open[-1], int(_open[-1].ask(request, files))
-        _close()
-    raise RuntimeError("the interpreter that subjects are started from ended twice; what it printed is above")
+            return server, int(server.ask(request, files))
+        with _starting:
+            if _servers.get(preload) is server:
+                _servers.pop(preload).close()
+    raise RuntimeError("the interpreter that children are forked from ended twice; what it printed is above")
 
 
 @atexit.register
 def _close() -> None:
-    while _open:
-        _open.pop().close()
+    while _servers:
+        _servers.popitem()[1].close()
 
 
 def _environment() -> dict[str, str]:
@@ -139,11 +146,14 @@ def _recv(line: socket.socket, size: int) -> bytes:
     return line.recv(size, socket.MSG_WAITALL)
 
 
-# --- the nursery's side ----------------------------------------------------------------------------------------------
+# --- the server's side -----------------------------------------------------------------------------------------------
 
 
-def main(line: int, serve: Callable[..., None]) -> None:
-    """Fork and wait as asked, until the auditing process ends."""
+def main(line: int, preload: Sequence[str], serve: Callable[..., None]) -> None:
+    """Fork and wait as requested, until the auditing process ends."""
+    for module in preload:
+        with suppress(Exception):  # a library that cannot be imported fails in the child, which says so
+            importlib.import_module(module)
     gc.freeze()
     with socket.socket(fileno=line) as connection:
         while True:

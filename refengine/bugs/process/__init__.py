@@ -1,1 +1,1 @@
-"""Jobs on edited source, each in a process of its own: `pool.py` asks, `fork_server.py` answers."""
+"""Jobs on edited source, each in a sandboxed child of its own: `pool.py` asks, `job.py` answers."""

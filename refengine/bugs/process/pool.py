@@ -1,23 +1,22 @@
-"""Jobs on edited source: which checks can see an edit at all, and a pool of servers to run them on."""
+"""Jobs on edited source: which checks can see an edit, and several jobs at a time, each in a child of its own."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, assert_never
 
+from refengine.audit.sandbox.child import Child
 from refengine.bugs.checks import CHECKS
 from refengine.source_edits.imports import imported
-from refengine.source_edits.loader import PACKAGE
+from refengine.source_tree import ROOT
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
-# Imported once per server, before it forks.
+# Imported once, by the fork server of these children.
 PRELOAD = ("torch", "transformers.models.llama.modeling_llama", "transformers.models.mistral.modeling_mistral")
+MEMORY_GIB = 6  # of one job: an endless list ends in MemoryError
+SILENCE_SECONDS = 60.0  # beyond ten times its processor time, for a check that sleeps
+MAX_CRASHES = 3
 
 
 @dataclass(frozen=True)
@@ -48,63 +47,53 @@ def checks_that_load(modules: Sequence[str]) -> tuple[str, ...]:
     return tuple(check for check in CHECKS if wanted & imported(f"refengine.bugs.checks.{check.split(':')[0]}"))
 
 
+@dataclass(frozen=True)
 class Servers:
-    """A pool of server processes. Answers come in the order of the jobs, whatever the order in which they end."""
+    """So many jobs at a time, each in a child of its own. Answers come in the order of the jobs."""
 
-    def __init__(self, count: int = 2) -> None:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-        )
-        self._processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "refengine.bugs.process.fork_server", *PRELOAD],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env=environment,
-            )
-            for _ in range(count)
-        ]
-        self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
-        for process in self._processes:
-            self._free.put(process)
+    count: int = 2
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for process in self._processes:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.close()
-            if error:
-                process.kill()
-            process.wait()
-            process.stdout.close()
+        pass
 
     def run(self, jobs: Sequence[Job], done: Callable[[Job], None] = lambda job: None) -> Iterator[list[Answer]]:
         """The answers of every job; `done` is called as each ends."""
 
         def one(job: Job) -> list[Answer]:
-            answers = self._ask(job)
+            answers = list(_answers(job))
             done(job)
             return answers
 
-        with ThreadPoolExecutor(len(self._processes)) as pool:
+        with ThreadPoolExecutor(self.count) as pool:
             yield from pool.map(one, jobs)
 
-    def _ask(self, job: Job) -> list[Answer]:
-        process = self._free.get()
-        try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            asked = {"sources": job.sources, "checks": job.checks, "first": job.first, "seconds": job.seconds}
-            process.stdin.write(json.dumps(asked) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        finally:
-            self._free.put(process)
-        if not line:
-            raise RuntimeError(f"the server of {job.name} ended with code {process.wait()}")
-        return [Answer(**answer) for answer in json.loads(line)]
+
+def _answers(job: Job) -> Iterator[Answer]:
+    """Check by check, until one hangs or kills the process; with `first`, until one is violated or three crash."""
+    silence, crashes = SILENCE_SECONDS + 10 * job.seconds, 0
+    with Child("refengine.bugs.process.job:make", str(ROOT), preload=PRELOAD, memory_gib=MEMORY_GIB) as child:
+        installed = child.ask({"sources": job.sources}, silence)
+        if not installed.ok:
+            raise RuntimeError(f"the sources of {job.name} cannot be installed: {installed.message}")
+        for check in job.checks:
+            reply = child.ask({"check": check, "seconds": job.seconds}, silence)
+            match reply.kind:
+                case "result":
+                    answer = Answer(check, **reply.value)
+                case "hang":
+                    answer = Answer(check, "hung", "no answer")
+                case "killed":
+                    answer = Answer(check, "crashed", "the process died")
+                case "raised" | "adapter":
+                    answer = Answer(check, "crashed", reply.message)
+                case _:
+                    assert_never(reply.kind)
+            yield answer
+            crashes += answer.outcome == "crashed"
+            if reply.kind in ("hang", "killed") or answer.outcome == "hung":
+                return
+            if job.first and (answer.outcome == "violated" or crashes == MAX_CRASHES):
+                return

@@ -175,7 +175,7 @@ def _planted(
             "live states that differ from a recompute": len(found.mismatches),
         },
         magnitude=_magnitude(moved),
-        diagnosis=plant.name,
+        diagnosis=plant.diagnosis,
     )
 
 

@@ -60,7 +60,8 @@ def found(what: str, name: str) -> dict[str, Any]:
         (finding,) = law(name)
         values = {key: number(value) for key, value in finding.numbers.items()}
         return {"consistent": finding.verdict == "consistent", **values}
-    return {finding.diagnosis: [number(finding.numbers[key]) for key in DISTANCES] for finding in planted(name)}
+    distances = {finding.id: [number(finding.numbers[key]) for key in DISTANCES] for finding in planted(name)}
+    return {found.rpartition("/")[2]: values for found, values in distances.items()}  # the plant's name ends the id
 
 
 def number(value: Any) -> float:

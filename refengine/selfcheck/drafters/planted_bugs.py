@@ -7,7 +7,7 @@ the rows that it draws from: the rule corrects any q. It shows in how many token
 a cell's law is over tokens and rounds together. The exception is a truncation that looks at what it drops.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from refengine.source_edits.edit import Edit
@@ -20,6 +20,7 @@ RECURRENCE, BACKBONE = (f"refengine.decoder.networks.{name}" for name in ("featu
 class Plant:
     """One state bug.
 
+    law_class  its class in `refengine bugs`
     part       of a session, whose state it is: the target, the drafter, or the model that the drafter holds
     edit       of the module of that part, or of something that it holds
     changes    "tokens": the law of the output moves; "rounds": only that of drafted and accepted counts does
@@ -28,17 +29,23 @@ class Plant:
     """
 
     name: str
+    law_class: str = field(repr=False)
     part: Literal["target", "drafter", "drafter.model"]
     edit: Edit
     changes: Literal["tokens", "rounds"]
     truncated: bool = False
     length: int = 3
 
+    @property
+    def diagnosis(self) -> str:
+        """Its class in `refengine bugs`, and its name."""
+        return f"{self.law_class}: {self.name}"
 
-def own(drafter: str, *bugs: tuple[str, str, str]) -> tuple[Plant, ...]:
-    """Bugs of a drafter's own file that move its rounds alone: names, what is edited, what stands there instead."""
+
+def own(drafter: str, *bugs: tuple[str, str, str, str]) -> tuple[Plant, ...]:
+    """Bugs of a drafter's own file that move its rounds alone: name, class, edited text, the text instead."""
     module = f"refengine.decoder.drafters.{drafter}"
-    return tuple(Plant(name, "drafter", Edit(module, old, new), "rounds") for name, old, new in bugs)
+    return tuple(Plant(name, law, "drafter", Edit(module, old, new), "rounds") for name, law, old, new in bugs)
 
 
 NO_CROP = Edit(
@@ -55,14 +62,15 @@ SHIFTED = Edit(
 
 # Of every target whose rows are rolled back by indexing.
 TARGET_BUGS = (
-    Plant("target-no-crop", "target", NO_CROP, "tokens"),
-    Plant("target-position-plus-one", "target", SHIFTED, "tokens"),
+    Plant("target-no-crop", "rejected rows stay", "target", NO_CROP, "tokens"),
+    Plant("target-position-plus-one", "positions off by one", "target", SHIFTED, "tokens"),
 )
 # Of every drafter that recurs over features, whatever its weights and its candidates.
 RECURRENT = (
     *TARGET_BUGS,
     Plant(
         "draft-rows-stay-in-the-cache",
+        "rejected rows stay",
         "drafter",
         Edit(
             RECURRENCE,
@@ -75,12 +83,14 @@ RECURRENT = (
     ),
     Plant(
         "row-position-plus-one",
+        "draft positions off by one",
         "drafter",
         Edit(RECURRENCE, "torch.arange(self.length,", "(self.length > 0) + torch.arange(self.length,"),
         "rounds",
     ),
     Plant(
         "stale-feature",
+        "feature of another position",
         "drafter",
         Edit(
             RECURRENCE,
@@ -91,6 +101,7 @@ RECURRENT = (
     ),
     Plant(
         "tokens-unshifted",
+        "feature of another position",
         "drafter",
         Edit(RECURRENCE, "self._extend(kept.tokens, features[:-1])", "self._extend(kept.tokens, features[1:])"),
         "rounds",
@@ -102,18 +113,21 @@ MIXED = "{**self.after[len(rows) - 1], **{k: x for k, x in self.after[-1].items(
 RECURRENT_TARGET = (
     Plant(
         "target-no-rollback",
+        "rejected rows stay",
         "target",
         Edit(REMEMBERING, REMEMBERED, "self.past = self.after[-1] if rows else self.past\n"),
         "tokens",
     ),
     Plant(
         "recurrent-states-not-rolled-back",
+        "rejected rows stay",
         "target",
         Edit(REMEMBERING, REMEMBERED, f"self.past = {MIXED} if rows else self.past\n"),
         "tokens",
     ),
     Plant(
         "target-state-of-the-anchor",
+        "wrong rows kept",
         "target",
         Edit(REMEMBERING, REMEMBERED, "self.past = self.after[0] if rows else self.past\n"),
         "tokens",
@@ -121,6 +135,7 @@ RECURRENT_TARGET = (
     ),
     Plant(
         "target-position-plus-one",
+        "positions off by one",
         "target",
         Edit(
             REMEMBERING,
@@ -135,6 +150,7 @@ BLOCKS = (
     *TARGET_BUGS,
     Plant(
         "block-rows-stay-in-the-context",
+        "rejected rows stay",
         "drafter",
         Edit(
             BACKBONE,
@@ -145,21 +161,30 @@ BLOCKS = (
     ),
     Plant(
         "block-position-plus-one",
+        "draft positions off by one",
         "drafter",
         Edit(BACKBONE, "device=device)\n        hidden = self", "device=device) + 1\n        hidden = self"),
         "rounds",
     ),
     Plant(
         "stale-tap",
+        "feature of another position",
         "drafter",
         Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in"),
         "rounds",
     ),
 )
-WINDOW = Plant("window-forgotten", "drafter", Edit(BACKBONE, "if window else None", "if False else None"), "rounds")
+WINDOW = Plant(
+    "window-forgotten",
+    "window not enforced",
+    "drafter",
+    Edit(BACKBONE, "if window else None", "if False else None"),
+    "rounds",
+)
 # A chain has no siblings, so that only a tree shows it.
 SIBLINGS = Plant(
     "branches-see-each-other",
+    "tree mask missing",
     "drafter",
     Edit(RECURRENCE, "(self.sees[above], _eye", "(self.sees[above] | True, _eye"),
     "rounds",

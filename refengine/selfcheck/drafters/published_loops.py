@@ -90,6 +90,6 @@ def seed_loop(name: str) -> list[Finding]:
                 f"1 - p{list(certain)}": Quantity(value=predicted, tolerance=EXACT),
             },
             magnitude=Magnitude(tv=Quantity(value=distance, tolerance=EXACT), exact=True),
-            diagnosis="the target's argmax where a token of its law was due",
+            diagnosis="greedy at temperature: the target's argmax where a token of its law was due",
         )
     ]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from refengine.audit.inputs.case import Case, step
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel.calls import turn
-from refengine.audit.kernel.history import Past, features
+from refengine.audit.kernel.history import History, features
+from refengine.evidence.alpha import ALPHA
 from refengine.evidence.e_process import CaseEvidence, Draws, Evidence
 from refengine.evidence.rows import Rows, residual
 
@@ -55,11 +56,11 @@ def correct(item: Case, lane: Ints, agreement: NDArray[np.bool_], generator: np.
 def audits(copies: int, generator: np.random.Generator) -> NDArray[np.float64]:
     """The largest log evidence that each of `copies` audits ever saw."""
     told = [item for item in cases() if item.name in CASES]
-    evidence = Evidence(tuple(features(told[0])), 1e-6)
+    evidence = Evidence(tuple(features(told[0])), ALPHA)
     pasts = {}
     for item in told:
         evidence.cases[item.name] = CaseEvidence(item.p, item.q, features(item), copies=copies)
-        pasts[item.name] = Past(item, partial(turn, lanes=item.lanes))
+        pasts[item.name] = History(item, partial(turn, lanes=item.lanes))
     most = np.zeros(copies)
     for calls in BLOCKS:
         for item in told:
@@ -68,6 +69,6 @@ def audits(copies: int, generator: np.random.Generator) -> NDArray[np.float64]:
             out = correct(item, lane, copy % 2 == 0, generator)
             draws = pasts[item.name].draws(out, 0)
             whose = np.broadcast_to(copy[:, None, None], out.shape)[out >= 0]
-            evidence.cases[item.name].add(Draws(draws.place, draws.token, draws.states, whose, draws.coin))
+            evidence.cases[item.name].add(Draws(draws.site, draws.token, draws.states, whose, draws.coin))
             most = np.maximum(most, evidence.log_evidence_of_copies())
     return most

@@ -1,4 +1,4 @@
-"""Audits of simulated subjects: the drive of `audit kernel` as it is, and a table of laws where the child stands."""
+"""Audits of simulated subjects: the campaign of `audit kernel` as it is, and a table of laws where the child stands."""
 
 from time import monotonic
 from typing import Any
@@ -8,15 +8,15 @@ import numpy as np
 from refengine.audit.inputs.case import Case, step
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel.calls import turn
-from refengine.audit.kernel.campaign import Drive, End
+from refengine.audit.kernel.campaign import Campaign, End
 from refengine.audit.kernel.history import features
 from refengine.audit.sandbox.child import Outcome
+from refengine.evidence.alpha import ALPHA, NATS
 from refengine.evidence.e_process import CaseEvidence
 from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.rows import Rows
 
-ALPHA = 1e-6
-CAP = np.log(1e6)  # nats: an impossible token is worth as much as the whole verdict
+CAP = NATS  # an impossible token is worth as much as the whole verdict
 
 
 class Simulated:
@@ -56,7 +56,7 @@ class Simulated:
 
 
 def nats(law: Rows, p: Rows) -> Rows:
-    """What a draw by `law` says against the null at every place: KL(law || p') where p' is the nearest law in the ball
+    """What a draw by `law` says against the null at every site: KL(law || p') where p' is the nearest law in the ball
     around p, which lifts the tokens rarest beside `law` until their ratio is c. An impossible token counts CAP, and so
     does a draw at most."""
     live = p > 0
@@ -73,7 +73,7 @@ def nats(law: Rows, p: Rows) -> Rows:
 
 
 def reach(item: Case, law: Rows) -> Rows:
-    """How often a call visits each place, lanes in turn: [lanes, gamma + 1, contexts], contexts as equally likely."""
+    """How often a call visits each site, lanes in turn: [lanes, gamma + 1, contexts], contexts as equally likely."""
     keep = np.minimum(law[:, :-1], item.q).sum(-1).mean(-1)
     visits = np.concatenate([np.ones((item.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
     return np.asarray(np.repeat(visits[:, :, None], item.contexts, axis=2) / item.lanes / item.contexts)
@@ -86,20 +86,22 @@ class Audits:
         self.told = {item.name: item for item in cases()}
         self.evidence = {name: CaseEvidence(i.p, i.q, features(i), sizes=i.sizes) for name, i in self.told.items()}
 
-    def run(self, laws: dict[str, Rows], seed: int, calls: int, batch: bool = False) -> tuple[Drive, End | None, float]:
-        """One audit of a subject that emits by `laws`: the drive, how it ended, and the nats that its draws were worth,
-        which is KL(law || p) summed over the places that were visited."""
+    def run(
+        self, laws: dict[str, Rows], seed: int, calls: int, batch: bool = False
+    ) -> tuple[Campaign, End | None, float]:
+        """One audit of a subject that emits by `laws`: the campaign, its end, and the nats that its draws were worth,
+        which is KL(law || p) summed over the sites that were visited."""
         child: Any = Simulated(self.told, laws, batch)
-        drive = Drive(child, "verify_batch" if batch else "verify", seed, ALPHA, monotonic() + 3600.0)
+        campaign = Campaign(child, "verify_batch" if batch else "verify", seed, ALPHA, monotonic() + 3600.0)
         for name, item in self.told.items():
             self.evidence[name].reset()
-            drive.adopt(item, self.evidence[name])
+            campaign.adopt(item, self.evidence[name])
         end = None
-        for name, count in drive.schedule(calls):
-            end = drive.run(name, count)
+        for name, count in campaign.schedule(calls):
+            end = campaign.run(name, count)
             if end is not None:
                 break
         spent = 0.0
         for name, found in self.evidence.items():
             spent += float((found.counts[0].sum(-1) * nats(laws[name], self.told[name].p).ravel()).sum())
-        return drive, end, spent
+        return campaign, end, spent

@@ -1,37 +1,41 @@
-"""`refengine audit generate hf`: transformers' generate() with speculation on, held to itself with speculation off.
+"""`refengine audit library transformers`: generate() with speculation on, held to itself with speculation off.
 
 Nothing is sampled: the random calls of the whole generate() call are intercepted, drafting included, and the exact law
-of the generated tokens is enumerated on tiny float64 models. The cells are listed in `hf_cells`, the measuring is done
-in a child process by `hf_measure`; here measurements become findings.
+of the generated tokens is enumerated on tiny float64 models. `generate_cells.py` lists the cells, `generate_law.py`
+measures them in a child process; here measurements become findings.
 """
 
-from collections.abc import Callable, Iterable
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable
 from typing import Any
 
+from refengine.audit.adapters import Absent
 from refengine.audit.adapters.transformers.generate_cells import CELLS, Cell
+from refengine.audit.adapters.transformers.library import PRELOAD, installed
 from refengine.audit.magnitude import small_mass
 from refengine.audit.sandbox.child import Child, Outcome
+from refengine.evidence.naming import BOUNDARY
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
-SECONDS = 120.0  # for one cell; the largest takes three on an idle core
-TOLERANCE = 1e-6  # of hf_measure, which cannot be imported where transformers is missing
+CELL_SECONDS = 120.0  # for one cell; the largest takes three on an idle core
+TOLERANCE = 1e-6  # of generate_law.py, which cannot be imported where transformers is missing
 ONE_GRID_POINT_EACH = 8 * 2.0**-24  # what a handful of accepts at exactly zero can amount to
 DIVERSE = "DIVERSE, arXiv:2604.07622, named by the documentation of assistant_ensemble_weight"
 SOURCE = 'transformers, documentation of assistant_ensemble_weight: its default, None, "keeps decoding lossless"'
 
 # What the cells were built to tell apart; the second of the pair is the control that makes the first an explanation.
 DIAGNOSES = {
-    "two-tokenizers": "q is permuted: the pruned head's columns follow get_vocab's order, get_target_logits scatters "
-    "them in the order of the assistant's ids (two-tokenizers-in-id-order has the same models and is consistent)",
-    "gemma-4-assistant-made-constructible": "drafts are argmaxes, yet softmax(logits) is handed over as the q of their "
-    "draw (SinglePositionMultiTokenCandidateGenerator); a draft that is not drawn is a point mass",
+    "two-tokenizers": "q in another order: the pruned head's columns follow get_vocab's order, get_target_logits "
+    "scatters them in the order of the assistant's ids (two-tokenizers-in-id-order has the same models and is "
+    "consistent)",
+    "gemma-4-assistant-made-constructible": "greedy proposal, soft q: drafts are argmaxes, yet softmax(logits) is "
+    "handed over as the q of their draw (SinglePositionMultiTokenCandidateGenerator)",
 }
-GUIDANCE = "the guidance processor keeps key-value states of its own, which are not rolled back with a rejected draft"
+GUIDANCE = "history not rolled back: the guidance processor keeps key-value states of rejected drafts"
 SPECULATING = ("draft-model", "prompt-lookup", "greedy/draft-model", "greedy/prompt-lookup")
-STOP = "only EOS and the length end a block (so says a comment in _assisted_decoding): tokens after a stop string stay"
+STOP = "stop inside a block missed: only EOS and the length end a block (a comment in _assisted_decoding says so)"
 DIAGNOSES |= {f"{way}/stop-strings": STOP for way in SPECULATING}
 DIAGNOSES |= {f"{way}/guidance-scale": GUIDANCE for way in SPECULATING}
+MIXTURE = "lossy by design: ensemble-weight: drafts are judged by the documented mixture of target and assistant"
 ORDER = "the order of get_vocab is fixed here; Rust tokenizers list theirs in hash order, which differs by process"
 MADE = (
     "as released the assistant's config refuses a model all of whose layers share; that one property is overridden here"
@@ -43,30 +47,20 @@ NOTES = {
 }
 
 
-def audit_generate_hf(
-    cells: Iterable[str] | None = None, progress: Callable[[str], None] = lambda line: None
-) -> list[Finding]:
+def audit_generate_hf(cells: Iterable[str] | None = None) -> list[Finding]:
     """The findings of the named cells, or of all of them. Raises ValueError on an unknown name."""
     names = list(CELLS if cells is None else cells)
     for name in names:
         if name not in CELLS:
             raise ValueError(f"unknown cell {name!r} of the transformers audit: generate_cells.py lists them")
     try:
-        subject = f"transformers {version('transformers')}"
-    except PackageNotFoundError:
-        return [_untested(CELLS[name], "transformers", "transformers is not installed") for name in names]
+        subject = f"transformers {installed()}"
+    except Absent as absent:
+        return [_untested(CELLS[name], "transformers", str(absent)) for name in names]
     findings: list[Finding] = []
-    child = Child("refengine.audit.adapters.transformers.generate_law:serve")
-    try:
-        for name in names:
-            progress(name)
-            outcome = child.ask(name, SECONDS)
-            if outcome.kind in ("hang", "killed"):  # the other cells get a fresh process
-                child.close()
-                child = Child("refengine.audit.adapters.transformers.generate_law:serve")
-            findings += _findings(CELLS[name], subject, outcome)
-    finally:
-        child.close()
+    for name in names:
+        with Child("refengine.audit.adapters.transformers.generate_law:serve", preload=PRELOAD) as child:
+            findings += _findings(CELLS[name], subject, child.ask(name, CELL_SECONDS))
     return findings
 
 
@@ -109,7 +103,7 @@ def _finding(cell: Cell, subject: str, measured: dict[str, Any]) -> Finding:
         numbers=_numbers(cell, measured),
         magnitude=size if violated else None,
         witness=_witness(measured["law"]),
-        diagnosis=DIAGNOSES.get(cell.name, "") if violated else "lossy by design" if cell.mixture is not None else "",
+        diagnosis=DIAGNOSES.get(cell.name, "") if violated else MIXTURE if cell.mixture is not None else "",
         notes=list(NOTES.get(cell.way, ())),
         tables={"law": _plot(measured["plot"])} if measured["plot"] else {},
     )
@@ -129,9 +123,7 @@ def _mask_finding(cell: Cell, subject: str, measured: dict[str, Any]) -> Finding
         numbers={"probability of excluded outputs": small_mass(measured["outside"])},
         magnitude=Magnitude(tv=small_mass(measured["outside"]), exact=True, breaks_mask=True),
         witness=_witness(measured["mask"]),
-        diagnosis="a drafted token that the policy excludes is accepted when the uniform is exactly 0 (r <= p/q)"
-        if measured["outside"] < ONE_GRID_POINT_EACH
-        else "",
+        diagnosis=f"{BOUNDARY} (r <= p/q where r = 0)" if measured["outside"] < ONE_GRID_POINT_EACH else "",
     )
 
 

@@ -1,4 +1,4 @@
-"""What `refengine audit generate hf` runs: ways of speculating, and the sampling parameters that each must respect."""
+"""The cells of generation: ways of speculating, and the sampling parameters that each must respect."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ PROMPTS = {2: (0, 1, 0, 1), 3: (0, 1, 2, 1)}
 class Cell:
     """One way of speculating under one policy, on one tiny model.
 
-    way         how candidates are made: a key of `hf_models.WAYS`
+    way         how candidates are made: a key of `tiny_models.WAYS`
     policy      keyword arguments of generate(), the same with speculation on and off
     sampling    compare exact laws; otherwise greedy outputs over every prompt of three tokens (two under a policy)
     new_tokens  how many tokens are generated: the law is over all of them together

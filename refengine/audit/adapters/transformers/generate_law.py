@@ -1,4 +1,4 @@
-"""One cell of `refengine audit generate hf`, measured in a child: the same library with speculation on and off."""
+"""One cell of generation, measured in a child: the same library with speculation on and off."""
 
 import itertools
 from collections.abc import Callable

@@ -1,24 +1,25 @@
-"""`refengine audit kernel hf`: transformers' `_speculative_sampling`, by its exact law.
+"""`refengine audit library transformers`: its kernel `_speculative_sampling`, by its exact law.
 
 The draft tokens are drawn by us from the very rows that are handed over as q, so what is judged is the rule alone. A
 kernel that takes the same arguments can stand in for transformers' (`kernel`), which is how planted defects are tried.
 """
 
-from collections.abc import Callable
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
 
+from refengine.audit.adapters import Absent
 from refengine.audit.adapters.transformers.kernel_law import TOLERANCE, Measured, Worst
+from refengine.audit.adapters.transformers.library import PRELOAD, installed
 from refengine.audit.magnitude import small_mass
 from refengine.audit.sandbox.child import Child
+from refengine.evidence.naming import BOUNDARY, ZERO_MASS
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 KERNEL = "transformers.generation.utils:_speculative_sampling"
 SOURCE = "Leviathan et al. 2023, Alg. 1, named by the function's docstring"
-SECONDS = 60.0
+LAW_SECONDS = 60.0
 CLAIMS = {
     "law": "One round of the kernel leaves the law of the next tokens unchanged, for q that the draft was drawn from.",
     "zero-mass": "A token to which the target gives probability zero is never emitted.",
@@ -26,15 +27,14 @@ CLAIMS = {
 }
 
 
-def audit_kernel_hf(kernel: str = KERNEL, progress: Callable[[str], None] = lambda line: None) -> list[Finding]:
+def audit_kernel_hf(kernel: str = KERNEL) -> list[Finding]:
     """The findings on transformers' speculative sampling kernel, or on one with its signature ("module:function")."""
     try:
-        subject = f"transformers {version('transformers')} {kernel.partition(':')[2]}"
-    except PackageNotFoundError:
-        return [_untested(claim, "transformers", kernel, "transformers is not installed") for claim in CLAIMS]
-    progress("exact law of the kernel")
-    with Child("refengine.audit.adapters.transformers.kernel_law:serve") as child:
-        outcome = child.ask(kernel, SECONDS)
+        subject = f"transformers {installed()} {kernel.partition(':')[2]}"
+    except Absent as absent:
+        return [_untested(claim, "transformers", kernel, str(absent)) for claim in CLAIMS]
+    with Child("refengine.audit.adapters.transformers.kernel_law:serve", preload=PRELOAD) as child:
+        outcome = child.ask(kernel, LAW_SECONDS)
     if not outcome.ok:
         return [_untested(claim, subject, kernel, str(outcome)) for claim in CLAIMS]
     measured = msgspec.convert(outcome.value, Measured)
@@ -97,8 +97,8 @@ def _diagnosis(claim: str, worst: Worst | None) -> str:
     if claim != "zero-mass" or worst is None:
         return ""
     if Fraction(worst.amount) <= Fraction(2, 1 << 24):
-        return "accepts with r <= p/q: r = 0 accepts a token of probability zero"
-    return "tokens outside the target's support are emitted with more than boundary mass"
+        return f"{BOUNDARY} (r <= p/q where r = 0)"
+    return f"{ZERO_MASS}, with more mass than a boundary has"
 
 
 def _untested(claim: str, subject: str, kernel: str, reason: str) -> Finding:

@@ -17,9 +17,16 @@ ROWS = {
         remembered=lambda drafter: AR(target_that_remembers(FOLDER), drafter.gamma),
         plants=(
             *TARGET_BUGS,
-            Plant("draft-no-crop", "drafter.model", NO_CROP, "rounds"),
-            Plant("draft-position-plus-one", "drafter.model", SHIFTED, "rounds"),
-            Plant("wrong-row-after-full-acceptance", "drafter", LAST_DRAFT, "rounds", length=5),
+            Plant("draft-no-crop", "rejected rows stay", "drafter.model", NO_CROP, "rounds"),
+            Plant("draft-position-plus-one", "draft positions off by one", "drafter.model", SHIFTED, "rounds"),
+            Plant(
+                "wrong-row-after-full-acceptance",
+                "feature of another position",
+                "drafter",
+                LAST_DRAFT,
+                "rounds",
+                length=5,
+            ),
         ),
     )
 }

@@ -17,11 +17,21 @@ ROWS = {
         remembered=recurrence,
         plants=(
             *RECURRENT,
-            Plant("draft-position-plus-one", "drafter", SHIFTED_DRAFT, "rounds"),
+            Plant("draft-position-plus-one", "draft positions off by one", "drafter", SHIFTED_DRAFT, "rounds"),
             *own(
                 "dart",
-                ("looks-back-without-the-anchor", "(draft), turn.prefix)", "(draft), turn.prefix[:-1])"),
-                ("every-level-after-the-anchor", "((*prefix, *path), tokens,", "((*prefix, *path[:1]), tokens,"),
+                (
+                    "looks-back-without-the-anchor",
+                    "look-up under another token",
+                    "(draft), turn.prefix)",
+                    "(draft), turn.prefix[:-1])",
+                ),
+                (
+                    "every-level-after-the-anchor",
+                    "steps not carried on",
+                    "((*prefix, *path), tokens,",
+                    "((*prefix, *path[:1]), tokens,",
+                ),
             ),
         ),
         not_tested=NO_ROWS,

@@ -7,12 +7,23 @@ from refengine.selfcheck.drafters.row import Row
 PROMPT = (3, 5, 0, 5, 6, 0, 1, 6)
 CHAIN_BUGS = own(
     "deepseek_mtp",
-    ("draft-rows-stay-in-the-cache", "hidden, _ = self._run(", "hidden, self.caches[depth] = self._run("),
-    ("row-position-plus-one", "torch.arange(old, old +", "(old > 0) + torch.arange(old, old +"),
-    ("stale-waiting-row", "= hidden[-1:]", "= hidden[:1]"),
-    ("one-cache-for-all", "self.caches[depth], l", "self.caches[0], l"),
+    (
+        "draft-rows-stay-in-the-cache",
+        "rejected rows stay",
+        "hidden, _ = self._run(",
+        "hidden, self.caches[depth] = self._run(",
+    ),
+    (
+        "row-position-plus-one",
+        "draft positions off by one",
+        "torch.arange(old, old +",
+        "(old > 0) + torch.arange(old, old +",
+    ),
+    ("stale-waiting-row", "feature of another position", "= hidden[-1:]", "= hidden[:1]"),
+    ("one-cache-for-all", "draft slots misaddressed", "self.caches[depth], l", "self.caches[0], l"),
     (
         "a-module-does-not-catch-up",
+        "draft cache has a hole",
         "torch.cat((self.waiting[depth], hidden)))",
         "hidden if depth else self.waiting[depth])",
     ),

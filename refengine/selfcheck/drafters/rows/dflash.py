@@ -4,7 +4,10 @@ from refengine.selfcheck.drafters.planted_bugs import BLOCKS, WINDOW, own
 from refengine.selfcheck.drafters.row import NO_ROWS, Row
 
 PROMPT = (2, 3, 2, 4, 5, 1, 4, 3)
-BUGS = (*BLOCKS, *own("dflash", ("reads-the-anchors-slot", "0 if self.shape.shifted else 1", "0")))
+BUGS = (
+    *BLOCKS,
+    *own("dflash", ("reads-the-anchors-slot", "draft slots misaddressed", "0 if self.shape.shifted else 1", "0")),
+)
 
 ROWS = {
     "dflash": Row(

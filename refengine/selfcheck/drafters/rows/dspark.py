@@ -15,7 +15,12 @@ DRAWN = "            chain.draw(spread(wide(base[k] + bias), self.targets, self.
 TAKEN_BACK = "                chain.path, chain.q = chain.path[:-1], chain.q[:-1]\n                break\n"
 (STALE_CONFIDENCE,) = own(
     "dspark",
-    ("stale-confidence", "self.confidence(hidden[k], before)", "self.confidence(hidden[max(k - 1, 0)], before)"),
+    (
+        "stale-confidence",
+        "feature of another position",
+        "self.confidence(hidden[k], before)",
+        "self.confidence(hidden[max(k - 1, 0)], before)",
+    ),
 )
 LOOKS_PAST = Edit(
     DSPARK,
@@ -31,8 +36,13 @@ RETROSPECTIVE = Edit(
 )
 SLOT_BUGS = own(
     "dspark",
-    ("reads-the-anchors-slot", "            hidden = hidden[1:]\n", "            hidden = hidden[:-1]\n"),
-    ("forgets-the-anchors-slot", "            _, memory", "            _, _"),
+    (
+        "reads-the-anchors-slot",
+        "draft slots misaddressed",
+        "            hidden = hidden[1:]\n",
+        "            hidden = hidden[:-1]\n",
+    ),
+    ("forgets-the-anchors-slot", "draft cache has a hole", "            _, memory", "            _, _"),
 )
 
 ROWS = {
@@ -43,14 +53,25 @@ ROWS = {
         plants=(
             *BLOCKS,
             replace(STALE_CONFIDENCE, truncated=True),
-            Plant("retrospective-confidence", "drafter", RETROSPECTIVE, "tokens", truncated=True),
+            Plant(
+                "retrospective-confidence",
+                "value-dependent truncation",
+                "drafter",
+                RETROSPECTIVE,
+                "tokens",
+                truncated=True,
+            ),
         ),
     ),
     "dspark_scheduled": Row(
         prompt=PROMPT,
         folder="tiny/dspark",
         options={"load": LOAD},
-        plants=(*BLOCKS, STALE_CONFIDENCE, Plant("looks-past-the-token", "drafter", LOOKS_PAST, "tokens")),
+        plants=(
+            *BLOCKS,
+            STALE_CONFIDENCE,
+            Plant("looks-past-the-token", "value-dependent truncation", "drafter", LOOKS_PAST, "tokens"),
+        ),
         not_tested={"agrees": "the scheduler is not released: DeepSpec's code has the confidences alone"},
     ),
     "dspark_gemma4": Row((5, 4, 0, 4, 0, 6, 3, 2), BLOCKS, "variants/dspark_gemma4", target="gemma4/target"),

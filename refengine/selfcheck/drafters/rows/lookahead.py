@@ -20,12 +20,12 @@ ROWS = {
         length=7,
         plants=(
             *TARGET_BUGS,
-            Plant("a-window-row-stays", "drafter", WINDOW_ROW_STAYS, "tokens"),
+            Plant("a-window-row-stays", "rejected rows stay", "drafter", WINDOW_ROW_STAYS, "tokens"),
             *own(
                 "lookahead",
-                ("filling-row-off-by-one", "self.new[1:])", "self.new[:-1])"),
-                ("filed-under-the-next-token", "(keys[i],", "(self.rows[1][i],"),
-                ("guesses-for-another-token", "get(anchor,", "get(turn.prefix[-2],"),
+                ("filling-row-off-by-one", "look-up under another token", "self.new[1:])", "self.new[:-1])"),
+                ("filed-under-the-next-token", "look-up under another token", "(keys[i],", "(self.rows[1][i],"),
+                ("guesses-for-another-token", "look-up under another token", "get(anchor,", "get(turn.prefix[-2],"),
             ),
         ),
         not_tested={**NO_WEIGHTS, **NO_ROWS},

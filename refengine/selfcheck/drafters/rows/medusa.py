@@ -15,9 +15,19 @@ ROWS = {
             *TARGET_BUGS,
             *own(
                 "medusa",
-                ("hidden-state-of-the-anchor", "kept.taps[self.taps[0]][-1]", "kept.taps[self.taps[0]][0]"),
-                ("stale-hidden-state", "self.hidden = kept.taps[self.taps[0]][-1]", "pass"),
-                ("one-head-for-all-levels", "ranked[len(path) - 1]", "ranked[0]"),
+                (
+                    "hidden-state-of-the-anchor",
+                    "feature of another position",
+                    "kept.taps[self.taps[0]][-1]",
+                    "kept.taps[self.taps[0]][0]",
+                ),
+                (
+                    "stale-hidden-state",
+                    "feature of another position",
+                    "self.hidden = kept.taps[self.taps[0]][-1]",
+                    "pass",
+                ),
+                ("one-head-for-all-levels", "steps not carried on", "ranked[len(path) - 1]", "ranked[0]"),
             ),
         ),
         not_tested=NO_ROWS,

@@ -14,8 +14,8 @@ ROWS = {
             *TARGET_BUGS,
             *own(
                 "ngram",
-                ("learns-the-anchor-twice", "kept.tokens[1:]", "kept.tokens"),
-                ("forgets-accepted-tokens", "kept.tokens[1:]", "kept.tokens[1:1]"),
+                ("learns-the-anchor-twice", "look-up under another token", "kept.tokens[1:]", "kept.tokens"),
+                ("forgets-accepted-tokens", "draft cache has a hole", "kept.tokens[1:]", "kept.tokens[1:1]"),
             ),
         ),
         not_tested={

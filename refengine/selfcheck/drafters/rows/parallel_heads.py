@@ -12,10 +12,15 @@ ROWS = {
             *TARGET_BUGS,
             *own(
                 "parallel_heads",
-                ("heads-look-from-the-anchor", "trunk[-1:]", "trunk[:1]"),
-                ("accepted-rows-not-cached", "(kept)\n\n    def state", "(kept.select([0]))\n\n    def state"),
-                ("position-plus-one", "len(self.keys[0]) - 1]", "len(self.keys[0])]"),
-                ("one-cache-for-all-heads", "q, self.keys[k], ", "q, self.keys[0], "),
+                ("heads-look-from-the-anchor", "feature of another position", "trunk[-1:]", "trunk[:1]"),
+                (
+                    "accepted-rows-not-cached",
+                    "draft cache has a hole",
+                    "(kept)\n\n    def state",
+                    "(kept.select([0]))\n\n    def state",
+                ),
+                ("position-plus-one", "draft positions off by one", "len(self.keys[0]) - 1]", "len(self.keys[0])]"),
+                ("one-cache-for-all-heads", "draft slots misaddressed", "q, self.keys[k], ", "q, self.keys[0], "),
             ),
         ),
     )

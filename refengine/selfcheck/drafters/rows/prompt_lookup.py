@@ -14,8 +14,8 @@ ROWS = {
             *TARGET_BUGS,
             *own(
                 "prompt_lookup",
-                ("looks-up-without-the-anchor", "(turn.prefix,", "(turn.prefix[:-1],"),
-                ("looks-in-the-prompt-alone", "(turn.prefix,", "(turn.prompt,"),
+                ("looks-up-without-the-anchor", "look-up under another token", "(turn.prefix,", "(turn.prefix[:-1],"),
+                ("looks-in-the-prompt-alone", "look-up under another token", "(turn.prefix,", "(turn.prompt,"),
             ),
         ),
         not_tested={**NO_WEIGHTS, **NO_ROWS},

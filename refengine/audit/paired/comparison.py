@@ -1,4 +1,4 @@
-"""What two sides are asked, one with speculation and one without, and the claims that their answers are held to."""
+"""What two sides are compared on, one with speculation and one without, and the two claims about their completions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from refengine.audit.common import SOURCE
 from refengine.audit.paired.completion import Side
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
 
 PROMPTS = (
@@ -23,30 +24,32 @@ Sides: TypeAlias = tuple[Side, Side]  # with speculation on, and off
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What both sides are asked. tokens: length of a sampled completion. alpha: false alarms of the sampling claim."""
+class Settings:
+    """What is requested of both sides. tokens: length of a sampled completion. alpha: of the sampling claim."""
 
     prompts: Sequence[str] = PROMPTS
     tokens: int = 4
     temperature: float = 1.0
     pairs: int = 4000
     seed: int = 0
-    alpha: float = 1e-6
+    alpha: float = ALPHA
     seconds: float = 50.0
 
     def __post_init__(self) -> None:
         if min(self.tokens, self.pairs, len(self.prompts)) < 1 or not 0 < self.temperature < inf:
-            raise BadInput("what is asked for is at least one token of one prompt, sampled at a positive temperature")
+            raise BadInput(
+                "a comparison needs at least one token of one prompt and one pair, at a positive temperature"
+            )
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request with the names of who is asked. recipe: how the findings are made again."""
+class Comparison:
+    """Two named sides and the settings. recipe: how the findings are made again."""
 
     kind: str  # endpoint | generate
     on: str
     off: str
-    asked: Asked
+    settings: Settings
     recipe: Recipe
 
     def finding(self, name: str, claim: str, method: str, verdict: Verdict, **more: Any) -> Finding:
@@ -64,6 +67,6 @@ class Request:
         )
 
     def untested(self, reason: str) -> list[Finding]:
-        """Both findings, where there was nobody to ask."""
+        """Both findings, where a side did not answer at all."""
         claims = (("greedy", GREEDY), ("sampling", SAMPLING))
         return [self.finding(*claim, "none", "not tested", reason=reason) for claim in claims]
