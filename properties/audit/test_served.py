@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.helpers.served_engine import Engine, serving
-from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Refused
+from properties.helpers.served_engine import DEFECTS, ODD, UNSEEN, Engine, serving
+from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
@@ -14,7 +14,9 @@ from refengine.audit.served.cells import logprobs_apart, ties
 from refengine.audit.served.faults import faults
 from refengine.audit.served.http import Server
 from refengine.audit.served.journal import Journal, Journalled
+from refengine.audit.served.sampled import PLACES, Law
 from refengine.audit.served.suite import Suite, planned
+from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
 
 RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
@@ -30,6 +32,7 @@ def audited(defect: str, manner: str, requests: int, only: str = "") -> list[Fin
         Bench(here, there) as bench,
     ):
         plan = planned(bench)
+        assert bench.sent < 400
         plan.cells = [cell for cell in plan.cells if cell.name.startswith(only)]
         suite = Suite(bench, plan, 1e-6, bench.sent + requests)
         suite.run(lambda what, share: None)
@@ -40,12 +43,33 @@ def violated(found: list[Finding]) -> set[str]:
     return {finding.id.removeprefix("audit.endpoint/") for finding in found if finding.verdict == "violated"}
 
 
-@pytest.mark.parametrize("manner", ["", "text only", "seedless", "busy", "no logprobs"])
-def test_an_honest_server_is_accused_of_nothing(manner: str) -> None:
-    """Kills a claim that takes a convention of a server for a defect."""
-    found = audited("", manner, 500)
+MANNERS = ("", "text only", "noisy", "another text every time", "falls over some parameters", "small context")
+
+
+def accuses_nobody(manner: str, requests: int) -> None:
+    found = audited("", manner, requests)
     assert not violated(found)
     assert sum(finding.verdict == "consistent" for finding in found) > 20
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_an_honest_server_is_accused_of_nothing(manner: str) -> None:
+    """Kills a claim that takes a convention or the rounding of a server for a defect."""
+    accuses_nobody(manner, 300)
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("manner", ODD)
+def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
+    """Null: both sides are alike but for rounding; n = 3000 requests, alpha = 1e-6 over all claims. Kills the same."""
+    accuses_nobody(manner, 3000)
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("defect", [*DEFECTS, *UNSEEN])
+def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
+    """n = 3000 requests, alpha = 1e-6 over all claims. Kills a budget spent where no defect is."""
+    assert violated(audited(defect, "", 3000))
 
 
 @pytest.mark.parametrize(
@@ -130,10 +154,11 @@ def test_what_one_answer_says_of_itself() -> None:
 
 def test_a_tie_is_told_by_the_row() -> None:
     """Kills a near tie called a defect, and a defect called a tie."""
-    off = Choice("a", tokens=("a", "b"), logprobs=(-0.6, -1.0), top=({"a": -0.69, "c": -0.7}, {"b": -1.0}))
-    assert ties(Choice("c", tokens=("c", "b")), off) is True
-    assert ties(Choice("d", tokens=("d", "b")), off) is False
-    assert ties(Choice("c"), off) is None
+    off = Choice("a", tokens=("a", "b"), logprobs=(-0.6, -1.0), top=({"a": -0.69, "c": -0.7, "e": -1.7}, {"b": -1.0}))
+    assert ties(Choice("c", tokens=("c", "b")), off, 0.25) is True
+    assert ties(Choice("e", tokens=("e", "b")), off, 0.25) is False
+    assert ties(Choice("d", tokens=("d", "b")), off, 0.25) is False
+    assert ties(Choice("c"), off, 0.25) is None
     assert logprobs_apart(Choice("a", tokens=("a", "x"), logprobs=(-0.9, 0.0)), off) == pytest.approx(0.3)
 
 
@@ -161,8 +186,11 @@ def test_an_audit_that_was_stopped_asks_nothing_twice(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="too warm"):
         again.send(Ask(("a",), 4, 2.0))
     assert subject.sent == 3
-    assert json.loads((tmp_path / "journal").read_text().splitlines()[0])["key"].startswith("on/")
+    assert json.loads((tmp_path / "journal").read_text().splitlines()[1])["key"].startswith("on/")
     assert again.send(ask).text == "answer 4"
+    assert Journalled(subject, "on", Journal(tmp_path / "journal")).send(ask) == said[0]
+    with pytest.raises(BadInput, match="another audit"):
+        Journal(tmp_path / "journal", "another server")
 
 
 def test_a_server_that_restarts_is_waited_for() -> None:
@@ -171,3 +199,45 @@ def test_a_server_that_restarts_is_waited_for() -> None:
         pass
     with Server(base, patience=0.5) as server, pytest.raises(Failed, match="gave no answer"):
         server.send(Ask(("a",), 4))
+
+
+def test_a_side_that_is_gone_leaves_claims_untested() -> None:
+    """Kills a verdict on a server that died in the middle, and an hour of waiting for it."""
+
+    class Dying:
+        left = 200
+
+        def send(self, ask: Ask) -> Answer:
+            self.left -= 1
+            if self.left < 0:
+                raise Gone("connection refused")
+            return Answer((Choice("a b c d e f g h", "length"),))
+
+    with Bench(Dying(), Dying()) as bench:
+        suite = Suite(bench, planned(bench), 1e-6, 3000)
+        suite.run(lambda what, share: None)
+        found = {f.id: f for f in findings(suite, Named("endpoint", "test", RECIPE))}
+    assert found["audit.endpoint/there to the end"].reason == "connection refused"
+    assert bench.sent < 500
+
+
+def test_a_sample_at_one_odd_prompt_is_no_law() -> None:
+    """Kills evidence from one prompt at which rounding decides what a filter keeps."""
+    odd, wrong = Law(["a"] * PLACES), Law(["a"] * PLACES)
+    for k in range(600):
+        place, other = k % PLACES, str(k * 7919 % 5)
+        odd.add(place, other if place else "9", str(k * 104729 % 5) if place else "8")
+        wrong.add(place, other, "1" + other)
+    assert odd.log_evidence < 3
+    assert wrong.log_evidence > 30
+
+
+def test_a_witness_is_made_small() -> None:
+    """Kills a reduction that keeps what is not needed, or says that it vanishes where it does not."""
+    found = {f.id: f for f in audited("bias ignored", "", 400, "parity/logit_bias")}
+    witness = next(f.witness for f in found.values() if f.verdict == "violated" and f.witness)
+    assert witness["request"]["max_tokens"] < 32
+    assert "without the parameter" in witness["it vanishes"]
+    company = audited("rows swapped in company", "", 500, "state/company of 8")
+    (small,) = (f.witness for f in company if f.verdict == "violated" and "company" in f.id and f.witness)
+    assert sum(map(len, small["requests"])) < 9

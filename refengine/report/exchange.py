@@ -17,7 +17,7 @@ KINDS = {"violated": "fail", "not tested": "open", "consistent": "pass"}  # of a
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 cannot hold
 
 
-def junit(findings: Sequence[Finding]) -> bytes:
+def junit(findings: Sequence[Finding]) -> str:
     """A test suite with a case for each finding."""
     count = {verdict: str(sum(f.verdict == verdict for f in findings)) for verdict in KINDS}
     told = {"name": "refengine", "tests": str(len(findings)), "failures": count["violated"], "errors": "0"}
@@ -31,10 +31,10 @@ def junit(findings: Sequence[Finding]) -> bytes:
         if finding.verdict == "not tested":
             ElementTree.SubElement(case, "skipped", {"message": _plain(finding.reason)})
     ElementTree.indent(suite)
-    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{ElementTree.tostring(suite, encoding='unicode')}\n"
 
 
-def sarif(findings: Sequence[Finding]) -> bytes:
+def sarif(findings: Sequence[Finding]) -> str:
     """One run with a result for each finding; what is audited stands as a logical location, there being no file."""
     rules = [{"id": f.id, "shortDescription": {"text": f.claim}, "help": {"text": f.source}} for f in findings]
     driver = {"name": "refengine", "version": __version__, "rules": rules}
@@ -43,7 +43,7 @@ def sarif(findings: Sequence[Finding]) -> bytes:
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "runs": [{"tool": {"driver": driver}, "results": [_result(i, f) for i, f in enumerate(findings)]}],
     }
-    return json.dumps(log, indent=2, default=str).encode() + b"\n"
+    return json.dumps(log, indent=2, default=str) + "\n"
 
 
 def _result(index: int, finding: Finding) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from refengine.report.finding import Finding, Quantity, Recipe
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
-LEAST_TV = 0.8  # a law that was held to so few samples that only a larger distance would have shown is not tested
+LEAST_TV = 0.9  # a law that was held to so few samples that only a larger distance would have shown is not tested
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from refengine.audit.served.http import Server
 from refengine.audit.served.journal import Journal, Journalled
 from refengine.audit.served.suite import Suite, planned
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe
 
 REQUESTS = 3000
@@ -27,7 +28,7 @@ def audit_served(
     prompts: Sequence[str] = PROMPTS,
     only: str = "",
     journal: str | None = None,
-    alpha: float = 1e-6,
+    alpha: float = ALPHA,
     progress: Progress = lambda what, share: None,
 ) -> list[Finding]:
     """The claims about an OpenAI-compatible server with speculation, beside the same without.
@@ -47,7 +48,7 @@ def audit_served(
         if journal is not None:
             kept = Journal(Path(journal), f"{on} beside {off}" + (f", model {model}" if model else ""))
             sides = [Journalled(side, name, kept) for side, name in zip(sides, ("on", "off"), strict=True)]
-        return _audited(Bench(*sides, prompts=prompts), named, progress, requests, only, alpha)
+        return _audited(Bench(sides[0], sides[1], prompts), named, progress, requests, only, alpha)
 
 
 def audit_generate(
@@ -57,7 +58,7 @@ def audit_generate(
     requests: int = REQUESTS,
     prompts: Sequence[str] = PROMPTS,
     only: str = "",
-    alpha: float = 1e-6,
+    alpha: float = ALPHA,
     progress: Progress = lambda what, share: None,
 ) -> list[Finding]:
     """The claims about functions named "module:function" (functions.py). path: a folder put on the import path.
@@ -70,7 +71,7 @@ def audit_generate(
     named = Named("generate", f"{on} beside {off}", recipe)
     with Child("refengine.audit.served.functions:make", path=path) as child:
         sides = opened(child, (on, off))
-        return _audited(Bench(*sides, prompts=prompts, together=False), named, progress, requests, only, alpha)
+        return _audited(Bench(sides[0], sides[1], prompts, together=False), named, progress, requests, only, alpha)
 
 
 def _audited(bench: Bench, named: Named, progress: Progress, requests: int, only: str, alpha: float) -> list[Finding]:

@@ -32,7 +32,7 @@ class Noise:
         k, n = self.parted, self.looks
         bound = 1.0 if k == n and n else float(beta.ppf(1 - DOUBT, k + 1, n - k)) if n else 0.0
         share = max(TIE_SHARE, bound if k else 0.0)
-        return min(0.99, 1 - (1 - min(share, 0.999)) ** max(1.0, tokens / UNIT))
+        return float(min(0.99, 1 - (1 - min(share, 0.999)) ** max(1.0, tokens / UNIT)))
 
     @property
     def nats(self) -> float:

@@ -102,11 +102,8 @@ OPTIONS: tuple[Option, ...] = (
 # Where the law itself is asked for: (name, temperature, options).
 SAMPLED: tuple[tuple[str, float, Options], ...] = (
     ("temperature 1", 1.0, {}),
-    ("temperature 0.5", 0.5, {}),
     ("temperature 1.7", 1.7, {}),
     ("top_k 3", 1.0, {"top_k": 3}),
     ("top_p 0.6", 1.0, {"top_p": 0.6}),
     ("min_p 0.2", 1.0, {"min_p": 0.2}),
-    ("frequency_penalty at temperature 1", 1.0, {"frequency_penalty": 1.0}),
-    ("logit_bias at temperature 1", 1.0, {"logit_bias": {str(i): 3.0 for i in range(3, 9)}}),
 )

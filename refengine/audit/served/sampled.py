@@ -105,7 +105,7 @@ class Sampled:
     temperature: float
     options: Options
     cost: int = 2
-    wanted: int = 120
+    wanted: int = 240
     beliefs: dict[str, Any] = field(default_factory=lambda: {"the law is that of plain decoding": Law()})
 
     def unit(self, bench: Bench, k: int) -> None:
