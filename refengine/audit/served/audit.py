@@ -45,13 +45,23 @@ class Named:
 def findings(suite: Suite, named: Named) -> Iterator[Finding]:
     """One a claim that both sides let be asked, in the order of the suite; then what they take."""
     for name, claim, belief, state in beliefs(suite):
-        if state is None or not (state.given_up and state.refusals):
+        if state is None or not (_lacking(state) or _not_done(state)):
             yield _finding(suite, named, name, claim, belief, state)
     yield _parameters(suite, named)
     if suite.gone:
         yield named.finding(
             "there to the end", "Both sides answer.", verdict="not tested", reason=suite.gone, method="none"
         )
+
+
+def _lacking(state: State) -> bool:
+    """A side refuses it."""
+    return state.given_up and state.refusals > 0
+
+
+def _not_done(state: State) -> bool:
+    """The side without speculation takes it and does not do it."""
+    return isinstance(state.cell, Parity) and 0 < state.cell.looks == state.cell.sampled
 
 
 def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, state: State | None) -> Finding:
@@ -68,8 +78,12 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
         witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
         return told("violated", witness=witness, diagnosis=_diagnosis(name, claim, state, witness))
     if reason := _untested(suite, belief, state):
-        return told("not tested", reason=reason, notes=[f"An example: {one}" for one in belief.witnesses[:1]])
+        return told("not tested", reason=reason, notes=_example(belief))
     return told("consistent", notes=[_would_have_shown(suite, belief), *_without_too(belief)])
+
+
+def _example(belief: Any) -> list[str]:
+    return [f"An example: {belief.witnesses[0]}"] if belief.signs and belief.witnesses else []
 
 
 def _untested(suite: Suite, belief: Any, state: State | None) -> str:
@@ -144,6 +158,8 @@ def _parameters(suite: Suite, named: Named) -> Finding:
             states[name] = _parity(cell, TEXT)
         elif state.given_up:
             states[name] = state.refused or state.failed
+        elif cell.sampled == cell.looks > 0:
+            states[name] = "not honoured without speculation: it samples where one token is left"
         elif cell.looks:
             states[name] = "honoured" if cell.changes else f"no effect in {cell.looks} completions, on neither side"
         else:

@@ -85,6 +85,7 @@ class Parity:
     looks: int = 0
     changes: int = 0  # of the plain text, on the side without speculation
     as_plain: int = 0  # answers with speculation that are the plain text although those without are not
+    sampled: int = 0  # looks at which the side without speculation does not give the one text that is left
     as_greedy: int = 0  # partings at prompts at which the plain texts part too
     cost: int = 2
     wanted: int = 8
@@ -122,6 +123,9 @@ class Parity:
         on, off = bench.both(ask)
         plain_on, plain = bench.plain(k, TOKENS)
         self.looks += 1
+        if self.option.extreme and off.text != plain.text:
+            self.sampled += 1
+            return
         self.changes += off.text != plain.text
         self.as_plain += off.text != plain.text and on.text == plain.text
         self.as_greedy += parted(on, off) and parted(plain_on, plain)
