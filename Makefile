@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
 
-.PHONY: report report-full test stat prove lint mutation coverage clean
+.PHONY: report report-full test stat gpu prove lint mutation coverage clean
 
 report: $(READY)            ## the correctness report: out/report.html, out/report.json
 	$(BIN)/refengine report --out out
@@ -20,6 +20,9 @@ test: $(READY)              ## the tests
 
 stat: $(READY)              ## large samples: every test states n, alpha and the TV it would detect
 	$(BIN)/python -m pytest -n 2 -m stat statistical_tests
+
+gpu: $(READY)               ## what needs a CUDA device, 8 minutes: figures go to benchmarks/results/gpu.json
+	$(BIN)/python benchmarks/gpu.py
 
 prove:                      ## the machine-checked proofs (needs coq; says what to install)
 	bash proofs/check.sh

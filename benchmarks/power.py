@@ -35,7 +35,7 @@ from refengine.evidence.defect_laws import alternatives
 from refengine.evidence.e_process import DEFECTS
 from refengine.evidence.naming import parts
 from refengine.evidence.rows import Rows
-from refengine.selfcheck.instrument.simulated import CAP, Audits, nats, reach
+from refengine.selfcheck.instrument.simulated import CAP, Audits, nats
 from refengine.source_tree import FIXTURES
 
 EXACTLY = {  # defects that no sample shows, as functions that the exact depth takes apart
@@ -56,7 +56,7 @@ def in_batches(name: str) -> bool:
 def per_call(name: str, item: Case, law: Rows) -> float:
     """Nats a call, at most log(1/alpha): no call is worth more than the verdict."""
     lanes = item.lanes if in_batches(name) else 1
-    return float(min((reach(item, law) * nats(law, item.p)).sum() * lanes, CAP))
+    return float(min((item.reach(law) / item.lanes * nats(law, item.p)).sum() * lanes, CAP))
 
 
 def best_inputs(seeds: int = 300) -> dict[str, float]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from refengine.selfcheck.instrument.simulated import CAP, Audits, nats, reach
+from refengine.selfcheck.instrument.simulated import CAP, Audits, nats
 
 BAR = 10.0
 
@@ -38,7 +38,7 @@ def main() -> None:
         live = row > 0
         if position == 0 and context > 0:
             continue  # rounds begin in context 0
-        if live.sum() < 2 or reach(item, item.p)[lane, position, context] * item.lanes * item.contexts < 0.1:
+        if live.sum() < 2 or item.reach()[lane, position, context] * item.contexts < 0.1:
             continue  # a law has to be able to differ, and the place to be met
         law = np.zeros_like(row)
         law[live] = (1 - share) * row[live] + share * generator.dirichlet(np.ones(live.sum()))

@@ -86,10 +86,13 @@ Set Printing Width 1000000.
 """
 
 
-def ask(queries: Sequence[str], build: Path = BUILD) -> list[Law]:
-    """The law of each query, in order. Raises RuntimeError with Coq's message where one does not evaluate."""
+def ask(queries: Sequence[str], build: Path = BUILD, words: str = "") -> list[Law]:
+    """The law of each query, in order; `words` is what they need beyond HEADER.
+
+    Raises RuntimeError with Coq's message where one does not evaluate.
+    """
     lines = [f'Goal True. idtac "@@". Abort. Eval vm_compute in {query}.' for query in queries]
-    (build / "Queries.v").write_text(HEADER + "\n".join(lines) + "\n")
+    (build / "Queries.v").write_text(HEADER + words + "\n" + "\n".join(lines) + "\n")
     run = subprocess.run(
         ["coqc", "-w", "none", "-Q", ".", "Proofs", "Queries.v"], cwd=build, capture_output=True, text=True
     )

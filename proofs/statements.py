@@ -10,7 +10,7 @@ from pathlib import Path
 
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed
 
-INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "Vacuity")
+INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "RunningInstances", "Vacuity")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block
 from refengine.engine.rules.leviathan import leviathan
 from refengine.evidence.e_process import CaseEvidence, Evidence
+from refengine.evidence.power import ends_wealth
 from refengine.exact.rules import RULES
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.rounds import WIDTHS, chain, distinct_tree, emitted, iid_tree, table, undrawn
@@ -52,11 +53,9 @@ def evidence_of(name: str, tokens: int, seed: int) -> tuple[Evidence, int]:
 
 
 def detectable(evidence: Evidence) -> float:
-    """The TV at the busiest place that a learner sees with probability 0.99: at an even split it must gain
-    log(1/alpha) and its prior, 2 d^2 n = need, with 2.33 deviations to spare."""
+    """The TV at the busiest place that a learner sees with probability 0.99, one of at most 20,000 choices."""
     visits = min(float(case.counts[0].sum(1).max()) for case in evidence.cases.values())
-    need = np.log(1 / ALPHA) + np.log(2e4)
-    return float((2.33 + np.sqrt(2.33**2 + 2 * need)) / 2 / np.sqrt(visits))
+    return ends_wealth(visits, ALPHA, 2e4)
 
 
 @pytest.mark.parametrize("times", SCALES)

@@ -11,7 +11,7 @@ From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
   WithoutReplacement PointMass Mixtures Block Optimality Truncation Length Drift BayesRisk Rational Counterexamples
-  Typical Medusa Choose Vacuity Python Translated Running RunningTrees.
+  Typical Medusa Choose Vacuity.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -245,28 +245,3 @@ Example used_nucleus_tv h :
   tv (fun x => nucleus_paths p false (fun _ => tok0) h twice (fun o => (head tok1 o == x)%:R)) (p h)
   = (1 - p h tok1) * (1 - (1 - p h tok1) ^+ 2).
 Proof. exact: nucleus_first_token_tv. Qed.
-
-(** The rules that run: a chain, and a tree with a repeated sibling. *)
-Notation chain_of := [:: tok1; tok0].
-Lemma chain_drawable : drawable q [::] chain_of.
-Proof. by apply/andP; split; [|apply/andP; split]; vm_compute. Qed.
-Example used_leviathan_runs (raised : answer field two) (f : outcome two -> field) :
-  py_leviathan raised (rows_of_chain p [::] chain_of) (drafted_chain q [::] chain_of) f
-  = verify p (leviathan_at p q) [::] chain_of (fun o => f (o, iota 0 (size o).-1)).
-Proof. exact: (leviathan_runs raised pP qP f chain_drawable). Qed.
-Example used_block_runs (raised : answer field two) (f : outcome two -> field) :
-  py_block raised (rows_of_chain p [::] chain_of) (drafted_chain q [::] chain_of) f
-  = block_verify p q [::] chain_of (returned f).
-Proof. exact: (block_runs raised pP qP tok0 f chain_drawable). Qed.
-Notation flat_tokens := [:: tok1; tok0; tok1; tok0].
-Notation flat_parents := [:: 0; 1; 1; 0]%N.
-Lemma flat_first j : (j < 4)%N -> (parent_at flat_parents j <= j)%N.
-Proof. by case: j => [|[|[|[|j]]]]. Qed.
-Example used_agreement_runs (raised : answer field two) (g : seq two -> field) :
-  py_agreement raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (fun o => g o.1)
-  = agreement_walk p [::] (tree_of flat_tokens flat_parents tok0) g.
-Proof. by apply: agreement_runs => // *; exact: flat_first. Qed.
-Example used_greedy_runs (raised : answer field two) (g : seq two -> field) :
-  py_greedy raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (fun o => g o.1)
-  = greedy_walk (fun h => first_max tok0 (p h)) [::] (tree_of flat_tokens flat_parents tok0) g.
-Proof. by apply: greedy_runs => // *; exact: flat_first. Qed.

@@ -4,8 +4,11 @@
     For every vocabulary, every target and draft, every history and every drafted chain
     that the draft could have drawn, with any [raised]:
     - [leviathan_runs]  the program of leviathan.py has the law of [verify] of Chain.v
-                        with the ratio rule, tokens and path.
-    So no error is met, and what is proved of the one is proved of the other.
+                        with the ratio rule, tokens and path;
+    - [block_runs]      that of block.py has the law of [block_verify] of Block.v.
+    So no error is met, and what is proved of the one is proved of the other:
+    [leviathan_program_lossless] and [block_program_lossless] say of the programs
+    themselves, drafts and all, that the target's law comes out.
 
     Source: ours. *)
 
@@ -284,5 +287,35 @@ by rewrite subrr !mul0r.
 Qed.
 
 End BlockRuns.
+
+(** ** The whole round: what the draft cannot draw has no weight. *)
+
+Lemma draft_drawable halt g h (F F' : seq V -> R) :
+  (forall xs, drawable h xs -> F xs = F' xs) -> draft q halt g h F = draft q halt g h F'.
+Proof.
+elim: g h F F' => [|g IH] h F F' e /=; first exact: e.
+case: (halt h); first exact: e.
+have [q0 _] := qP h; apply: total_ext => x; have [->|ne] := eqVneq (q h x) 0; first by rewrite !mul0r.
+by congr (_ * _); apply: IH => xs ok; apply: e; rewrite /= ok lt_neqAle eq_sym ne q0.
+Qed.
+
+(** The tokens of a program, over all drafts. *)
+Definition round_of (program : seq (V -> R) -> flat_block R V -> answer R V) halt g h : law R (seq V) :=
+  xs <~ draft q halt g h;; o <~ program (rows_of_chain h xs) (drafted_chain h xs);; ret o.1.
+
+Theorem leviathan_program_lossless halt g h : lossless p h (round_of (py_leviathan raised) halt g h).
+Proof.
+move=> n k; rewrite -(leviathan_lossless halt pP qP g h n k); apply: draft_drawable => xs ok.
+exact: (leviathan_runs (fun o => complete p n h o.1 k) ok).
+Qed.
+
+Theorem block_program_lossless halt g h : lossless p h (round_of (py_block raised) halt g h).
+Proof.
+move=> n k; rewrite -(block_lossless halt pP qP g h n k); apply: draft_drawable => xs ok.
+have [d _] : exists d : V, True.
+  have [_] := pP h; rewrite /total; case: (tokens V) => [/eqP|d s _]; last by exists d.
+  by rewrite /= eq_sym oner_eq0.
+exact: (block_runs d (fun o => complete p n h o.1 k) ok).
+Qed.
 
 End Chains.

@@ -65,7 +65,7 @@ def test_a_folder_of_two_layouts_is_refused_with_both_names(tmp_path: Path) -> N
         (
             "tiny/ar",
             {"load": Load(((1, 1.0), (2, 2.0)))},
-            "load is for DSpark of DeepSpec or DSpark of speculators, and",
+            "load is for DSpark of DeepSpec or DSpark of speculators",
         ),
         ("prompt_lookup", {"load": Load(((1, 1.0), (2, 2.0)))}, r"\(prompt_lookup\) takes gamma"),
     ],

@@ -9,6 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from refengine.commands.decode import Request, decode, stop_tokens
 from refengine.errors import BadInput
+from refengine.exact.rules import RULES
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
@@ -27,10 +28,16 @@ def test_no_drafts_are_no_round(drafter: str) -> None:
     refused(TINY / "target", Path(drafter), "0 drafted tokens a round: there must be one", gamma=0)
 
 
-@pytest.mark.parametrize("rule", ["leviathan", "block", "iid_candidates", "without_replacement"])
+@pytest.mark.parametrize("rule", [name for name, card in RULES.items() if card.drawn])
 def test_a_rule_for_draws_refuses_fixed_candidates(rule: str) -> None:
     """Kills a rule that is asked to weigh rows which do not exist."""
     refused(TINY / "target", LOOKUP, f"--rule {rule} weighs what was drawn, and this drafter draws nothing", rule=rule)
+
+
+def test_the_greedy_rule_wants_greedy_decoding() -> None:
+    """Kills a temperature that is given and has no effect."""
+    refused(TINY / "target", LOOKUP, "--rule greedy emits the argmax at any temperature", rule="greedy")
+    decode(Request(TINY / "target", LOOKUP, "1 2 3", max_new_tokens=4, rule="greedy", temperature=0.0))
 
 
 @pytest.mark.parametrize("seed", [-1, 1 << 64])

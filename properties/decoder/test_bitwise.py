@@ -19,10 +19,10 @@ from refengine.decoder.targets import bitwise
 from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
+from refengine.engine.rules import RULES
 from refengine.engine.rules.agreement import agreement
 from refengine.errors import BadInput
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
-from refengine.selfcheck.drafters.cells import RULES
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module

@@ -73,9 +73,13 @@ def test_laws_by_hand() -> None:
     joint = target_law(target, (9,), 2)
     assert joint == {(0, 0): F(1, 8), (0, 1): F(3, 8), (1, 1): F(1, 2)}
     assert completed({(0,): F(1, 2), (1, 1, 0): F(1, 2)}, target, (9,), 2) == joint
-    ended = target_law(target, (1,), 2, (0,))  # a stop token in the prompt ends nothing
-    assert ended == {(0,): F(1, 2), (1, 1): F(1, 2)}
-    assert completed({(): F(1, 2), (0,): F(1, 4), (1, 1, 0): F(1, 4)}, target, (1,), 2, (0,)) == ended
+    ended = {(1,): F(1, 2), (0, 1): F(3, 8), (0, 0, 0): F(1, 32), (0, 0, 1): F(3, 32)}
+    assert target_law(target, (0,), 3, (1,)) == ended
+    assert completed({(): F(1, 2), (1,): F(1, 4), (0,): F(1, 4)}, target, (0,), 3, (1,)) == ended
+    assert target_law(target, (1,), 1, (1,)) == {
+        (0,): F(1, 2),
+        (1,): F(1, 2),
+    }  # a stop token of the prompt ends nothing
     trace = witness(lambda chance: chance.choose([F(1), F(0), F(2)], ("emit", 0)), 2)
     assert [d.outcome for d in trace] == [2]
     with pytest.raises(LookupError, match="returns 1"):

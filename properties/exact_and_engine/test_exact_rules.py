@@ -105,6 +105,7 @@ def test_every_rule_of_the_folder_is_in_the_listing() -> None:
         if [*inspect.signature(rule).parameters][:3] == ["p", "block", "chance"]
     }
     assert public == {*RULES}
+    assert RULES["typical_inclusive"].file == "typical"
 
 
 def test_settings_are_the_defaults_and_what_dyadic_rows_can_hit() -> None:

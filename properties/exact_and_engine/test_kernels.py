@@ -95,7 +95,7 @@ def forest(how: Compiled, lanes: int, n: int, vocabulary: int, seed: int = 0) ->
                 q[lane, siblings[0]] if siblings else (p[lane, up + 1] * noise).div_((p[lane, up + 1] * noise).sum())
             )
             weights = q[lane, j].clone()
-            if TWINS[how.rule].drafts == "distinct":
+            if TWINS[how.rule].drawn == "distinct":
                 weights[tokens[lane, siblings]] = 0.0
                 if not weights.sum() > 0:
                     break
@@ -259,7 +259,7 @@ def test_what_a_kernel_is_not_for_is_given_back(how: Compiled) -> None:
     """Kills a read outside the rows: wrong ids, and for chains trees and gaps, are the business of the plain text."""
     p, block = forest(how, 4, 3, 40, seed=2)
     chain = TWINS[how.rule].shape == "chain"
-    faults = [(0, 0, 40, -1), (0, 2, 40, 1), (0, 1, -7, 0)] if TWINS[how.rule].drafts != "given" else []
+    faults = [(0, 0, 40, -1), (0, 2, 40, 1), (0, 1, -7, 0)] if TWINS[how.rule].drawn else []
     faults += [(0, 1, 0, -1), (0, 0, NOTHING, -1)] if chain else []
     for lane, node, token, parent in faults:
         tokens, parents = block.tokens.clone(), block.parents.clone()

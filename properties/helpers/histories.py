@@ -24,20 +24,27 @@ SIZES: Sizes = {
     "vocab_size": VOCABULARY, "hidden_size": 96, "intermediate_size": 200, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "max_position_embeddings": 64,
 }  # fmt: skip
+WIDE: Sizes = {
+    "vocab_size": 151_936, "hidden_size": 2048, "intermediate_size": 6144, "num_attention_heads": 16,
+    "num_key_value_heads": 8, "head_dim": 128,
+}  # fmt: skip
 
 
 @cache
 def model(kind: str, dtype: torch.dtype, device: str = "cpu") -> PreTrainedModel:
-    """Random weights, so large that last bits feel a change of kernel: dense with a sliding layer, or experts."""
+    """Random weights, so large that last bits feel a change of kernel: dense with a sliding layer, the same with layers
+    and a vocabulary of a real model's size, or experts."""
     torch.manual_seed(0)
-    if kind == "experts":
+    if kind == "wide":
+        made: Any = Qwen3ForCausalLM(Qwen3Config(**SIZES | WIDE))
+    elif kind == "experts":
         config: Any = MixtralConfig(**SIZES, num_local_experts=4, num_experts_per_tok=2, sliding_window=None)
-        made: Any = MixtralForCausalLM(config)
+        made = MixtralForCausalLM(config)
     else:
         layers = {"layer_types": ["full_attention", "sliding_attention"], "use_sliding_window": True}
         made = Qwen3ForCausalLM(Qwen3Config(**SIZES, sliding_window=6, max_window_layers=0, **layers))
     for parameter in made.parameters():
-        parameter.data.normal_(0, 0.2)
+        parameter.data.normal_(0, 2 * parameter.shape[-1] ** -0.5)
     made.config._attn_implementation = "eager"
     return made.to(device, dtype).eval().requires_grad_(False)
 

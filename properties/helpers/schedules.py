@@ -13,8 +13,8 @@ from refengine.decoder.loop import Session
 from refengine.decoder.protocols import Tokens
 from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature, top_p
+from refengine.engine.rules import RULES
 from refengine.selfcheck.drafters.bits import Heard, Listened
-from refengine.selfcheck.drafters.cells import RULES
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 

@@ -180,7 +180,7 @@ def detectable(trial: Trial, alpha: float) -> float:
     """The TV that would have been seen where every token shows as much of it: a learner must pay log(1/alpha), its
     share, and its choice between positions and concentrations."""
     choices = trial.evidence.learned.log_wealth.size / SHARES["learned"]
-    return ends_wealth(trial.tokens, np.log(1 / alpha) + np.log(16.0) + np.log(choices))
+    return ends_wealth(trial.tokens, alpha, 16.0 * choices)
 
 
 def read(file: Path) -> Record:

@@ -16,7 +16,7 @@ import typer
 
 from refengine.cli import audit, checkpoint, vectors
 from refengine.cli.decoder import decode, drafters
-from refengine.cli.lists import bugs, claims
+from refengine.cli.lists import bugs, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
 from refengine.cli.reports import law, report, rerun
 from refengine.errors import BadInput
@@ -41,6 +41,7 @@ TOP: dict[str, Command] = {
     "law": law,
     "decode": decode,
     "drafters": drafters,
+    "rules": rules,
     "bugs": bugs,
     "claims": claims,
 }

@@ -1,4 +1,4 @@
-"""`refengine bugs` and `claims`: what is in the catalogue, and what is claimed on which evidence."""
+"""`refengine rules`, `bugs` and `claims`: the rules by their cards, the catalogue, claims with their evidence."""
 
 from typing import Annotated
 
@@ -21,6 +21,22 @@ def bugs(
     rows = [row for row in rows if about in row["id"] or about in row["class"]]
     if not rows:
         raise BadInput(f"no defect has {about!r} in its class or id")
+    print_rows(rows, as_json)
+
+
+def rules(as_json: AsJson = False) -> None:
+    """The verification rules: which candidates each judges, and what the emitted tokens follow."""
+    from refengine.exact.rules import RULES
+
+    rows = [
+        {
+            "rule": card.name,
+            "candidates": f"{card.shape}, {'drawn ' + card.drawn if card.drawn else 'drawn in any way or not'}",
+            "law": card.law if card.lossless else "lossy by design",
+            "source": card.source,
+        }
+        for card in RULES.values()
+    ]
     print_rows(rows, as_json)
 
 

@@ -1,4 +1,5 @@
-"""The loop on real networks: draft, verify, commit, until a stop or the length limit. One request at a time.
+"""The loop on real networks: draft, verify, commit, until a stop or the length limit. One request at a time;
+`batch.py` plays several in one pass.
 
 `Session` is the loop in steps, so that whoever enumerates, compares or interrupts it plays the very rounds that
 `generate` plays. Sites carry absolute places, so no round can reuse another round's coin.

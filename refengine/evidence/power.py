@@ -5,12 +5,13 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
 
-def ends_wealth(draws: float, need: float) -> float:
-    """The TV d at which an e-process that has learned it ends with probability 0.99, when it must gain `need` nats.
+def ends_wealth(draws: float, alpha: float, choices: float) -> float:
+    """The TV d at which an e-process ends with probability 0.99 after learning which of so many choices pays.
 
-    The log likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n.
+    It must gain log(1/alpha) nats, and log(choices) for the share of the wealth that each choice got. The log
+    likelihood ratio of n draws at distance d from an even split has mean 2 d^2 n and variance 4 d^2 n.
     """
-    z = 2.33
+    z, need = 2.33, np.log(1 / alpha) + np.log(choices)
     root = (z + np.sqrt(z**2 + 2 * need)) / 2  # solves 2 d^2 n - 2 z d sqrt(n) = need for d sqrt(n)
     return float(min(1.0, root / np.sqrt(max(draws, 1.0))))
 

@@ -43,32 +43,32 @@ class Case:
     def vocabulary(self) -> int:
         return int(self.p.shape[3])
 
-    def reach(self) -> Rows:
-        """How often each site is got to in a round of every lane, where a draft is kept as often as p and q allow and
-        contexts are equally likely: [lanes * (gamma + 1) * contexts]."""
-        keep = np.minimum(self.p[:, :-1], self.q).sum(-1).mean(-1)
+    def reach(self, law: Rows | None = None) -> Rows:
+        """Expected visits to each site in a round of every lane, where a draft is kept as often as p (or the law in its
+        place) and q allow and contexts are equally likely: [lanes, gamma + 1, contexts]."""
+        keep = np.minimum((self.p if law is None else law)[:, :-1], self.q).sum(-1).mean(-1)
         visits = np.concatenate([np.ones((self.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
-        return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts).ravel()
+        return np.asarray(np.repeat(visits[:, :, None], self.contexts, axis=2) / self.contexts)
 
     @property
     def width(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
         return self.vocabulary if self.cell is None else len(self.cell)
 
     @property
     def sizes(self) -> Ids | None:
-        """How many ids each cell has, where rows are kept by cells."""
+        """The number of ids of each cell, where rows are kept by cells."""
         return None if self.cell is None else np.bincount(self.cell, minlength=self.vocabulary)
 
     def float32(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The rows that are handed over."""
+        """The rows that the subject gets."""
         if self.cell is None or self.sizes is None:
             return self.p.astype(np.float32), self.q.astype(np.float32)
         each = 1.0 / self.sizes
         return (self.p * each).astype(np.float32)[..., self.cell], (self.q * each).astype(np.float32)[..., self.cell]
 
     def narrow(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Tokens as they came back, by the cells of the rows that are kept here."""
+        """The cells of tokens that the subject emitted."""
         if self.cell is None:
             return tokens
         return np.where(tokens < 0, tokens, self.cell[np.maximum(tokens, 0)]).astype(np.int32)
@@ -100,13 +100,13 @@ def same(row: list[float] | Rows, lanes: int, positions: int) -> Rows:
 
 
 def by_cells(name: str, p: Rows, q: Rows, cell: Ids) -> Case:
-    """Rows that say what one id of each cell has."""
+    """An input from the mass of one id of each cell."""
     sizes = np.bincount(cell)
     return Case(name, _held(p, sizes), _held(q, sizes), cell=cell)
 
 
 def _held(each: Rows, sizes: Ids | int = 1) -> Rows:
-    """What float32 holds of every id, renormalised: what a subject is held to."""
+    """The float32 values of every id, renormalised in float64: the null of the audit."""
     each = each / (each * sizes).sum(-1, keepdims=True)
     masses = each.astype(np.float32).astype(np.float64) * sizes
     return normalised(masses, masses)

@@ -1,11 +1,11 @@
 """The inputs of the first calls: rows under which one call of a wrong rule says as much as a call can.
 
-Almost all mass of a row lies on its favourite, and what a right rule emits is next to certain: the draft where it is
-kept, the target's favourite where it is refused. Whatever else comes has probability zero, which ends the matter, or
+Almost all mass of a row lies on its favourite, and the token of a right rule is next to certain: the draft where it is
+kept, the target's favourite where it is refused. Any other token has probability zero, which ends the audit, or
 RARE, which is worth log(1/RARE) nats. Favourites differ from site to site, so that a row, a draft or an id that is
 one off is another token; blocks are long where they are kept, and refused at their beginning, middle and end. Rows
-that only say much if everything in them is likely are wide instead: there, a rule that always picks alike is told by
-log V nats, and one that adds a little to every token, or clamps a divisor, by RARE.
+in which all tokens are likely are wide instead: there, a rule that always picks alike shows by log V nats a token, and
+one that adds a little to every token, or clamps a divisor, by RARE.
 
 Every position is a pair of rows (p, q) over V tokens; the p of the last one is the row of the bonus.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from refengine.evidence.rows import Rows
 
 V, LANES = 8, 4
-RARE = 1e-5  # ten times the ball of the null: rarer tokens say no more (bets.py)
+RARE = 1e-5  # ten times the ball of the null: rarer tokens are worth no more nats (fixed_bets.py)
 FIRST, LAST = 0, V - 1
 WIDE = 2**17
 Position = tuple[Rows, Rows]
@@ -58,7 +58,7 @@ def odds(favourite: int, drafted: int, chance: float) -> Position:
 # The first calls, one of each. Where several positions have one purpose they are drawn from a short list of ids.
 BLOCKS: dict[str, list[Position]] = {
     "kept": [keep(1, 4), keep(5, 7), keep(2, 6), keep(7, 3), keep(4, 1), keep(6, 5), keep(3, 0), keep(FIRST, 4)],
-    # what would have done is the draft after the refused one, and in another block the draft before it
+    # the correction is the draft after the refused one, and in another block the draft before it
     "refused at 0": [refuse(FIRST, 6, 3), keep(FIRST, 2), keep(5, 2)],
     "spread, then refused": [
         spread(0, 1),
@@ -111,8 +111,8 @@ def wide() -> Iterator[tuple[str, Rows, Rows, NDArray[np.int64]]]:
     """Rows over a vocabulary of a real size, by cells: p and q say what one id of each cell has.
 
     Kept: drafts from the target's own rows but for RARE, flat ones and ones with a long tail, whose ids have less than
-    what is added to a divisor or clamps it; one id is kept for the bonus. Refused: a flat target and a draft of no use,
-    most of it spread over ids without mass.
+    a constant that is added to a divisor or clamps it; one id is kept for the bonus. Refused: a flat target and a
+    useless draft, most of it spread over ids without mass.
     """
     flat = np.array([1.2, 1.1, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     cell = _cells(WIDE - 128)
@@ -127,7 +127,7 @@ def wide() -> Iterator[tuple[str, Rows, Rows, NDArray[np.int64]]]:
 
 def far() -> tuple[str, Rows, Rows]:
     """Rows for a few of many ids, the last of which has no mass. An id that is cut short, or judged by its size, is
-    told by one call: kept and emitted where it should not be, or the other way round."""
+    shown by one call: kept and emitted where it should not be, or the other way round."""
     live = V - 1
     positions = [mostly(i * 3 % live, (i * 3 + 2) % live, (i * 3 + 1) % live) for i in range(4)] + [keep(live - 1, 2)]
     refused = [refuse(i - 3, i, i - 2) for i in range(live - 1, live - 5, -1)] + [keep(1, 2)]

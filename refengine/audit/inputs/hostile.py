@@ -11,20 +11,20 @@ from refengine.evidence.rows import Rows
 
 
 def cases() -> list[Case]:
-    """Every input family, the crudest questions first: what comes first is met at once, and once only."""
+    """Every input family, those for the crudest defects first: the first ones are tried at once, and once only."""
     return [*_opening(), *_places(), *_crude(), *_small(), *_near(), *_history(), *_wide()]
 
 
 def _opening() -> Iterator[Case]:
-    """The rows of opening.py, a wide one after every second of the first blocks."""
+    """The rows of first_calls.py, a wide one after every second of the first blocks."""
     narrow, flat = [case(*rows) for rows in blocks()], [by_cells(*rows) for rows in wide()]
     yield from (*narrow[:2], flat[0], *narrow[2:4], flat[1], *narrow[4:], _few_of_many(*far()))
 
 
 def _places() -> Iterator[Case]:
-    """Rows that say little but their place, drawn anew for every lane, position and side. Few tokens have nearly all of
+    """Rows that identify their site, drawn anew for every lane, position and side. Few tokens have nearly all of
     the mass; the others have none ("sparse"), or next to none ("settled": a wrong draw within the support shows too).
-    Where the draft is the target's own row the block is always kept, so that its end is always met."""
+    Where the draft is the target's own row the block is always kept, so that its end is always visited."""
     generator = np.random.default_rng(20261120)
     sparse = []
     for vocabulary, gamma, concentration in ((8, 8, 0.2), (7, 4, 0.1)):
@@ -49,7 +49,7 @@ def _settled(generator: np.random.Generator, vocabulary: int, lanes: int = 4, ga
 
 
 def _crude() -> Iterator[Case]:
-    """Hard zeros, one-hot rows and rows that speak for their place: most blunders emit something impossible at once."""
+    """Hard zeros, one-hot rows and rows that identify their site: most gross defects emit an impossible token."""
     favourite = np.full(16, 0.0)
     favourite[[0, 5]] = 0.97, 0.03
     yield case("a favourite per place", rolled(favourite, 8, 5, 3, 1), rolled(np.roll(favourite, 5), 8, 4, 3, 1))
@@ -80,7 +80,7 @@ def _small() -> Iterator[Case]:
 
 
 def _near() -> Iterator[Case]:
-    """q = p (1 +- 10^-k) beside rare tokens: nearly every draft is kept, and what replaces the others is concentrated
+    """q = p (1 +- 10^-k) beside rare tokens: nearly every draft is kept, and the corrections are concentrated
     where the target has little, so that an error of the residual is large against the token that it falls on. Fine
     print has another kind of precision at every position, since nearly every call gets to the end of the block."""
     for k in (1, 2):
@@ -185,7 +185,7 @@ def _few_of_many(name: str, p: Rows, q: Rows) -> Case:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-OPENING = 12  # cases that are met once before effort moves to where it pays
+OPENING_INPUTS = 12  # tried once each before effort moves to where it pays
 
 
 def block_size(item: Case, spent: int) -> int:

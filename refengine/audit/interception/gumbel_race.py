@@ -1,4 +1,6 @@
-"""The exponential race: argmax of w_i / E_i, E_i exponential, is i with probability w_i / sum(w) (Gumbel-max in logs).
+"""The exponential race: argmax of w_i / E_i, E_i exponential, is i with probability w_i / sum(w).
+
+Its logarithm is the Gumbel-max trick (Maddison, Tarlow, Minka, "A* sampling", 2014, section 2).
 
 Samplers write it in many ways: probs / empty.exponential_(), logits - log(-log(u)), log(p) + gumbel. All have the form
 x_i = g(w_i / E_i) with one increasing g. So w_i is proportional to the E_i at which x_i passes a level c, and the form
@@ -15,7 +17,7 @@ from refengine.audit.interception.uniforms import Unmodelled
 
 # x is mostly float32: its level sets are known to about 2^-22 relative, and so are the weights.
 FORM_TOLERANCE = 1e-5
-SHARE_TOLERANCE = 1e-7  # of all the weight: a tenth of what a law is held to (bets.py); light entries run in few digits
+SHARE_TOLERANCE = 1e-7  # of all the weight: a tenth of the null's ball (fixed_bets.py); light entries run in few digits
 STEP = 2.0**-13  # of an exponential, at which an entry must move: else its values are few, and ties decide
 LEVELS = 5.0, 60.0  # exponentials of the heaviest entry: a lighter one's are smaller, and 1 - exp(-E) still says them
 SMALLEST, LARGEST = 1e-14, 700.0  # exponentials between which a level is looked for: exp(-E) must stay a float64
@@ -49,7 +51,7 @@ def race_weights(entries: Callable[[Tensor], Tensor], owners: list[int], uniform
 
 
 def _ladder(entries: int) -> list[list[float]]:
-    """Exponentials that are often met, the same for all entries."""
+    """Typical values of exponentials, the same for all entries."""
     return [[0.1 * 1.7**k] * entries for k in range(8)]
 
 

@@ -212,5 +212,4 @@ def detectable(campaign: Campaign) -> float:
     most = max(campaign.cases.values(), key=lambda tried: float(tried.evidence.counts[0].sum(1).max()))
     visits = float(most.evidence.counts[0].sum(1).max())
     groups = len(most.evidence.learners["the site"].mass)
-    need = np.log(1 / campaign.alpha) + np.log(16.0) + np.log(len(campaign.cases) * groups * len(CONCENTRATIONS))
-    return ends_wealth(visits, need)
+    return ends_wealth(visits, campaign.alpha, 16.0 * len(campaign.cases) * groups * len(CONCENTRATIONS))

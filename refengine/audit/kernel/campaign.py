@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.audit.inputs.case import Case
-from refengine.audit.inputs.hostile import OPENING, block_size
+from refengine.audit.inputs.hostile import OPENING_INPUTS, block_size
 from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.history import History, features
 from refengine.audit.sandbox.child import Child, Failure
@@ -98,7 +98,7 @@ class Campaign:
             self.generator = np.random.default_rng(self.seed & (2**64 - 1))
         batch = self.signature == "verify_batch"
         lane_of = None if batch else partial(turn, lanes=case.lanes)
-        reach = case.reach() if batch else case.reach() / case.lanes
+        reach = case.reach().ravel() / (1 if batch else case.lanes)
         self.cases[case.name] = Tried(case, found, History(case, lane_of), reach)
         self.evidence.cases[case.name] = found
 
@@ -172,7 +172,7 @@ class Campaign:
         a round of all. Listed defects get most turns while few calls were spent; then the round gets more, for defects
         that nobody listed. The schedule depends on calls that are over alone."""
         spent = 0
-        for name in list(self.cases)[:OPENING]:
+        for name in list(self.cases)[:OPENING_INPUTS]:
             spent += 1
             yield name, 1
             for _ in range(CALLS_AFTER_LEAD):

@@ -2,8 +2,8 @@
 
 The parent side is `Child`: it starts the process, sends one request at a time and always gets an `Outcome` back, never
 an exception of the subject's. The child side builds a handler by calling the *factory* it was named, and then answers
-each request with `handler(request)`. A handler marks every step into foreign code with `subject_code()`, so that what
-the subject raises and what our adapter raises are told apart:
+each request with `handler(request)`. A handler marks every step into foreign code with `subject_code()`, so that the
+exceptions of the subject and those of our adapter have different outcomes:
 
     result    the handler returned
     raised    the subject raised; `message` is the last line of its traceback
@@ -43,7 +43,7 @@ START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded mac
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request. `value` is set for `result`, `message` (one line) for everything else."""
+    """The outcome of one request. `value` is set for `result`, `message` (one line) for everything else."""
 
     kind: Kind
     value: Any = None
@@ -63,12 +63,12 @@ class SubjectRaised(Exception):
 
 
 class OutOfMemory(Exception):
-    """Foreign code met the memory limit."""
+    """Foreign code reached the memory limit."""
 
 
 @contextmanager
 def subject_code() -> Iterator[None]:
-    """Everything in this block is foreign: what it raises is its own."""
+    """Everything in this block is foreign: its exceptions are the subject's."""
     try:
         yield
     except MemoryError as error:

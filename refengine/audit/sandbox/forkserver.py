@@ -182,7 +182,7 @@ def _fork(connection: socket.socket, request: dict[str, Any], files: list[int], 
         finally:
             os._exit(1)
     with suppress(PermissionError, ProcessLookupError):  # it did so itself, or has ended
-        os.setpgid(pid, pid)  # here too: whoever is told the number may kill the group at once
+        os.setpgid(pid, pid)  # here too: the asker may kill the group as soon as it has the number
     for file in files:
         os.close(file)
     return pid

@@ -2,7 +2,10 @@
 
 from refengine.source_edits.edit import Bug, Edit
 
-DRAFTERS, ROWS = "refengine.exact.drafters", "refengine.decoder.rows"
+DRAFTERS = "refengine.exact.drafters"
+AR, DSPARK = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark"))
+AR_DRAWS = "            chain.draw(self.model.run(rows).logits[-1])\n"
+DSPARK_DRAWS = "            chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size))\n"
 DRAW = "            tokens = (*tokens, chance.choose(rows[-1], sites[-1]))"
 
 BUGS = (
@@ -54,7 +57,9 @@ BUGS = (
         source="alibaba/rtp-llm PR #1311",
         part="A1",
         law_class="greedy proposal, soft q",
-        edits=(Edit(ROWS, 'self.turn.draw(self.q[-1], ("draft", len(self.path)))', "int(self.q[-1].argmax())"),),
+        edits=(
+            Edit(AR, AR_DRAWS, f"{AR_DRAWS}            chain.path = (*chain.path[:-1], int(chain.q[-1].argmax()))\n"),
+        ),
         check="decoding:law",
     ),
     Bug(
@@ -63,7 +68,13 @@ BUGS = (
         source="transformers 5.23.0 candidate_generator.py, SinglePositionMultiTokenCandidateGenerator",
         part="A1",
         law_class="greedy proposal, soft q",
-        edits=(Edit(ROWS, 'self.turn.draw(self.q[-1], ("draft", len(self.path)))', "int(logits.argmax())"),),
+        edits=(
+            Edit(
+                DSPARK,
+                DSPARK_DRAWS,
+                f"{DSPARK_DRAWS}            chain.path = (*chain.path[:-1], int(base[k].argmax()))\n",
+            ),
+        ),
         check="decoding:law",
     ),
     Bug(

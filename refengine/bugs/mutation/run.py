@@ -32,7 +32,7 @@ ORDER = (
 )
 # The tests of the core. Named, so that a test file of something else does not change what the run says.
 TESTS = (
-    *(f"exact_and_engine/test_{name}.py" for name in ("exact_*", "engine_*", "coins", "policy")),
+    *(f"exact_and_engine/test_{name}.py" for name in ("exact_*", "engine_*", "coins", "policy", "vectors")),
     "decoder/test_loop.py",
 )
 

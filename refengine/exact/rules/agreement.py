@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from refengine.exact.block import ROOT, Block, Round, row_after
 from refengine.exact.card import Card
 from refengine.exact.chance import Chance
-from refengine.exact.path import child
 from refengine.exact.row import Row
 
 
@@ -21,7 +20,7 @@ def agreement(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     while True:
         y = chance.choose(row_after(p, at), ("emit", len(path)))
         tokens.append(y)
-        hit = child(block, at, y)
+        hit = next((j for j in block.children(at) if block.tokens[j] == y), None)
         if hit is None:
             return Round(tuple(tokens), tuple(path))
         path.append(hit)

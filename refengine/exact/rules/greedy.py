@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from refengine.exact.block import ROOT, Block, Round, row_after
 from refengine.exact.card import Card
 from refengine.exact.chance import Chance
-from refengine.exact.path import child
 from refengine.exact.row import Row, argmax
 
 
@@ -17,7 +16,7 @@ def greedy(p: Sequence[Row], block: Block, chance: Chance) -> Round:
     while True:
         best = argmax(row_after(p, at))
         tokens.append(best)
-        hit = child(block, at, best)
+        hit = next((j for j in block.children(at) if block.tokens[j] == best), None)
         if hit is None:
             return Round(tuple(tokens), tuple(path))
         path.append(hit)

@@ -17,6 +17,8 @@ def theory(chain: str) -> str:
     return "".join(word.capitalize() for word in RULES[chain].file.split("_"))
 
 
+RUNNING = ("Loops", "Running", "RunningTrees", "RunningSiblings")  # files in which every rule has theorems of its name
+
 # How a theorem `File.name` begins -> the chains that it speaks of; the longest beginning counts.
 ABOUT = {
     **{f"{theory(rule)}.": tuple(r for r in RULES if theory(r) == theory(rule)) for rule in RULES},
@@ -32,7 +34,7 @@ ABOUT = {
     "Length.": ("leviathan",),
     "Mixtures.random_drafter": ("leviathan",),
     "Mixtures.random_tree": ("point_mass",),
-    **{f"Loops.{chain}_": (chain,) for chain in CHAINS},
+    **{f"{file}.{chain}_": (chain,) for chain in CHAINS for file in RUNNING},
     "Loops.causal_block_": ("causal", "block"),
     "Loops.stopping_block_": ("stopping", "block"),
 }

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 
 from refengine.bugs.checks.violation import Violation
+from refengine.exact.rules import RULES
 from refengine.selfcheck.claims.coq_bridge import (
     FILE,
     Instance,
@@ -48,7 +49,7 @@ def first_difference(law_of: Callable[[Instance], Law]) -> Violation | None:
 
 def accepted_tree(text: str) -> Violation | None:
     """A rule that Coq defines on chains only, and that judges a tree."""
-    for rule in ("leviathan", "block"):
-        if not refuses_trees(text, rule):
+    for rule, card in RULES.items():
+        if card.shape == "chain" and not refuses_trees(text, rule):
             return Violation(f"{text} {rule} judges a tree", {"rule": rule})
     return None

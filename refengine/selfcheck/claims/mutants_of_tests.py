@@ -3,8 +3,8 @@
 A chain (`mutants_of_rules.py`) shows that no mistake in a rule passes all of its tests. A claim is about one thing that
 the rule does, so its own tests need not see every mistake: what they see is a share. It says that they touch the rule,
 not that they test the claim. Tests that see none are about something else, and such a claim is shown as blind.
-`python -m refengine.selfcheck.claims.claims --link` runs the tests of every claim against a seeded sample of
-the mutants of its rules, of the exact text and of the engine's, and writes `proofs/own_tests.json`, file by file; it
+`python -m refengine.selfcheck.claims.claims --link` runs the tests of every claim against a seeded sample of the
+mutants of its rules, of the exact text and of the engine's, and writes `proofs/own_tests.json`, file by file; it
 resumes.
 
 Statistical tests are left out: they run for minutes, and what they see is a matter of their stated power. A test that

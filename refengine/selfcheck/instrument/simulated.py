@@ -72,13 +72,6 @@ def nats(law: Rows, p: Rows) -> Rows:
     return np.asarray(np.clip(terms.sum(-1), 0.0, CAP))
 
 
-def reach(item: Case, law: Rows) -> Rows:
-    """How often a call visits each site, lanes in turn: [lanes, gamma + 1, contexts], contexts as equally likely."""
-    keep = np.minimum(law[:, :-1], item.q).sum(-1).mean(-1)
-    visits = np.concatenate([np.ones((item.lanes, 1)), np.cumprod(keep, axis=1)], axis=1)
-    return np.asarray(np.repeat(visits[:, :, None], item.contexts, axis=2) / item.lanes / item.contexts)
-
-
 class Audits:
     """Audits one after the other; the tables of the evidence are made once."""
 

@@ -1,4 +1,4 @@
-"""`refengine audit library transformers`: generate() with speculation on, held to itself with speculation off.
+"""`refengine audit library transformers`: generate() with speculation on, compared with speculation off.
 
 Nothing is sampled: the random calls of the whole generate() call are intercepted, drafting included, and the exact law
 of the generated tokens is enumerated on tiny float64 models. `generate_cells.py` lists the cells, `generate_law.py`
@@ -18,7 +18,7 @@ from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 CELL_SECONDS = 120.0  # for one cell; the largest takes three on an idle core
 TOLERANCE = 1e-6  # of generate_law.py, which cannot be imported where transformers is missing
-ONE_GRID_POINT_EACH = 8 * 2.0**-24  # what a handful of accepts at exactly zero can amount to
+ONE_GRID_POINT_EACH = 8 * 2.0**-24  # the mass of a handful of accepts at exactly zero
 DIVERSE = "DIVERSE, arXiv:2604.07622, named by the documentation of assistant_ensemble_weight"
 SOURCE = 'transformers, documentation of assistant_ensemble_weight: its default, None, "keeps decoding lossless"'
 
