@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.cells import TEXT, Parity
+from refengine.audit.served.cells import LOGPROBS, TEXT, Parity
 from refengine.audit.served.sampled import Law
 from refengine.audit.served.suite import State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
@@ -74,7 +74,7 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
         return named.finding(full, _sentence(claim, name), verdict=verdict, method=method, numbers=numbers, **more)
 
     if belief.log_evidence >= suite.bar:
-        small = state.small or {} if state is not None else {}
+        small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
         witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
         return told("violated", witness=witness, diagnosis=_diagnosis(name, claim, state, witness))
     if reason := _untested(suite, belief, state):
@@ -127,7 +127,7 @@ def _diagnosis(name: str, claim: str, state: State | None, witness: dict[str, An
         said = f"{name.removeprefix('metadata/')}, with speculation alone"
     else:
         said = f"{name}: not so with speculation: {claim.rstrip('.')}"
-    for kind in ("token", "character"):
+    for kind in ("token", "character") if claim == TEXT else ():
         if (first := witness.get(f"first difference at {kind}")) is not None:
             said += f"; the first difference is at {kind} {first}"
             break

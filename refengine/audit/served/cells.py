@@ -51,6 +51,7 @@ class Plain:
     wanted: int = 12
 
     def __post_init__(self) -> None:
+        self.shown_at: list[int] = []  # the numbers of looks
         share = KNOWN_TIE_SHARE if self.rows else self.noise.tie_share(self.tokens)
         self.beliefs: dict[str, Any] = {TEXT: Partings(share)}
         if self.rows:
@@ -64,7 +65,9 @@ class Plain:
         ask = self.ask(bench, k)
         bare = self.turns is None and not self.chat and self.tokens == TOKENS
         on, off = bench.plain(k, TOKENS) if bare else bench.both(ask)
-        self.beliefs[TEXT].add(self.shows(bench, on, off), difference(ask, on, off))
+        if shows := self.shows(bench, on, off):
+            self.shown_at.append(k)
+        self.beliefs[TEXT].add(shows, difference(ask, on, off))
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
     def shows(self, bench: Bench, on: Answer, off: Answer) -> bool:
@@ -91,6 +94,7 @@ class Parity:
     wanted: int = 8
 
     def __post_init__(self) -> None:
+        self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.tie_share(self.option.tokens))}
         if self.rows and not self.stream:
             self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
@@ -129,7 +133,9 @@ class Parity:
         self.changes += off.text != plain.text
         self.as_plain += off.text != plain.text and on.text == plain.text
         self.as_greedy += parted(on, off) and parted(plain_on, plain)
-        self.beliefs[TEXT].add(self.shows(bench, on, off), difference(ask, on, off))
+        if shows := self.shows(bench, on, off):
+            self.shown_at.append(k)
+        self.beliefs[TEXT].add(shows, difference(ask, on, off))
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
     def shows(self, bench: Bench, on: Answer, off: Answer) -> bool:
@@ -166,10 +172,13 @@ class Own:
     wanted: int = 6
 
     def __post_init__(self) -> None:
+        self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
     def unit(self, bench: Bench, k: int) -> None:
         on, off, witness = self.tried(bench, self.steps(bench, k))
+        if on and not off:
+            self.shown_at.append(k)
         (belief,) = self.beliefs.values()
         if isinstance(belief, Faults):
             belief.add(on, off, witness)

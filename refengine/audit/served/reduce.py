@@ -12,11 +12,13 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.cells import Cell, Own, Parity, Plain, difference
 
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
-PLACES = 4  # prompts at which it is looked for
+PLACES = 4  # looks that showed it, which are made again
 
 
 def reduced(bench: Bench, cell: Cell) -> dict[str, Any] | None:
     """The smallest witness that was found; None where nothing is to be made smaller. Raises Refused, Failed."""
+    if not getattr(cell, "shown_at", ()):
+        return None
     if isinstance(cell, Own):
         return _schedule(bench, cell)
     if isinstance(cell, Parity | Plain):
@@ -30,7 +32,7 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
     def shows(ask: Ask) -> bool:
         return cell.shows(bench, *bench.both(ask))
 
-    asks = [ask for k in range(PLACES) if (ask := cell.ask(bench, k)) is not None]
+    asks = [ask for k in cell.shown_at[:PLACES] if (ask := cell.ask(bench, k)) is not None]
     found = next((ask for ask in asks if shows(ask)), None)
     if found is None:
         return {"it vanishes": ["when nothing else is under way"]}
@@ -57,7 +59,7 @@ def _schedule(bench: Bench, cell: Own) -> dict[str, Any]:
         on, off, _ = cell.tried(bench, steps)
         return on and not off
 
-    found = next((steps for k in range(PLACES) if shows(steps := cell.steps(bench, k))), None)
+    found = next((steps for k in cell.shown_at[:PLACES] if shows(steps := cell.steps(bench, k))), None)
     if found is None:
         return {"it vanishes": ["when it is tried again"]}
     kept = [list(step) for step in found]

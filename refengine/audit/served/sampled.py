@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from math import log
+from math import exp
 from typing import Any
 
 from refengine.audit.served.ask import Ask, Choice
@@ -66,10 +66,10 @@ class Law:
         """The total variation, at every prompt alike, that would have brought the evidence to the bar in 99% of runs.
 
         A pair at distance d gains d^2 nats with variance 2 d^2, half of what a draw beside a known law does; the
-        mixture gives three families, three weights and KINDS features their shares.
+        mixture gives three families, three weights and KINDS features their shares; e^3 is for learning.
         """
         fewest = min(pairs.commoner.count for pairs in self.without)
-        return ends_wealth(fewest / 2, bar + log(9.0 * KINDS) + 3.0)
+        return ends_wealth(fewest / 2, exp(-bar), 9.0 * KINDS * exp(3.0))
 
     @property
     def witnesses(self) -> list[dict[str, Any]]:

@@ -180,7 +180,7 @@ class Suite:
         if sum(s.small is not None for s in self.states) >= SMALL or self.requests - self.bench.sent < TRIES:
             return
         try:
-            state.small = reduced(self.bench, state.cell)
+            state.small = reduced(self.bench, state.cell) or {}
         except (Failed, Refused) as error:
             state.small = {"not made smaller": str(error)}
 
