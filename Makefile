@@ -7,16 +7,22 @@ READY  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
 
-.PHONY: report report-full test stat gpu prove lint mutation coverage clean
+.PHONY: report report-full records test wheel stat gpu prove lint mutation coverage clean
 
 report: $(READY)            ## the correctness report: out/report.html, out/report.json
 	$(BIN)/refengine report --out out
 
-report-full: $(READY)       ## the long report: every policy in every cell, the mutation run
+report-full: $(READY)       ## the long report: everything that is on record runs again, every policy in every cell too
 	$(BIN)/refengine report --full --out out/full
+
+records: $(READY)           ## make again every committed record that is stale; resumes (RECORDS="findings" for one alone)
+	$(BIN)/python -m refengine.selfcheck.records $(RECORDS)
 
 test: $(READY)              ## the tests
 	$(BIN)/python -m pytest -n 2
+
+wheel: $(READY)             ## build the wheel, install it in an environment of its own, run every command in an empty folder
+	bash .ci/wheel.sh $(abspath $(BIN))/python
 
 stat: $(READY)              ## large samples: every test states n, alpha and the TV it would detect
 	$(BIN)/python -m pytest -n 2 -m stat statistical_tests

@@ -19,8 +19,6 @@ All have the same number of parameters. Written down: the mean of sum min(p, q) 
 
 import argparse
 import hashlib
-import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,8 +30,8 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from refengine.decoder.checkpoints.layouts.eagle3 import table
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
 from refengine.decoder.networks.rope import Rope
+from refengine.selfcheck.effects.fused_taps import RECORD
 
-RESULT = Path(__file__).parent / "results" / "fused_taps.json"
 WORDS, HIDDEN, LAYERS, INNER, DEPTHS = 6, 24, 4, 24, 3
 LENGTH, TARGET_STEPS, STEPS, DECAY = 20, 1200, 800, 0.8
 TEXTS, BEGINNING = 64, 4  # texts that overlap is measured on, and words of each that any language starts with
@@ -44,11 +42,6 @@ VARIANTS = {  # taps, and the width of the feed-forward
     "top": ((4, 4, 4), INNER),
     "wide": ((4,), INNER + 2 * HIDDEN * HIDDEN // (3 * HIDDEN)),
 }
-
-
-def digest() -> str:
-    """Of this file: a result counts for the script that made it."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
 
 
 # --- languages -------------------------------------------------------------------------------------------------------
@@ -199,16 +192,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     torch.set_num_threads(1)
-    known = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
-    results = known if known.get("script") == digest() else {"script": digest()}
+    name = Path(__file__).stem
+    results = dict((RECORD.fresh(name) or {}).get("languages", {}))
     for seed in range(1, parser.parse_args().seeds + 1):
         for language in STREAMS:
             runs = results.setdefault(language, {})
             if str(seed) not in runs:
                 runs[str(seed)] = one(language, seed)
-                beside = RESULT.with_suffix(".part")
-                beside.write_text(json.dumps(results, indent=1) + "\n")
-                os.replace(beside, RESULT)
+                RECORD.put(name, {"languages": results})
                 print(language, seed, runs[str(seed)], file=sys.stderr, flush=True)
 
 

@@ -129,12 +129,16 @@ def printed(law: Law) -> dict[str, str]:
 def write() -> None:
     """Generate the instances and ask Coq for every law."""
     from proofs.instances import instances
-    from refengine.selfcheck.claims.coq_bridge import digest
+    from refengine.selfcheck.claims.coq_bridge import RECORD, digest_of
 
     found = list(instances())
     laws = ask([instance["query"] for instance in found])
-    lines = [json.dumps({**i, "law": printed(law)}) for i, law in zip(found, laws, strict=True)]
-    FILE.write_text(f'{{"definitions": "{digest()}", "instances": [\n' + ",\n".join(lines) + "\n]}\n")
+    RECORD.write(
+        {
+            i["name"]: {"digest": digest_of(i["name"]), **i, "law": printed(law)}
+            for i, law in zip(found, laws, strict=True)
+        }
+    )
 
 
 def main() -> int:
@@ -145,7 +149,7 @@ def main() -> int:
         sys.exit(refused)
     if sys.argv[1:] == ["--write"]:
         write()
-    wrong = changed(json.loads(FILE.read_text())["instances"])
+    wrong = changed(list(json.loads(FILE.read_text()).values()))
     print(f"violated: Coq gives another law now for {', '.join(wrong)}" if wrong else "bridge.json is what Coq says")
     return int(bool(wrong))
 

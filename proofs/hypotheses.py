@@ -14,7 +14,6 @@ Both first hold the theorems to the files of instances: one that has hypotheses 
 about nothing, and an instance may not assume anything itself.
 """
 
-import json
 import random
 import re
 import subprocess
@@ -27,7 +26,7 @@ from proofs.commit import seed
 from proofs.gate.build import BUILD
 from proofs.statements import Drop, every, sentence_end, unapplied
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
-from refengine.selfcheck.claims.hypotheses import RECORD, digest, fresh
+from refengine.selfcheck.claims.hypotheses import RECORD, digest_of, fresh
 
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)
 SECONDS = 300  # a proof that searches for longer without its hypothesis has missed it
@@ -66,9 +65,9 @@ def keep(answers: dict[str, str]) -> None:
     record: dict[str, dict[str, Any]] = {}
     for drop in every():
         if drop.key() in answers:
-            entry = record.setdefault(drop.file, {"digest": digest(drop.file), "missed_by": {}})
+            entry = record.setdefault(drop.file, {"digest": digest_of(drop.file), "missed_by": {}})
             entry["missed_by"][drop.key()] = answers[drop.key()]
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    RECORD.write(record)
 
 
 def main() -> int:

@@ -1,7 +1,5 @@
 """The theorems are about the rules that run: Coq, refengine.exact and refengine.engine give the same law, exactly."""
 
-import json
-
 import pytest
 
 from proofs import bridge
@@ -13,22 +11,23 @@ from refengine.exact.block import chain
 from refengine.exact.rules import RULES
 from refengine.selfcheck.claims.chains import CHAINS, files
 from refengine.selfcheck.claims.coq_bridge import (
+    RECORD,
     audit_bridge,
     decisions,
-    digest,
     engine_law,
     engine_round,
     exact_law,
     exact_round,
     followed,
     parse_law,
+    recorded,
     refuses_trees,
 )
-from refengine.selfcheck.claims.mutants_of_rules import committed, run, sample, status
+from refengine.selfcheck.claims.mutants_of_rules import RECORD as LINKS
+from refengine.selfcheck.claims.mutants_of_rules import run, sample, status
 
-RECORD = json.loads(bridge.FILE.read_text())
 CHAIN_RULES = [name for name, card in RULES.items() if card.shape == "chain"]
-BY_CHAIN = {name: [i for i in RECORD["instances"] if i["chain"] == name] for name in CHAINS}
+BY_CHAIN = {name: [i for i in recorded() if i["chain"] == name] for name in CHAINS}
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -49,8 +48,8 @@ def test_engine_is_what_coq_said(name: str) -> None:
 
 def test_the_record_is_of_these_definitions_and_instances() -> None:
     """Kills: laws of an older definition, or of other rows, on record: run `python -m proofs.bridge --write`."""
-    assert RECORD["definitions"] == digest()
-    assert [{k: v for k, v in i.items() if k != "law"} for i in RECORD["instances"]] == list(instances())
+    assert RECORD.every_stale() == []
+    assert [{k: v for k, v in i.items() if k != "law"} for i in recorded()] == list(instances())
     assert [finding.verdict for finding in audit_bridge()] == ["consistent"] * len(CHAINS)
 
 
@@ -71,7 +70,7 @@ def test_chain_rules_refuse_trees() -> None:
 
 def test_laws_differ_between_rules_and_sum_to_one() -> None:
     """Kills: a parser that reads the same law for everything, and rows on which the rules cannot be told apart."""
-    laws = {i["name"]: parse_law(i["law"]) for i in RECORD["instances"]}
+    laws = {i["name"]: parse_law(i["law"]) for i in recorded()}
     assert {sum(law.values()) for law in laws.values()} == {1}
     assert len({str(laws[f"{rule}/2"]) for rule in ("leviathan", "agreement", "block")}) == 3
     assert laws["typical/27"] != laws["typical_inclusive/27"]
@@ -88,7 +87,7 @@ def test_a_path_that_spells_something_else_is_refused() -> None:
 
 def test_every_chain_is_linked() -> None:
     """Kills: a rule that can be mistaken without anybody seeing it, and a record that is older than its rule."""
-    assert set(committed()) == {module for name in CHAINS for module in files(name)}
+    assert set(LINKS.entries()) == {module for name in CHAINS for module in files(name)}
     assert {name: status(name) for name in CHAINS if not status(name).startswith("linked")} == {}
 
 

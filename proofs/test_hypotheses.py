@@ -9,7 +9,8 @@ import pytest
 
 from proofs.hypotheses import failing
 from proofs.statements import drops, every, premises_of, unapplied
-from refengine.selfcheck.claims.hypotheses import blank_comments, fresh, record, status
+from refengine.selfcheck.claims.hypotheses import RECORD, blank_comments, fresh, status
+from refengine.source_edits.committed import Committed
 
 
 def test_every_theorem_with_hypotheses_is_applied() -> None:
@@ -26,8 +27,8 @@ def test_every_hypothesis_is_missed() -> None:
 def test_a_changed_theorem_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: a line that says missed of a text that nobody has run."""
     assert status(["Leviathan.leviathan_lossless", "Round.x"])["Leviathan"] == "missed: each of its 3 hypotheses"
-    changed = {"Leviathan": {**record()["Leviathan"], "digest": "0"}}
-    monkeypatch.setattr("refengine.selfcheck.claims.hypotheses.record", lambda: changed)
+    changed = {"Leviathan": {**RECORD.entries()["Leviathan"], "digest": "0"}}
+    monkeypatch.setattr(Committed, "entries", lambda self: changed)
     assert status(["Leviathan.leviathan_lossless"])["Leviathan"].startswith("stale")
     assert fresh() == {}
 

@@ -9,7 +9,8 @@ from refengine.bugs.process.pool import Job, Servers
 from refengine.selfcheck.claims import mutants_of_tests
 from refengine.selfcheck.claims.chains import DECODED
 from refengine.selfcheck.claims.claims import load
-from refengine.selfcheck.claims.mutants_of_tests import checks, committed, reaches, red, sample, status, texts
+from refengine.selfcheck.claims.mutants_of_tests import RECORD, checks, reaches, red, sample, status, texts
+from refengine.source_edits.committed import Committed
 
 BRIDGE = "proofs/test_bridge.py::test_exact_is_what_coq_said"
 
@@ -25,7 +26,7 @@ def test_what_is_on_record_is_seen_again() -> None:
     """Kills: a record that says seen of tests that pass. Three mistakes, one recorded test each; solvers left out."""
     known = [
         (mutant, test)
-        for module, entry in committed().items()
+        for module, entry in RECORD.entries().items()
         for mutant, tests in zip(sample(module), entry["seen"], strict=True)
         for test in tests
         if "test_exact" in test or "test_lengths" in test
@@ -51,7 +52,7 @@ def test_the_line_on_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: a share said of tests that saw nothing, or of tests that were never run."""
     assert status([], ["block"]) == status([BRIDGE], []) == ""
     asked = {"tests": ["a", "b"], "seen": [["a"], [], ["a", "b"]]}
-    monkeypatch.setattr(mutants_of_tests, "entry", lambda module: asked)
+    monkeypatch.setattr(Committed, "fresh", lambda self, module: asked)
     assert texts(["block"]) == ("refengine.exact.rules.block", "refengine.engine.rules.block")
     assert status(["a"], ["block"]) == "its own tests see 4 of 6 sampled mistakes in its rules"
     assert status(["b"], ["block"]).startswith("its own tests see 2 of 6")

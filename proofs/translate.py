@@ -22,7 +22,7 @@ EXACT = ROOT / "refengine" / "exact"
 FILE = PROOFS / "rocq" / "Translated.v"
 # (file, function): helpers first.
 WANTED = (
-    *(("row", "residual"), ("row", "without"), ("row", "normalised")),
+    *(("row", "residual"), ("row", "without"), ("row", "normalised"), ("path", "child")),
     *(("rules/leviathan", "leviathan"), ("rules/block", "prefix_weights"), ("rules/block", "block")),
     *(("rules/point_mass", "point_mass"), ("rules/iid_candidates", "iid_candidates")),
     *(
@@ -41,6 +41,9 @@ KNOWN = {
     ("row", "argmax"): "return max(range(len(weights)), key=lambda x: (weights[x], -x))",
 }
 OTHERWISE = {"at": "here", "left": "rest"}  # names that mean something else in Gallina
+RESULTS = {"prefix_weights": "seq num", "child": "option"}  # of helpers; of the others a row
+COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
+COQ |= {"seq num": "seq R", "option": "option nat"}
 TYPES = {"Sequence[Row]": "rows", "Block": "block", "Sequence[Fraction]": "row", "int": "token"}
 HEADER = """(** The rules of refengine/exact, as they run.
 
@@ -389,8 +392,7 @@ class Function:
             case "argmax", ["row"]:
                 return self.effect(f"argmax_row raised {texts[0]}", "token", then)
         if name in self.helpers:
-            type = "seq num" if name == "prefix_weights" else "row"
-            return self.effect(f"py_{name} {' '.join(map(paren, texts))}", type, then)
+            return self.effect(f"py_{name} {' '.join(map(paren, texts))}", RESULTS.get(name, "row"), then)
         raise refuse(node)
 
 
@@ -513,12 +515,11 @@ def body_text(function: ast.FunctionDef) -> str:
 def translated(file: str, name: str, helpers: set[str]) -> str:
     """The Gallina definition of one function."""
     function = definition(file, name)
-    arguments = [a for a in function.args.args if a.arg != "chance"]
-    types = {a.arg: TYPES[ast.unparse(a.annotation)] for a in arguments if a.annotation}
-    coq = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V"}
-    binders = " ".join(f"({arg} : {coq[type]})" for arg, type in types.items())
-    rule = file.startswith("rules/") and "chance" in {a.arg for a in function.args.args}
-    k = "" if rule else " (k : seq R -> answer R V)" if name == "prefix_weights" else " (k : (V -> R) -> answer R V)"
+    arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation and a.arg != "chance"}
+    types = {OTHERWISE.get(a, a): "node" if a == "at" else TYPES[annotation] for a, annotation in arguments.items()}
+    binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items())
+    rule = "chance" in {a.arg for a in function.args.args}
+    k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> answer R V)"
     body = Function(helpers, dict(types)).block(function.body, lambda: "raised", None)
     start = "let k := @ret R (outcome V) in\n" if rule else ""
     head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : answer R V :="

@@ -39,6 +39,10 @@ def compiled(target: str = "all", jobs: int = 1) -> str:
         source, copy = SOURCES / name, BUILD / name
         if not copy.exists() or copy.read_bytes() != source.read_bytes():
             shutil.copyfile(source, copy)
+    for file in files:
+        timing, made = BUILD / f"{file}.v.timing", BUILD / f"{file}.vo"
+        if not timing.exists() or timing.stat().st_mtime < (BUILD / f"{file}.v").stat().st_mtime:
+            made.unlink(missing_ok=True)  # compiled by someone else, who did not write down what Coq read
     # No options from outside: COQEXTRAFLAGS and the like would be read by the Makefile.
     clean = {key: value for key, value in os.environ.items() if not key.startswith("COQ") and key != "MAKEFLAGS"}
     for command in (

@@ -27,11 +27,11 @@ Variables (p : seq V -> V -> R) (h0 : seq V).
 Hypothesis parents_size : size parents = size xs.
 Hypothesis parents_first : forall j, (j < size xs)%N -> (parent_at parents j <= j)%N.
 Implicit Types (g : seq V -> R) (i j u : nat).
-Notation token_at := (token_at xs d).
-Notation parent_at := (parent_at parents).
-Notation word := (word xs parents d).
-Notation kids := (kids xs parents).
-Notation from_node := (from_node xs parents d h0).
+Notation tok := (token_at xs d).
+Notation par := (parent_at parents).
+Notation path_to := (word xs parents d).
+Notation below := (kids xs parents).
+Notation onward := (from_node xs parents d h0).
 
 (** A rule that keeps or refuses one candidate after the other, remembering [S]. *)
 Section Rule.
@@ -49,10 +49,10 @@ Definition try_node h cs : law R (choice V) := try_kids h (fresh h) 0 cs.
 (** What a program does that goes through the nodes [js] in order, standing at [u]. *)
 Fixpoint scan js u s g said : R :=
   if js is j :: js' then
-    if parent_at j != u then scan js' u s g said else
-    chance_of (h0 ++ word u) s (token_at j) * scan js' j.+1 (fresh (h0 ++ word j.+1)) g (rcons said (token_at j))
-    + (1 - chance_of (h0 ++ word u) s (token_at j)) * scan js' u (refuse (h0 ++ word u) s (token_at j)) g said
-  else pick (last_row (h0 ++ word u) s) (fun y => g (rcons said y)).
+    if par j != u then scan js' u s g said else
+    chance_of (h0 ++ path_to u) s (tok j) * scan js' j.+1 (fresh (h0 ++ path_to j.+1)) g (rcons said (tok j))
+    + (1 - chance_of (h0 ++ path_to u) s (tok j)) * scan js' u (refuse (h0 ++ path_to u) s (tok j)) g said
+  else pick (last_row (h0 ++ path_to u) s) (fun y => g (rcons said y)).
 
 Lemma try_ext h s i cs f f' : f =1 f' -> try_kids h s i cs f = try_kids h s i cs f'.
 Proof.
@@ -67,18 +67,18 @@ Lemma grown_ext h k u f f' : f =1 f' ->
   walk try_node h (grown xs parents d k u) f = walk try_node h (grown xs parents d k u) f'.
 Proof.
 elim: k h u f f' => [|k IH] h u f f' e /=; apply: try_ext => -[x [m|]] //=; rewrite /bind /ret ?nth_nil //.
-rewrite -map_comp; case: (ltnP m (size (kids u))) => [lt|ge]; last by rewrite nth_default ?size_map // /ret e.
+rewrite -map_comp; case: (ltnP m (size (below u))) => [lt|ge]; last by rewrite nth_default ?size_map // /ret e.
 by rewrite (nth_map 0%N) //=; apply: IH => s; rewrite e.
 Qed.
 
 (** Go on below the candidate that was kept. *)
 Definition go_on (ks : seq nat) said g (o : choice V) : R :=
   if o.2 is Some m then
-    if (m < size ks)%N then from_node try_node (nth 0%N ks m).+1 (rcons said o.1) g else g (rcons said o.1)
+    if (m < size ks)%N then onward try_node (nth 0%N ks m).+1 (rcons said o.1) g else g (rcons said o.1)
   else g (rcons said o.1).
 
-Lemma step_try u said g : from_node try_node u said g
-  = try_kids (h0 ++ word u) (fresh (h0 ++ word u)) 0 [seq token_at j | j <- kids u] (go_on (kids u) said g).
+Lemma step_try u said g : onward try_node u said g
+  = try_kids (h0 ++ path_to u) (fresh (h0 ++ path_to u)) 0 [seq tok j | j <- below u] (go_on (below u) said g).
 Proof.
 rewrite (from_step d parents_first); last by move=> *; apply: try_ext.
 apply: try_ext => -[x [m|]]; rewrite /go_on; cbn [fst snd]; last by rewrite cats1.
@@ -87,13 +87,13 @@ have [jlt e _] := kid parents_first (mem_nth 0%N lt); rewrite /from_node (word_n
 by apply: grown_ext => s; rewrite cat_rcons.
 Qed.
 
-(** The kids of [u] that are still to come when the program is at place [i]. *)
-Definition kids_from i u : seq nat := [seq j <- iota i (size xs - i) | parent_at j == u].
+(** The below of [u] that are still to come when the program is at place [i]. *)
+Definition kids_from i u : seq nat := [seq j <- iota i (size xs - i) | par j == u].
 
-Lemma kids_from_start u : (u <= size xs)%N -> kids_from u u = kids u.
+Lemma kids_from_start u : (u <= size xs)%N -> kids_from u u = below u.
 Proof.
 move=> le; rewrite /kids_from /kids -{2}(subnKC le) iotaD filter_cat add0n.
-have -> : [seq j <- iota 0 u | parent_at j == u] = [::]; last by [].
+have -> : [seq j <- iota 0 u | par j == u] = [::]; last by [].
 rewrite -[RHS](filter_pred0 (iota 0 u)); apply: eq_in_filter => j.
 rewrite mem_iota add0n => /andP[_ lt]; apply/negbTE; rewrite neq_ltn.
 by rewrite (leq_ltn_trans (parents_first (leq_trans lt le)) lt).
@@ -101,14 +101,14 @@ Qed.
 
 Lemma scan_is_walk i u s g said : (u <= i)%N -> (i <= size xs)%N ->
   scan (iota i (size xs - i)) u s g said
-  = try_kids (h0 ++ word u) s 0 [seq token_at j | j <- kids_from i u] (go_on (kids_from i u) said g).
+  = try_kids (h0 ++ path_to u) s 0 [seq tok j | j <- kids_from i u] (go_on (kids_from i u) said g).
 Proof.
 move: {2}(size xs - i)%N (erefl (size xs - i)%N) => m.
 elim: m i u s said => [|m IH] i u s said e ui lt; rewrite /kids_from e //=.
 have ilt : (i < size xs)%N by rewrite -subn_gt0 e.
 have e' : (size xs - i.+1)%N = m by rewrite subnS e.
 have next u' s' said' : (u' <= i.+1)%N -> scan (iota i.+1 m) u' s' g said'
-    = try_kids (h0 ++ word u') s' 0 [seq token_at j | j <- kids_from i.+1 u'] (go_on (kids_from i.+1 u') said' g).
+    = try_kids (h0 ++ path_to u') s' 0 [seq tok j | j <- kids_from i.+1 u'] (go_on (kids_from i.+1 u') said' g).
   by move=> le; rewrite -IH // e'.
 case: ifP => [ne|/negbFE eq].
   by rewrite (negbTE ne) next ?(leqW ui) // /kids_from e'.
@@ -129,7 +129,7 @@ Lemma grown_same (node : seq V -> seq V -> law R (choice V)) h k u f :
   walk node h (grown xs parents d k u) f = walk try_node h (grown xs parents d k u) f.
 Proof.
 move=> same; elim: k h u f => [|k IH] h u f /=; rewrite /bind same; apply: try_ext => -[x [m|]] //=; rewrite ?nth_nil //.
-rewrite -!map_comp; case: (ltnP m (size (kids u))) => [lt|ge]; last by rewrite !nth_default ?size_map.
+rewrite -!map_comp; case: (ltnP m (size (below u))) => [lt|ge]; last by rewrite !nth_default ?size_map.
 by rewrite !(nth_map 0%N) //= IH.
 Qed.
 
@@ -173,21 +173,21 @@ elim: m i u w r path said => [|m IH] i u w r path said e ui lt w1 w0 rP wr.
   by congr (_ * _); rewrite wr mulrAC mulfV ?gt_eqF // mul1r.
 have ilt : (i < size xs)%N by rewrite -subn_gt0 e.
 have e' : (size xs - i.+1)%N = m by rewrite subnS e.
-rewrite (drop_nth d ilt) /= {1}/body (item_nth raised 0%N) ?parents_size // -/(parent_at i).
+rewrite (drop_nth d ilt) /= {1}/body (item_nth raised 0%N) ?parents_size // -/(par i).
 case: ifP => [_|/negbFE/eqP eq]; first by apply: IH => //; apply: leqW.
-have [r0 r1] := rP; have rx1 := dist_le1 (token_at i) rP.
+have [r0 r1] := rP; have rx1 := dist_le1 (tok i) rP.
 rewrite accept_asked ?(ltW w1) // [w _]wr point_odds // row_of //.
-have [p0 p1] := pP (h0 ++ word i.+1).
-have kept := IH i.+1 i.+1 (p (h0 ++ word i.+1)) (p (h0 ++ word i.+1)) (rcons path i) (rcons said (token_at i)).
+have [p0 p1] := pP (h0 ++ path_to i.+1).
+have kept := IH i.+1 i.+1 (p (h0 ++ path_to i.+1)) (p (h0 ++ path_to i.+1)) (rcons path i) (rcons said (tok i)).
 rewrite kept ?p1 ?ltr01 //; last by move=> x; rewrite mul1r.
-rewrite /point_chance /point_fresh; congr (_ + _); have [z|z] := eqVneq (1 - r (token_at i)) 0.
+rewrite /point_chance /point_fresh; congr (_ + _); have [z|z] := eqVneq (1 - r (tok i)) 0.
   by rewrite z !mul0r.
-congr (_ * _); rewrite /py_without; pose w' x := if x == token_at i then 0 else w x.
-have T' : total w' = total w * (1 - r (token_at i)).
-  rewrite (total_ext (g := fun x => w x - (x == token_at i)%:R * w x)) => [|x]; last first.
+congr (_ * _); rewrite /py_without; pose w' x := if x == tok i then 0 else w x.
+have T' : total w' = total w * (1 - r (tok i)).
+  rewrite (total_ext (g := fun x => w x - (x == tok i)%:R * w x)) => [|x]; last first.
     by rewrite /w'; case: eqP => _; rewrite ?mul1r ?subrr ?mul0r ?subr0.
   by rewrite total_sub total_pick wr; ring.
-have pos : 0 < 1 - r (token_at i) by rewrite lt_neqAle eq_sym z subr_ge0.
+have pos : 0 < 1 - r (tok i) by rewrite lt_neqAle eq_sym z subr_ge0.
 apply: (IH _ _ w') => //; first exact: leqW.
 - by rewrite T' mulr_gt0.
 - by move=> x; rewrite /w'; case: ifP.
@@ -205,8 +205,8 @@ Hypothesis pP : forall h, dist (p h).
 Hypothesis qP : forall h, dist (q h).
 
 (** Every node was drawn from the row at its parent, and can have been. *)
-Definition rows_drawn : seq (option (V -> R)) := [seq Some (q (h0 ++ word (parent_at j))) | j <- iota 0 (size xs)].
-Hypothesis drawn_by_q : forall j, (j < size xs)%N -> 0 < q (h0 ++ word (parent_at j)) (token_at j).
+Definition rows_drawn : seq (option (V -> R)) := [seq Some (q (h0 ++ path_to (par j))) | j <- iota 0 (size xs)].
+Hypothesis drawn_by_q : forall j, (j < size xs)%N -> 0 < q (h0 ++ path_to (par j)) (tok j).
 
 Definition judged : Type := (V -> R) * seq V.
 Definition judge_fresh h : judged := (p h, [::]).
@@ -236,17 +236,17 @@ elim: m i u r s path said => [|m IH] i u r s path said e ui lt sP rs.
   by apply: total_ext => y; rewrite rs.
 have ilt : (i < size xs)%N by rewrite -subn_gt0 e.
 have e' : (size xs - i.+1)%N = m by rewrite subnS e.
-rewrite (drop_nth d ilt) /= {1}/body (item_nth raised 0%N) ?parents_size // -/(parent_at i).
+rewrite (drop_nth d ilt) /= {1}/body (item_nth raised 0%N) ?parents_size // -/(par i).
 case: ifP => [_|/negbFE/eqP eq]; first by apply: IH => //; apply: leqW.
-rewrite /drawn /= item_iota // eq -/(token_at i); set here := h0 ++ word u.
+rewrite /drawn /= item_iota // eq -/(tok i); set here := h0 ++ path_to u.
 have [s0 _] := sP; have [q0 _] := qP here; have qx := drawn_by_q ilt; rewrite eq -/here in qx.
-rewrite accept_asked ?rs // row_of // -[odds _ _]/(accept s.1 (q here) (token_at i)).
-rewrite (IH i.+1 i.+1 _ (judge_fresh (h0 ++ word i.+1))) //; last exact: pP.
+rewrite accept_asked ?rs // row_of // -[odds _ _]/(accept s.1 (q here) (tok i)).
+rewrite (IH i.+1 i.+1 _ (judge_fresh (h0 ++ path_to i.+1))) //; last exact: pP.
 congr (_ + _); rewrite /judge_chance -/here /py_residual /py_normalised.
 have same x : Num.max (r x - q here x) 0 = excess s.1 (q here) x by rewrite rs.
 have [z|z] := eqVneq (total (excess s.1 (q here))) 0; first by rewrite nothing_owed // subrr !mul0r.
 rewrite (total_ext same) (negbTE z); congr (_ * _).
-apply: (IH _ _ _ (judge_refuse here s (token_at i))) => //; first exact: leqW.
+apply: (IH _ _ _ (judge_refuse here s (tok i))) => //; first exact: leqW.
   exact: residual_dist.
 by move=> x; rewrite same /= /residual (negbTE z).
 Qed.

@@ -10,12 +10,11 @@ from refengine.bugs.mutation.mutants import mistakes_in, mutants
 from refengine.bugs.mutation.record import (
     Explanation,
     Record,
-    digest,
     doubts,
     explanations,
-    read,
     sample,
     subjects,
+    unchanged,
 )
 from refengine.bugs.mutation.run import concerned, fate, job
 from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load
@@ -138,7 +137,7 @@ def test_explanations_are_of_mutants_that_exist_and_the_committed_run_has_no_dou
         found = {text for key in possible if e.covers(key) for text in key}
         assert {*e.modules, *e.lines, *e.changes} <= found, e
         assert e.why
-    assert doubts(read()) == []
+    assert doubts(unchanged()) == []
 
 
 def test_doubts_name_survivors_and_explanations_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +147,7 @@ def test_doubts_name_survivors_and_explanations_that_are_wrong(monkeypatch: pyte
 
     def said(outcomes: str, *explained: Explanation) -> list[str]:
         monkeypatch.setattr(record, "explanations", lambda: explained)
-        return doubts({module: Record(digest(module), outcomes, {})})
+        return doubts({module: Record(outcomes, {})})
 
     def reason(*numbers: int) -> Explanation:
         return Explanation((module,), tuple(keys[n][1] for n in numbers), tuple(keys[n][2] for n in numbers), "so")
@@ -159,4 +158,3 @@ def test_doubts_name_survivors_and_explanations_that_are_wrong(monkeypatch: pyte
     assert said("s" + killed, reason(0)) == []
     assert "explained and yet it falls" in {line.split(":")[0] for line in said("s" + killed, reason(0, 1))}
     assert {line.split(":")[0] for line in said("c" + killed, reason(0))} > {"explains nothing"}
-    assert doubts({module: Record("0" * 16, "s" + killed, {})}) == []  # the file has changed: its run says nothing

@@ -1,4 +1,4 @@
-"""The journal: kill -9 loses at most the running section, and nothing counts twice."""
+"""The journal: kill -9 loses at most the running step, and nothing counts twice."""
 
 import datetime
 import json
@@ -16,9 +16,10 @@ from refengine.errors import BadInput
 from refengine.report.canonical import canonical
 from refengine.report.finding import Finding
 from refengine.report.journal import Journal, run_key
-from refengine.report.progress import Section, run_sections
 from refengine.report.report import make_report
 from refengine.report.run_record import save_run
+from refengine.report.step import Step
+from refengine.report.steps import run_steps
 
 FINDINGS: dict[str, Callable[[], list[Finding]]] = {
     "subjects": example.subjects,
@@ -28,36 +29,37 @@ FINDINGS: dict[str, Callable[[], list[Finding]]] = {
 CHILD = """
 import sys, time
 from pathlib import Path
-from properties import test_report_journal as t
+from properties.report import test_journal as t
 from refengine.report.journal import Journal
-from refengine.report.progress import Section, run_sections
+from refengine.report.step import Step
+from refengine.report.steps import run_steps
 def stuck():
     yield t.FINDINGS["controls"]()[0]
     print("stuck", flush=True)
     time.sleep(600)
-sections = [Section("subjects", t.FINDINGS["subjects"]), Section("references", t.FINDINGS["references"]),
-            Section("controls", stuck)]
+steps = [Step("subjects", t.FINDINGS["subjects"]), Step("references", t.FINDINGS["references"]),
+            Step("controls", stuck)]
 with Journal(Path(sys.argv[1]), "key") as journal:
-    run_sections(sections, journal)
+    run_steps(steps, journal)
 """
 
 
-def counted(calls: list[str]) -> list[Section]:
-    def section(name: str) -> Section:
+def counted(calls: list[str]) -> list[Step]:
+    def step(name: str) -> Step:
         def function() -> list[Finding]:
             calls.append(name)
             return FINDINGS[name]()
 
-        return Section(name, function)
+        return Step(name, function)
 
-    return [section(name) for name in FINDINGS]
+    return [step(name) for name in FINDINGS]
 
 
 def run(path: Path, key: str = "key", *, fresh: bool = False) -> tuple[list[str], str]:
     """Which sections ran, and the report that came out."""
     calls: list[str] = []
     with Journal(path, key, fresh=fresh) as journal:
-        lines = run_sections(counted(calls), journal)
+        lines = run_steps(counted(calls), journal)
     report = make_report([f for line in lines for f in line.findings], seed=1)
     return calls, canonical(report)
 
@@ -68,7 +70,7 @@ def uninterrupted(tmp_path: Path) -> str:
 
 
 def test_kill_minus_9_then_resume(tmp_path: Path, uninterrupted: str) -> None:
-    """Kills: buffered writes lost on SIGKILL, half a section kept, a finished section run or counted again."""
+    """Kills: buffered writes lost on SIGKILL, half a step kept, a finished step run or counted again."""
     path = tmp_path / "journal"
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
     child = subprocess.Popen(
@@ -165,17 +167,17 @@ def test_crash_of_a_section_keeps_the_finished_ones(tmp_path: Path, uninterrupte
         raise RuntimeError("section crashed")
 
     path = tmp_path / "journal"
-    sections = [Section("subjects", example.subjects), Section("references", crash)]
+    steps = [Step("subjects", example.subjects), Step("references", crash)]
     with Journal(path, "key") as journal, pytest.raises(RuntimeError, match="section crashed"):
-        run_sections(sections, journal)
+        run_steps(steps, journal)
     assert run(path) == (["references", "controls"], uninterrupted)
 
 
 def test_names_are_unique(tmp_path: Path) -> None:
-    """Kills: two sections of one name, of which the second would be read from the first's line."""
-    sections = [Section("a", example.subjects), Section("a", example.references)]
-    with Journal(tmp_path / "journal", "key") as journal, pytest.raises(ValueError, match="two sections are called"):
-        run_sections(sections, journal)
+    """Kills: two steps of one name, of which the second would be read from the first's line."""
+    steps = [Step("a", example.subjects), Step("a", example.references)]
+    with Journal(tmp_path / "journal", "key") as journal, pytest.raises(ValueError, match="two steps are called"):
+        run_steps(steps, journal)
 
 
 def test_progress_is_one_plain_line_a_section(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,13 +194,13 @@ def test_progress_is_one_plain_line_a_section(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_times_and_the_machine_are_told_in_run_json(tmp_path: Path) -> None:
-    """Kills: a run.json that loses the sections of the interrupted run, or their seconds."""
+    """Kills: a run.json that loses the steps of the interrupted run, or their seconds."""
     with Journal(tmp_path / "journal", "key") as journal:
         journal.append("subjects", example.subjects(), 12.3456)
-        lines = run_sections(counted([]), journal)
+        lines = run_steps(counted([]), journal)
     started = datetime.datetime(2026, 11, 21, 3, tzinfo=datetime.UTC)
     save_run(tmp_path / "run.json", lines, started=started, key="key")
     record = json.loads((tmp_path / "run.json").read_text())
-    assert record["sections"][0] == {"name": "subjects", "seconds": 12.346, "findings": 4}
-    assert [section["name"] for section in record["sections"]] == list(FINDINGS)
+    assert record["steps"][0] == {"name": "subjects", "seconds": 12.346, "findings": 4, "how": ""}
+    assert [step["name"] for step in record["steps"]] == list(FINDINGS)
     assert (record["run"], record["started"]) == ("key", "2026-11-21T03:00:00+00:00")

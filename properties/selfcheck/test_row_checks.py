@@ -184,11 +184,11 @@ def test_a_mark_says_whose_peer_a_test_is() -> None:
 def test_a_failing_peer_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills an agreement that only asks whether tests ran, and one that holds when none did."""
     outcomes = {"ar": {"test_ar_golden.py::test_logits": "passed", "test_ar_golden.py::test_round": "failed"}}
-    monkeypatch.setattr(peers, "outcomes", lambda: outcomes)
+    monkeypatch.setattr(peers, "outcomes", lambda files: outcomes)
     (finding,) = checks.agrees("ar")
     assert finding.verdict == "violated"
     assert finding.notes == ["test_ar_golden.py::test_round failed"]
-    monkeypatch.setattr(peers, "outcomes", dict)
+    monkeypatch.setattr(peers, "outcomes", lambda files: {})
     assert checks.agrees("ar")[0].verdict == "violated"
 
 

@@ -31,8 +31,7 @@ def kill_matrix(progress: Callable[[str], None] = lambda name: None) -> list[Fin
 def rerun(name: str = "") -> list[Finding]:
     """The findings of one entry again; "" is the unedited source."""
     bug = find(name) if name else None
-    with Servers(1) as servers:
-        (answers,) = servers.run([job_of(bug) if bug else Job("", {}, tuple(CHECKS), seconds=SECONDS)])
+    (answers,) = Servers(1).run([job_of(bug) if bug else Job("", {}, tuple(CHECKS), seconds=SECONDS)])
     return [finding(bug, answers) if bug else unedited(answers)]
 
 

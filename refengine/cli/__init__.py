@@ -5,11 +5,10 @@
 consistent and every negative control came out violated: a third party's defect is content, not failure.
 """
 
+import errno
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -22,6 +21,7 @@ from refengine.cli.reports import law, report, rerun
 from refengine.errors import BadInput
 
 Command = Callable[..., Any]
+UNWRITABLE = (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk, a reader that left, a closed stdout
 ITS_OWN_OPTIONS = {"ignore_unknown_options": True}  # a program's own options are passed on to it
 
 
@@ -70,6 +70,8 @@ app.add_typer(group("Conformance vectors for implementations in any language.", 
 
 def tell_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         print(version("refengine"))
         raise typer.Exit
 
@@ -89,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         command = typer.main.get_command(app)
         code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else CONSISTENT)
     except BadInput as error:
         print(f"refengine: {error}", file=sys.stderr)
@@ -96,10 +99,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         print("refengine: interrupted", file=sys.stderr)
         sys.exit(130)
+    except OSError as error:
+        if error.errno not in UNWRITABLE or error.filename is not None:
+            internal()
+        print(f"refengine: cannot write to stdout: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in its buffer fails no more
+        sys.exit(BAD_INPUT)
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error of the command-line library
             error.show()
             sys.exit(BAD_INPUT)
-        traceback.print_exc()
-        print("refengine: internal error; the lines above belong into a bug report", file=sys.stderr)
-        sys.exit(INTERNAL)
+        internal()
+
+
+def internal() -> NoReturn:
+    """Our own bug: the traceback, and what to do with it."""
+    import traceback
+
+    traceback.print_exc()
+    print("refengine: internal error; the lines above belong into a bug report", file=sys.stderr)
+    sys.exit(INTERNAL)

@@ -3,13 +3,15 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from refengine.cli.output import AsJson, print_rows
-from refengine.report.tables import Battery, battery
-from refengine.report.terminal import progress
+from refengine.report.terminal import Progress
+
+if TYPE_CHECKING:
+    from refengine.report.tables import Battery
 
 Ngram = Annotated[Path | None, typer.Option(help="The n-gram store of a drafter that has one elsewhere (DART).")]
 
@@ -78,28 +80,30 @@ def decode(
 def drafters(
     report: Annotated[
         Path,
-        typer.Option(help="Take the verdicts from this report; where there is none, the battery is run (minutes)."),
+        typer.Option(help="Take the verdicts from this report; without it those on record, and the rest is run."),
     ] = Path("out/report.json"),
     as_json: AsJson = False,
 ) -> None:
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
     from refengine.report.report import load_report
+    from refengine.report.steps import played
+    from refengine.report.tables import battery
     from refengine.selfcheck.drafters.battery import steps
-    from refengine.selfcheck.drafters.parallel import played
+    from refengine.selfcheck.recorded import PRELOAD, settle
 
     if report.exists():
         typer.echo(f"verdicts from {report}", err=True)
         findings = load_report(report).findings
     else:
         work, findings = list(steps()), []
-        with progress() as tell:
-            for number, (step, found) in enumerate(played(work), 1):
-                tell(step.name, number / len(work))
+        with Progress("drafters", len(work)) as shown:
+            for step, (found, how), seconds in played(work, settle, preload=PRELOAD, begun=shown.at):
                 findings += found
+                shown.finish(f"{step.name}: {how or f'{seconds:.1f} s'}")
     print_battery(battery(findings), as_json)
 
 
-def print_battery(found: Battery, as_json: bool) -> None:
+def print_battery(found: "Battery", as_json: bool) -> None:
     """The table of drafters by checks; on a terminal as signs, with the reasons below."""
     rows: list[dict[str, Any]] = []
     reasons: dict[str, str] = {}

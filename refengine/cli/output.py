@@ -5,13 +5,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer import CallbackParam
 
 from refengine.errors import BadInput
-from refengine.report.finding import Finding
+
+if TYPE_CHECKING:
+    from refengine.report.finding import Finding
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
 WIDEST = 160  # characters of one entry of a witness on a terminal; --json has the whole
@@ -40,8 +42,8 @@ class Files:
     junit: Path | None = None
     sarif: Path | None = None
 
-    def write(self, findings: Sequence[Finding]) -> None:
-        from refengine.report.canonical import write_atomic
+    def write(self, findings: "Sequence[Finding]") -> None:
+        from refengine.files import write_atomic
         from refengine.report.exchange import junit, sarif
 
         if self.out is not None:
@@ -52,7 +54,7 @@ class Files:
             write_atomic(self.sarif, sarif(findings))
 
 
-def finish(findings: Sequence[Finding], as_json: bool, files: Files) -> NoReturn:
+def finish(findings: "Sequence[Finding]", as_json: bool, files: Files) -> NoReturn:
     """Print what was found, write it where it was asked for, print the verdict line last, and exit with its code."""
     if as_json:
         print_findings(findings)
@@ -62,7 +64,7 @@ def finish(findings: Sequence[Finding], as_json: bool, files: Files) -> NoReturn
     end(findings, *verdict(findings), files)
 
 
-def finish_grouped(findings: Sequence[Finding], as_json: bool, files: Files, allow_untested: bool) -> NoReturn:
+def finish_grouped(findings: "Sequence[Finding]", as_json: bool, files: Files, allow_untested: bool) -> NoReturn:
     """The same of a suite: what is violated first, a sentence each; then what is not tested; the rest is counted.
 
     A claim that is not tested is no success: it exits 3, unless that is allowed.
@@ -89,13 +91,13 @@ def finish_grouped(findings: Sequence[Finding], as_json: bool, files: Files, all
     end(findings, code, line, files)
 
 
-def told_rows(finding: Finding) -> list[str]:
+def told_rows(finding: "Finding") -> list[str]:
     """The tables of a finding a line a row, then its notes."""
     rows = [" : ".join(map(str, row)) for table in finding.tables.values() for row in zip(*table.values(), strict=True)]
     return [*rows, *finding.notes]
 
 
-def end(findings: Sequence[Finding], code: int, line: str, files: Files) -> NoReturn:
+def end(findings: "Sequence[Finding]", code: int, line: str, files: Files) -> NoReturn:
     """The verdict is said even where a file cannot be written."""
     typer.echo(line)
     try:
@@ -105,13 +107,13 @@ def end(findings: Sequence[Finding], code: int, line: str, files: Files) -> NoRe
     raise typer.Exit(code)
 
 
-def print_findings(findings: Sequence[Finding]) -> None:
+def print_findings(findings: "Sequence[Finding]") -> None:
     import msgspec
 
     typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
 
 
-def save(findings: Sequence[Finding], out: Path) -> None:
+def save(findings: "Sequence[Finding]", out: Path) -> None:
     """A report of these findings; the seed is that of the first."""
     from refengine.bugs.catalogue.classes import glossary
     from refengine.report.report import make_report, save_report
@@ -120,7 +122,7 @@ def save(findings: Sequence[Finding], out: Path) -> None:
     save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
 
 
-def verdict(findings: Sequence[Finding]) -> tuple[int, str]:
+def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     """The exit code and the last line of an audit: the worst finding decides, nothing tested is not consistent, and
     what was not tested is said."""
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
@@ -151,7 +153,7 @@ def coloured(verdict: str) -> str:
     return typer.style(f"{verdict:<11}", fg=colour, bold=True)
 
 
-def print_finding(finding: Finding) -> None:
+def print_finding(finding: "Finding") -> None:
     """One finding for a person reading a terminal."""
     typer.echo(f"{coloured(finding.verdict)} {finding.id}\n            {finding.claim}\n            {finding.method}")
     if finding.reason:
@@ -170,7 +172,7 @@ def print_finding(finding: Finding) -> None:
         typer.echo(f"            note: {note}")
 
 
-def print_witness(finding: Finding) -> None:
+def print_witness(finding: "Finding") -> None:
     if finding.witness:
         shown = (f"{key} {json.dumps(value, default=str)}" for key, value in sorted(finding.witness.items()))
         typer.echo("            witness: " + "\n                     ".join(line[:WIDEST] for line in shown))

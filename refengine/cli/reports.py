@@ -11,16 +11,17 @@ from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
 
 def report(
     out: Annotated[Path, typer.Option(help="Folder for report.json, report.html and run.json.")] = Path("out"),
-    full: Annotated[bool, typer.Option("--full", help="The long report: every policy, the mutation run.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run everything again and compare.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when any subject is violated.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the journal of an interrupted run.")] = False,
 ) -> None:
     """The whole correctness report on the embedded fixtures and on whatever real libraries are installed."""
+    from refengine.files import make_folder
+
+    make_folder(out)
     from refengine.commands.report import write_report
 
-    outcome = write_report(out, full=full, fresh=fresh)
-    for line in outcome.lines:
-        typer.echo(line)
+    outcome = write_report(out, full=full, fresh=fresh, say=typer.echo)
     raise typer.Exit(VIOLATED if outcome.failed or (strict and outcome.subjects_violated) else CONSISTENT)
 
 
@@ -29,13 +30,15 @@ def rerun(
     finding: Annotated[str | None, typer.Argument(help="One finding's id; all of them without it.")] = None,
 ) -> None:
     """Make findings again and compare: verdicts, integers and witnesses exactly, floats within tolerance."""
-    import torch
-
     from refengine.report.report import environment_differences, load_report
     from refengine.report.rerun import rerun as again
 
-    torch.set_num_threads(1)  # as the report that is compared with
     loaded = load_report(report_file)
+    if finding is not None:
+        loaded.finding(finding)  # a mistyped id is said before torch is imported
+    import torch
+
+    torch.set_num_threads(1)  # as the report that is compared with
     for line in environment_differences(loaded):
         typer.echo(f"note: another version made this report: {line}", err=True)
     outcomes = again(loaded, finding)

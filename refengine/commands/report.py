@@ -1,25 +1,30 @@
-"""The main job: which sections a report has, and what its outcome means.
+"""The main job: third parties audited, then what the referee says about itself, which is on record.
 
-Sections import what they need when they run, so that a missing library is a finding of its own section and not the end
-of the report.
+What is on record is shown while it is fresh; what is stale runs again, and so does a sample that the commit's id draws.
+The full report runs everything again and compares it with the record.
 """
 
 import datetime
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-import torch
 
 from refengine.audit.adapters import adapters
 from refengine.bugs.catalogue.classes import glossary
 from refengine.evidence.alpha import ALPHA
-from refengine.report.finding import Finding
 from refengine.report.html import save_html
 from refengine.report.journal import Journal, run_key
-from refengine.report.progress import Section, run_sections
 from refengine.report.report import Report, make_report, save_report, unexpected
 from refengine.report.run_record import save_run
+from refengine.report.step import Step
+from refengine.report.steps import run_steps
+from refengine.selfcheck.recorded import PRELOAD, sample, settle, summary
+from refengine.selfcheck.steps import read_only
+from refengine.selfcheck.steps import steps as own_steps
+from refengine.source_tree import IN_SOURCE_TREE, ROOT
 
 SEED = 0
 
@@ -33,39 +38,56 @@ class Outcome:
     subjects_violated: bool
 
 
-def write_report(out: Path, *, full: bool = False, fresh: bool = False) -> Outcome:
-    """Make report.json, report.html and run.json in `out`; an interrupted run is resumed from its journal."""
-    torch.set_num_threads(1)  # sums in one order on every machine; tiny networks are faster so, too
+def write_report(out: Path, *, full: bool = False, fresh: bool = False, say: Callable[[str], None] = print) -> Outcome:
+    """Make report.json, report.html and run.json in `out`; an interrupted run is resumed from its journal.
+
+    `say` is handed the verdicts before anything but the journal is written. Raises BadInput where nothing can be.
+    """
     started = datetime.datetime.now(datetime.UTC)
-    key = run_key(seed=SEED, alpha=ALPHA, options="full" if full else "")
+    commit = commit_id()
+    chosen = list(steps(full))
+    again = frozenset(step.name for step in chosen) if full else sample(commit)
+    key = run_key(seed=SEED, alpha=ALPHA, options=f"{'full' if full else ''} {commit}")
     journal_file = out / "journal.jsonl"
     with Journal(journal_file, key, fresh=fresh) as journal:
-        lines = run_sections(sections(full), journal)
-    findings = [finding for line in lines for finding in line.findings]
+        lines = run_steps(chosen, journal, partial(settle, again=again), preload=PRELOAD)
+    hows = {line.step: line.how for line in lines if line.how}
+    findings = [*(finding for line in lines for finding in line.findings), summary(hows, again & hows.keys())]
     report = make_report(findings, seed=SEED, defects=glossary(finding.diagnosis for finding in findings))
+    found = outcome(report)
+    for line in found.lines:
+        say(line)
     save_report(report, out / "report.json")
     save_html(report, out / "report.html")
     save_run(out / "run.json", lines, started=started, key=key)
-    journal_file.unlink()
-    return outcome(report, out)
+    journal_file.unlink(missing_ok=True)
+    say(f"{out / 'report.html'} is the report; `refengine rerun {out / 'report.json'}` confirms it")
+    return found
 
 
-def sections(full: bool) -> list[Section]:
-    """The parts of the report, cheapest first."""
-    return [
-        Section("rules", rules),
-        Section("engine", engine),
-        Section("decoder", lambda: decoder(full)),
-        Section("effects in miniature", effects),
-        Section("bridge", bridge),
-        Section("bugs", bugs),
-        Section("evidence", evidence),
-        *libraries(),
-    ]
+def steps(full: bool) -> Iterator[Step]:
+    """The parts of the report: third parties first, then what the referee says about itself."""
+    number = 0
+    for adapter in adapters().values():
+        for part, run in adapter.audits.items():
+            yield Step(f"{adapter.name}: {part}", run, f"libraries {number % 2}")
+            number += 1
+    yield from own_steps(full)
+    if not full:
+        yield from read_only()
 
 
-def outcome(report: Report, out: Path) -> Outcome:
-    """The last lines of the command, the exit code's reasons, and where to look."""
+def commit_id() -> str:
+    """Of the commit that is checked out; a fixed text where there is no git or no repository."""
+    if IN_SOURCE_TREE:
+        with suppress(OSError, subprocess.CalledProcessError):
+            git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+            return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    return "no commit"
+
+
+def outcome(report: Report) -> Outcome:
+    """The last lines of the command, the exit code's reasons."""
     counts = {
         role: ", ".join(
             f"{sum(f.verdict == verdict for f in report.findings if f.role == role)} {verdict}"
@@ -80,68 +102,7 @@ def outcome(report: Report, out: Path) -> Outcome:
             f"our own reference   {counts['reference']}",
             f"negative controls   {counts['control']}",
             *(f"UNEXPECTED {f.role} {f.verdict}: {f.id}" for f in doubts),
-            f"{out / 'report.html'} is the report; `refengine rerun {out / 'report.json'}` confirms it",
         ],
         failed=bool(doubts),
         subjects_violated=any(f.role == "subject" and f.verdict == "violated" for f in report.findings),
     )
-
-
-def rules() -> Iterable[Finding]:
-    from refengine.selfcheck.rules import audit_rules
-
-    return audit_rules()
-
-
-def engine() -> Iterable[Finding]:
-    from refengine.selfcheck.engine import audit_twins
-
-    return audit_twins()
-
-
-def bridge() -> Iterable[Finding]:
-    from refengine.selfcheck.claims.coq_bridge import audit_bridge
-    from refengine.selfcheck.claims.finding import audit_claims
-
-    yield from audit_bridge()
-    yield from audit_claims()
-
-
-def decoder(full: bool) -> Iterable[Finding]:
-    from refengine.selfcheck.drafters.battery import steps
-    from refengine.selfcheck.drafters.committed_cells import shown
-    from refengine.selfcheck.drafters.parallel import played
-    from refengine.selfcheck.drafters.table import ROWS
-    from refengine.source_tree import FIXTURES
-
-    for _, findings in played(list(steps(full))):
-        yield from findings
-    if FIXTURES.is_dir() and not full:
-        for drafter in ROWS:
-            yield from shown(drafter)
-
-
-def effects() -> Iterable[Finding]:
-    from refengine.selfcheck.effects.overlap import effects
-    from refengine.selfcheck.effects.training import training
-
-    return [*effects(), *training()]
-
-
-def bugs() -> Iterable[Finding]:
-    from refengine.bugs.kill_matrix import kill_matrix
-
-    return kill_matrix()
-
-
-def evidence() -> Iterable[Finding]:
-    from refengine.selfcheck.instrument.finding import findings
-
-    return findings()
-
-
-def libraries() -> Iterable[Section]:
-    """A section for every audit of a library that has an adapter."""
-    for adapter in adapters().values():
-        for part, run in adapter.audits.items():
-            yield Section(f"{adapter.name}: {part}", run)

@@ -2,10 +2,7 @@
 
 import json
 import math
-import os
-import tempfile
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -72,24 +69,3 @@ def parse(text: str, name: str) -> Any:
         raise BadInput(f"{name} is not valid JSON: {error.msg} at line {error.lineno}") from None
     except RecursionError:
         raise BadInput(f"{name} is nested too deeply to be a report") from None
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write `text` so that, killed at any moment, `path` holds either all of it or what it held before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the new name is on disk too
-    finally:
-        os.close(folder)

@@ -13,7 +13,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from refengine.report.canonical import canonical, plain, write_atomic
+from refengine.files import write_atomic
+from refengine.report.canonical import canonical, plain
 from refengine.report.finding import Finding, Quantity, Role, Verdict
 from refengine.report.plots import magnitude, plot, short
 from refengine.report.report import ALARMING, Report, parse_report, unexpected
@@ -92,6 +93,7 @@ def render(report: Report) -> str:
         gallery=[(title, text, _gallery(report, kind)) for kind, title, text in KINDS],
         matrix=matrix(report),
         battery=battery(report.findings),
+        records=next((finding for finding in report.findings if finding.id == "records"), None),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
@@ -110,12 +112,18 @@ def _digest(text: str) -> str:
 def _part(report: Report, role: Role, name: str, title: str, meaning: str) -> Part:
     findings = [finding for finding in report.findings if finding.role == role]
     alarms = {finding.id for finding in unexpected(report)}
-    findings.sort(key=lambda finding: (finding.id not in alarms, ORDER.index(finding.verdict), finding.id))
+    findings.sort(key=lambda finding: (finding.id not in alarms, *gravity(finding), finding.id))
     groups: dict[str, list[Finding]] = {}
     for finding in findings:  # subjects stand in the order of their gravest finding
         groups.setdefault(finding.subject, []).append(finding)
     counts: dict[Verdict, int] = {verdict: sum(f.verdict == verdict for f in findings) for verdict in ORDER}
     return Part(role, name, title, meaning, ALARMING[role], counts, [Group(*item) for item in groups.items()])
+
+
+def gravity(finding: Finding) -> tuple[int, float, bool]:
+    """Sorts the gravest first: violated ones, by how far they move the law, then by whether they break a mask."""
+    size = finding.magnitude
+    return ORDER.index(finding.verdict), -(size.tv.value if size else 0.0), not (size and size.breaks_mask)
 
 
 def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], int]:

@@ -1,14 +1,14 @@
-"""Journal: what a long run has found so far, on disk, so that kill -9 loses at most the section that was running.
+"""Journal: what a long run has found so far, on disk, so that kill -9 loses at most the steps that were running.
 
-One line per finished section, appended in a single write and fsynced before the next section begins. A line counts only
-for the same section name under the same run key: a digest of this package's sources, the environment, the seed, the
-error budget and the options. A line cut off at the end of the file is dropped; damage anywhere else is refused, never
-guessed at.
+One line per finished step, appended in a single write and fsynced at once. A line counts only for the same step under
+the same run key: a digest of this package's sources, the environment, the seed, the error budget and the options. A
+line cut off at the end of the file is dropped; damage anywhere else is refused, never guessed at.
 """
 
 import fcntl
 import hashlib
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -24,12 +24,13 @@ from refengine.report.report import environment
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A finished section as it stands in the journal."""
+    """A finished step as it stands in the journal. `how`: whether it ran or is from a committed record."""
 
     run: str
-    section: str
+    step: str
     seconds: float
     findings: list[Finding]
+    how: str = ""
 
 
 def run_key(*, seed: int, alpha: float, options: str = "") -> str:
@@ -50,15 +51,19 @@ def run_key(*, seed: int, alpha: float, options: str = "") -> str:
 
 
 class Journal:
-    """Finished sections of a run, read on opening and appended to; holds the file locked until closed.
+    """Finished steps of a run, read on opening and appended to; holds the file locked until closed.
 
-    `fresh` empties the file first. Raises BadInput where another process has it open, or where it is damaged.
+    `fresh` empties the file first. Raises BadInput where another process has it open, where it is damaged, and where
+    no file can be written there.
     """
 
     def __init__(self, path: Path, run: str, *, fresh: bool = False) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._run = run
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._run, self._usable = run, True
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise BadInput(f"cannot write {path}: {error.strerror}") from None
         try:
             self._lock(path)
             if fresh:
@@ -87,24 +92,34 @@ class Journal:
             except ValueError as error:  # also UnicodeDecodeError and ValidationError
                 raise BadInput(f"{path} is damaged at line {number} ({error}); --fresh starts over") from None
             if line.run == self._run:
-                done.setdefault(line.section, line)
+                done.setdefault(line.step, line)
         return done
 
-    def finished(self, section: str) -> Line | None:
-        """What an earlier run with this key found in a section; None where it has to run."""
-        return self._done.get(section)
+    def finished(self, step: str) -> Line | None:
+        """What an earlier run with this key found in a step; None where it has to run."""
+        return self._done.get(step)
 
-    def append(self, section: str, findings: Sequence[Finding], seconds: float) -> Line:
-        """Record a finished section; on return it survives kill -9 and power loss. A section is recorded once."""
-        if section in self._done:
-            raise ValueError(f"section {section!r} is already in the journal")
-        line = Line(run=self._run, section=section, seconds=round(seconds, 3), findings=list(findings))
-        data = canonical(line, indent=None).encode()
+    def append(self, step: str, findings: Sequence[Finding], seconds: float, how: str = "") -> Line:
+        """Record a finished step; on return it survives kill -9 and power loss. A step is recorded once.
+
+        Where the disk has no room the run goes on without the journal, and that is said.
+        """
+        if step in self._done:
+            raise ValueError(f"step {step!r} is already in the journal")
+        line = Line(run=self._run, step=step, seconds=round(seconds, 3), findings=list(findings), how=how)
+        self._done[step] = line
+        if self._usable:
+            try:
+                self._write(canonical(line, indent=None).encode())
+            except OSError as error:
+                self._usable = False
+                print(f"refengine: no journal from here on: {error.strerror}", file=sys.stderr)
+        return line
+
+    def _write(self, data: bytes) -> None:
         while data:
             data = data[os.write(self._file, data) :]
         os.fsync(self._file)
-        self._done[section] = line
-        return line
 
     def close(self) -> None:
         os.close(self._file)

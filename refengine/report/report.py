@@ -10,11 +10,12 @@ import msgspec
 
 import refengine
 from refengine.errors import BadInput
-from refengine.report.canonical import canonical, parse, write_atomic
+from refengine.files import write_atomic
+from refengine.report.canonical import canonical, parse
 from refengine.report.finding import DefectClass, Finding, Role, Verdict
 
 SCHEMA = 2  # 2: no alpha of its own, which no finding was divided by; what the diagnoses name
-PACKAGES = ("hypothesis", "msgspec", "numpy", "safetensors", "scipy", "sympy", "torch", "transformers")
+PACKAGES = ("msgspec", "numpy", "safetensors", "scipy", "torch", "transformers")
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import refengine
 from refengine.report.canonical import canonical, plain
 from refengine.report.finding import TABLE_TOLERANCE, Finding, Recipe
-from refengine.report.progress import Display
 from refengine.report.report import Report
+from refengine.report.terminal import Progress
 
 Result = Literal["confirmed", "differs", "could not run"]
 # Under a fresh draw the numbers change by nature; what was claimed of whom, and the verdict, do not.
@@ -47,13 +47,13 @@ def rerun(report: Report, finding_id: str | None = None) -> list[Outcome]:
     wanted.sort(key=_recipe_text)
     groups = [list(group) for _, group in groupby(wanted, key=_recipe_text)]
     outcomes: list[Outcome] = []
-    with Display(len(groups), "rerun") as display:
+    with Progress("rerun", len(groups)) as shown:
         for group in groups:
-            display.at(group[0].recipe.function)
+            shown.at(group[0].recipe.function)
             made = _outcomes(group)
             outcomes += made
             confirmed = sum(outcome.confirmed for outcome in made)
-            display.finish(f"{group[0].recipe.function}: {confirmed} of {len(made)} confirmed")
+            shown.finish(f"{group[0].recipe.function}: {confirmed} of {len(made)} confirmed")
     return sorted(outcomes, key=lambda outcome: outcome.id)
 
 

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from refengine.report.canonical import canonical, write_atomic
+from refengine.files import write_atomic
+from refengine.report.canonical import canonical
 from refengine.report.journal import Line
 
 
 def save_run(path: Path, lines: Sequence[Line], *, started: datetime.datetime, key: str) -> None:
-    """Write run.json atomically. Seconds are those of the run that made a section, resumed or not."""
+    """Write run.json atomically. Seconds are those of the run that made a step, resumed or not."""
     finished = datetime.datetime.now(datetime.UTC)
     record = {
         "run": key,
@@ -25,6 +26,9 @@ def save_run(path: Path, lines: Sequence[Line], *, started: datetime.datetime, k
             "processor": platform.machine(),
             "cores": os.cpu_count(),
         },
-        "sections": [{"name": line.section, "seconds": line.seconds, "findings": len(line.findings)} for line in lines],
+        "steps": [
+            {"name": line.step, "seconds": line.seconds, "findings": len(line.findings), "how": line.how}
+            for line in lines
+        ],
     }
     write_atomic(path, canonical(record))

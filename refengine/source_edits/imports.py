@@ -5,12 +5,16 @@ differently whose own modules load it. What cannot see an edit is not run on it.
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from refengine.source_edits import loader
-from refengine.source_edits.loader import PACKAGE, source_path
+from refengine.source_edits.loader import source_path
+from refengine.source_tree import PACKAGE
+
+# The folders of this repository that hold Python modules; the package itself first.
+OURS = (PACKAGE.name, "properties", "proofs", "statistical_tests", "benchmarks")
 
 
 def touched(modules: Iterable[str]) -> bool:
@@ -38,20 +42,30 @@ def _names(module: str) -> frozenset[str]:
 
 @cache
 def names_of(file: Path) -> frozenset[str]:
-    """The modules of this package that a file imports by name, and those that its neighbours in `properties` do."""
-    out: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            out.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            out |= {node.module, *names}
-            out |= set() if all(map(_exists, names)) else listed(node.module)
-    for name in [name for name in out if name.startswith("properties.")]:
-        neighbour = PACKAGE.parent.joinpath(*name.split(".")[:3]).with_suffix(".py")
-        out |= names_of(neighbour) if neighbour.is_file() else set()
-    parents = {name.rsplit(".", 1)[0] for name in out if "." in name}
-    return frozenset(name for name in out | parents if name.split(".")[0] == PACKAGE.name and _exists(name))
+    """The modules of this package that a file imports, their packages included, and those that its neighbours among
+    the tests and proofs do."""
+    names: set[str] = set()
+    pending, seen = [file], {file}
+    while pending:
+        names |= (found := imported_names(pending.pop()))
+        near = {file_of(name) for name in found if not name.startswith(PACKAGE.name)} - seen
+        pending += near
+        seen |= near
+    parents = {name.rsplit(".", 1)[0] for name in names if "." in name}
+    return frozenset(name for name in names | parents if name.split(".")[0] == PACKAGE.name and name != PACKAGE.name)
+
+
+@cache
+def imported_names(file: Path) -> frozenset[str]:
+    """The modules of this repository that a file imports by name, anywhere in it: the one that holds each name."""
+    found = set()
+    for name in dotted(ast.parse(file.read_text("utf-8"))):
+        holder = name
+        while "." in holder and not is_module(holder):
+            holder = holder.rpartition(".")[0]
+        if is_module(holder):
+            found |= {holder} if name == holder else {holder, *listed(holder)}
+    return frozenset(found)
 
 
 @cache
@@ -60,13 +74,38 @@ def listed(package: str) -> frozenset[str]:
 
     They count for who imports the listing by name, not for who imports one of the modules.
     """
-    if package.split(".")[0] != PACKAGE.name or not _exists(package):
+    file = file_of(package)
+    if file.name != "__init__.py":
         return frozenset()
-    file = source_path(package)
     lists = any(isinstance(node, ast.Name) and node.id == "__path__" for node in ast.walk(ast.parse(file.read_text())))
     return frozenset(f"{package}.{module.stem}" for module in file.parent.glob("[!_]*.py") if lists)
 
 
-def _exists(module: str) -> bool:
-    base = PACKAGE.joinpath(*module.split(".")[1:])
-    return base.with_suffix(".py").is_file() or (base / "__init__.py").is_file()
+def dotted(tree: ast.AST) -> Iterator[str]:
+    """The dotted names that a text imports, anywhere in it; `from a import b` is a.b."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def file_of(module: str) -> Path:
+    """The file of a module of this repository: of the package, or of the folders beside it. Raises ValueError."""
+    base = PACKAGE.parent.joinpath(*module.split("."))
+    for candidate in (base.with_suffix(".py"), base / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    raise ValueError(f"there is no module {module}")
+
+
+@cache
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a module of this repository."""
+    if name.split(".")[0] not in OURS:
+        return False
+    try:
+        return bool(file_of(name))
+    except ValueError:
+        return False

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from refengine.source_edits.edit import Edit
+from refengine.source_tree import PACKAGE
 
-PACKAGE = Path(__file__).resolve().parent.parent
 edited: set[str] = set()  # the modules that this process serves with edits
 
 

@@ -26,7 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from refengine.audit.sandbox.framing import frame, received
-from refengine.source_tree import ROOT
+from refengine.source_tree import PACKAGE
 
 # No folder is put before the standard library: a subject's folder may hold a random.py.
 BOOTSTRAP = """
@@ -52,7 +52,7 @@ class Server:
     """The auditing process's side. One request at a time, whichever thread asks. preload: the modules it imports."""
 
     def __init__(self, preload: Sequence[str]) -> None:
-        root = str(ROOT)
+        root = str(PACKAGE.parent)
         self.owner = os.getpid()  # a fork of the auditing process must not talk on its parent's line
         self._lock = threading.Lock()
         self._line, theirs = socket.socketpair()

@@ -82,8 +82,8 @@ BUGS = (
         edits=(
             Edit(
                 AR,
-                "chain_rows((last,), self.length + depth, self.model.device)",
-                "chain_rows((last,), self.length + depth + 1, self.model.device)",
+                "chain_rows((chain.newest,), self.length + depth, self.model.device)",
+                "chain_rows((chain.newest,), self.length + depth + 1, self.model.device)",
             ),
         ),
         check="decoding:state",

@@ -1,23 +1,22 @@
 """The committed mutation run: what became of every mutant, and why the survivors survive."""
 
-import hashlib
-import json
-import os
 import random
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from refengine.bugs.mutation.mutants import Mutant, mutants
 from refengine.report.finding import Finding, Recipe
-from refengine.source_edits.loader import PACKAGE, source_path
+from refengine.source_edits.committed import Committed, digest, own_code
+from refengine.source_edits.loader import source_path
+from refengine.source_tree import PACKAGE
 
 HERE = Path(__file__).parent
-RESULT, SURVIVORS = HERE / "mutation.json", HERE / "survivors.toml"
+SURVIVORS = HERE / "survivors.toml"
 LETTERS = {"killed": "k", "crashed": "c", "hung": "h", "survived": "s"}
 
 Key: TypeAlias = tuple[str, str, str]  # module, line, change
@@ -27,7 +26,6 @@ Key: TypeAlias = tuple[str, str, str]  # module, line, change
 class Record:
     """One file as it was run: one letter per mutant in the order of the text, and how many each check killed."""
 
-    digest: str
     outcomes: str
     kills: dict[str, int]
 
@@ -44,36 +42,27 @@ def subjects() -> list[str]:
 
 
 @cache
-def digest(module: str) -> str:
-    """Of the file's text and of the mutator's: together they fix which mutants there are, and their order."""
-    texts = [source_path(name).read_bytes() for name in (module, mutants.__module__)]
-    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+def digest_of(module: str) -> str:
+    """Of the file's text and of the mutator's: together they fix which mutants there are, and their order.
+
+    The checks do not count; that they still kill is tested on a sample.
+    """
+    return digest(*(own_code(source_path(name))[0] for name in (module, mutants.__module__)))
 
 
-def read() -> dict[str, Record]:
-    """The committed run, file by file."""
-    return {module: Record(**record) for module, record in json.loads(RESULT.read_text())["files"].items()}
-
-
-def write(run: Mapping[str, Record]) -> None:
-    """Replace the committed run, all at once: an interrupted write leaves the old one."""
-    files = {module: asdict(run[module]) for module in subjects() if module in run}
-    aside = RESULT.with_suffix(".new")
-    aside.write_text(json.dumps({"files": files}, indent=1) + "\n")
-    os.replace(aside, RESULT)
+RECORD = Committed(HERE / "mutation.json", digest_of, "make mutation", subjects)
 
 
 def unchanged() -> dict[str, Record]:
     """The files that are as the committed run saw them."""
-    return {m: record for m, record in read().items() if m in subjects() and record.digest == digest(m)}
+    return {m: Record(e["outcomes"], e["kills"]) for m in subjects() if (e := RECORD.fresh(m))}
 
 
 def with_outcome(run: Mapping[str, Record], *words: str) -> Iterator[Mutant]:
     """The mutants of a run that came out so, in files that are as they were."""
     letters = "".join(LETTERS[word] for word in words)
     for module, record in run.items():
-        if record.digest == digest(module):
-            yield from (m for m, letter in zip(mutants(module), record.outcomes, strict=True) if letter in letters)
+        yield from (m for m, letter in zip(mutants(module), record.outcomes, strict=True) if letter in letters)
 
 
 def sample(count: int, seed: int) -> list[Mutant]:
@@ -81,7 +70,7 @@ def sample(count: int, seed: int) -> list[Mutant]:
 
     Fewer than `count`, or none, where no file is as the committed run saw it.
     """
-    killed = list(with_outcome(read(), "killed"))
+    killed = list(with_outcome(unchanged(), "killed"))
     return random.Random(seed).sample(killed, min(count, len(killed)))
 
 
@@ -133,8 +122,7 @@ def doubts(run: Mapping[str, Record]) -> list[str]:
 
 def committed() -> list[Finding]:
     """The committed run as a finding; not tested where a mutated file has changed since."""
-    run = read()
-    changed = [m for m in subjects() if m not in unchanged()]
+    run, changed = unchanged(), RECORD.every_stale()
     counts = sum((record.counts() for record in run.values()), Counter())
     lines = doubts(run)
     return [

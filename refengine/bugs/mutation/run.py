@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from refengine.bugs.mutation.mutants import Mutant, mutants
-from refengine.bugs.mutation.record import LETTERS, Record, digest, doubts, explained, read, subjects, unchanged, write
+from refengine.bugs.mutation.record import LETTERS, RECORD, Record, doubts, explained, subjects, unchanged
 from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load
 from refengine.source_edits.imports import names_of
 from refengine.source_tree import PROPERTIES, ROOT
@@ -90,11 +90,11 @@ def property_tests(module: str) -> tuple[str, ...]:
     return tuple(f"pytest:{f.relative_to(ROOT)}" for f in tests if module in names_of(f))
 
 
-def recorded(fates: Sequence[Fate], module: str) -> Record:
+def recorded(fates: Sequence[Fate]) -> Record:
     """What is written down of one file."""
     outcomes = "".join(LETTERS[f.outcome] for f in fates)
     kills = Counter(f.by for f in fates if f.outcome == "killed")
-    return Record(digest(module), outcomes, dict(sorted(kills.items())))
+    return Record(outcomes, dict(sorted(kills.items())))
 
 
 def pending(modules: Sequence[str], again: bool) -> Iterator[str]:
@@ -122,9 +122,9 @@ def main() -> int:
     with Servers() as servers:
         for module in pending(chosen, given.again):
             fates = run(servers, mutants(module))
-            write({**read(), module: recorded(fates, module)})
+            RECORD.put(module, dataclasses.asdict(recorded(fates)))
             print(dict(Counter(f.outcome for f in fates)), file=sys.stderr)
-    lines = doubts(read())
+    lines = doubts(unchanged())
     print("\n".join(lines) or "no survivor is unexplained, no explanation is stale or too wide")
     return int(bool(lines))
 

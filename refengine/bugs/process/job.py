@@ -12,7 +12,8 @@ from types import FrameType
 from typing import Any
 
 from refengine.audit.sandbox.child import Handler
-from refengine.source_edits.loader import PACKAGE, edited, install_sources
+from refengine.source_edits.loader import edited, install_sources
+from refengine.source_tree import PACKAGE
 
 # What the package itself refuses by name: the refusal is the detection. No other exception is one.
 REFUSALS = ("decided twice", "used twice", "negative or NaN", "no weight is positive", "no token has mass")

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, assert_never
 from refengine.audit.sandbox.child import Child
 from refengine.bugs.checks import CHECKS
 from refengine.source_edits.imports import imported
-from refengine.source_tree import ROOT
+from refengine.source_tree import PACKAGE
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
 # Imported once, by the fork server of these children.
@@ -74,7 +74,7 @@ class Servers:
 def _answers(job: Job) -> Iterator[Answer]:
     """Check by check, until one hangs or kills the process; with `first`, until one is violated or three crash."""
     silence, crashes = SILENCE_SECONDS + 10 * job.seconds, 0
-    with Child("refengine.bugs.process.job:make", str(ROOT), preload=PRELOAD, memory_gib=MEMORY_GIB) as child:
+    with Child("refengine.bugs.process.job:make", str(PACKAGE.parent), preload=PRELOAD, memory_gib=MEMORY_GIB) as child:
         installed = child.ask({"sources": job.sources}, silence)
         if not installed.ok:
             raise RuntimeError(f"the sources of {job.name} cannot be installed: {installed.message}")

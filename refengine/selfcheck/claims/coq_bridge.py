@@ -6,11 +6,10 @@ enumerated through Branching coins behind the same drafter. Rows are integers ov
 Fractions and equal means equal. No prover is needed for that; `make prove` asks Coq again.
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeAlias
 
 import torch
@@ -26,6 +25,7 @@ from refengine.exact.row import Row
 from refengine.exact.rules import RULES, truncation
 from refengine.report.finding import Finding, Recipe
 from refengine.selfcheck.claims.chains import TRUNCATED, files
+from refengine.source_edits.committed import Committed, digest
 from refengine.source_tree import PROOFS
 
 Tokens: TypeAlias = tuple[int, ...]
@@ -33,17 +33,14 @@ Law: TypeAlias = dict[Tokens, Fraction]
 Instance: TypeAlias = dict[str, Any]
 
 FILE = PROOFS / "bridge.json"
-DEFINITIONS = PROOFS / "rocq"
+DEFINITIONS, COMMAND = PROOFS / "rocq", "python -m proofs.bridge --write"
 
 
 def audit_bridge() -> Iterator[Finding]:
     """One finding per rule and way of drafting."""
-    if not FILE.is_file():
-        return
-    data = json.loads(FILE.read_text())
-    stale = data["definitions"] != digest()
+    stale = next(map(RECORD.stale, RECORD.every_stale()), "")
     by_chain: dict[str, list[Instance]] = {}
-    for instance in data["instances"]:
+    for instance in recorded():
         by_chain.setdefault(instance["chain"], []).append(instance)
     for chain, instances in by_chain.items():
         yield chain_finding(chain, instances, stale)
@@ -53,7 +50,7 @@ def rerun() -> list[Finding]:
     return list(audit_bridge())
 
 
-def chain_finding(chain: str, instances: list[Instance], stale: bool) -> Finding:
+def chain_finding(chain: str, instances: list[Instance], stale: str) -> Finding:
     """Both links of one chain; the first instance on which one breaks is the witness."""
     coq = [parse_law(instance["law"]) for instance in instances]
     broken = {
@@ -67,7 +64,7 @@ def chain_finding(chain: str, instances: list[Instance], stale: bool) -> Finding
         claim=f"The rule that the theorems on {chain} are about is the rule that runs, exactly and batched.",
         source="proofs/rocq/Bridge.v",
         verdict="violated" if witness else "not tested" if stale else "consistent",
-        reason="" if witness or not stale else "proofs/rocq has changed since Coq was asked (run: make prove)",
+        reason="" if witness else stale,
         method=f"{len(instances)} laws evaluated in Coq, enumerated from the exact text and through the engine's coins",
         numbers={name: len(failed) for name, failed in broken.items()},
         witness=witness,
@@ -75,12 +72,19 @@ def chain_finding(chain: str, instances: list[Instance], stale: bool) -> Finding
     )
 
 
-def digest() -> str:
-    """Of every Coq source that Bridge.v rests on: a law on record was printed by these definitions and no others."""
-    state = hashlib.sha256()
-    for name in sorted(required("Bridge")):
-        state.update(name.encode() + b"\0" + (DEFINITIONS / f"{name}.v").read_bytes() + b"\0")
-    return state.hexdigest()
+@cache
+def digest_of(instance: str) -> str:
+    """Of every Coq source that Bridge.v rests on, whichever the instance: a law on record was printed by these
+    definitions and no others."""
+    return digest(*(f"{name} {(DEFINITIONS / f'{name}.v').read_text('utf-8')}" for name in sorted(required("Bridge"))))
+
+
+RECORD = Committed(FILE, digest_of, COMMAND)
+
+
+def recorded() -> list[Instance]:
+    """Every instance with the law that Coq printed for it; none where the record was not shipped."""
+    return [{k: v for k, v in entry.items() if k != "digest"} for entry in RECORD.entries().values()]
 
 
 def required(file: str) -> set[str]:

@@ -4,48 +4,44 @@ An answer holds for the text of its file and of all that this file imports, comm
 changed since, the file's answers are stale. The standard library alone: `make prove` needs no environment.
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
+from refengine.source_edits.committed import Committed, digest
 from refengine.source_tree import PROOFS
 
-RECORD = PROOFS / "hypotheses.json"
+COMMAND = "python3 -m proofs.hypotheses"
 
 
 @cache
-def digest(name: str) -> str:
+def digest_of(name: str) -> str:
     """Of a file's text and of all that it imports, comments and spaces aside."""
     code = blank_comments((SOURCES / f"{name}.v").read_text())
     imports = re.search(r"^From Proofs Require Import ([^.]*)\.\s", code, re.M)
-    below = [digest(other) for other in (imports[1].split() if imports else [])]
-    return hashlib.sha256("\n".join([" ".join(code.split()), *below]).encode()).hexdigest()
+    below = [digest_of(other) for other in (imports[1].split() if imports else [])]
+    return digest(" ".join(code.split()), *below)
 
 
-def record() -> dict[str, Any]:
-    """The committed run by file; empty where there is none."""
-    found: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
-    return found
+RECORD = Committed(PROOFS / "hypotheses.json", digest_of, COMMAND)
 
 
 def fresh() -> dict[str, str]:
     """Hypothesis -> what fails without it, of the answers on record that still hold."""
-    kept = [entry["missed_by"] for name, entry in record().items() if entry["digest"] == digest(name)]
+    kept = [entry["missed_by"] for name in RECORD.entries() if (entry := RECORD.fresh(name))]
     return {key: by for answers in kept for key, by in answers.items()}
 
 
 def status(theorems: Sequence[str]) -> dict[str, str]:
     """One line for each file of theorems given as `File.theorem`; none for a file that assumes nothing."""
-    asked, files = record(), dict.fromkeys(theorem.split(".")[0] for theorem in theorems)
-    return {file: _line(asked[file], file) for file in files if file in asked}
+    asked, about = RECORD.entries(), dict.fromkeys(theorem.split(".")[0] for theorem in theorems)
+    return {file: _line(asked[file], file) for file in about if file in asked}
 
 
 def _line(entry: dict[str, Any], file: str) -> str:
-    if entry["digest"] != digest(file):
-        return f"stale: proofs/rocq/{file}.v or an import has changed since its hypotheses were taken away"
+    if why := RECORD.stale(file):
+        return f"stale: {why}"
     idle = [key for key, by in entry["missed_by"].items() if not by]
     return f"superfluous: {idle[0]}" if idle else f"missed: each of its {len(entry['missed_by'])} hypotheses"

@@ -5,11 +5,10 @@ the mutation run's own checks and tests: what dyadic rows cannot show. A rule wi
 all of them let pass is not tied to its theorems: every claim that rests on it is shown as unlinked, unless
 `survivors.toml` says why that mutant is the same rule.
 
-`python -m refengine.selfcheck.claims.mutants_of_rules` runs them all (minutes) and writes `proofs/links.json`; a rule
-that has changed since is shown as stale.
+`python -m refengine.selfcheck.claims.mutants_of_rules` runs those of every file that is stale (minutes for all) and
+writes `proofs/links.json`.
 """
 
-import hashlib
 import json
 import random
 import sys
@@ -22,13 +21,12 @@ from refengine.bugs.mutation.record import explained
 from refengine.bugs.mutation.run import Fate, fate
 from refengine.bugs.mutation.run import run as held_to_everything
 from refengine.bugs.process.pool import Job, Servers
+from refengine.selfcheck.claims import coq_bridge
 from refengine.selfcheck.claims.chains import CHAINS, files
-from refengine.source_edits.imports import imported
-from refengine.source_edits.loader import source_path
+from refengine.source_edits.committed import Committed, digest, module_digest
 from refengine.source_tree import PROOFS
 
 COMMAND = "python -m refengine.selfcheck.claims.mutants_of_rules"
-RESULT, LAWS = PROOFS / "links.json", PROOFS / "bridge.json"
 SECONDS = 60.0  # processor time of one check of one mutant; unedited source takes two to ten
 
 
@@ -38,11 +36,12 @@ def subjects() -> list[str]:
 
 
 @cache
-def digest(module: str) -> str:
+def digest_of(module: str) -> str:
     """Of everything that a rule runs through, rows, coins and chance too, and of the laws that it is held to."""
-    laws = json.dumps(json.loads(LAWS.read_text())["instances"])
-    texts = [source_path(name).read_bytes() for name in sorted(imported(module))]
-    return hashlib.sha256(b"".join(texts) + laws.encode()).hexdigest()
+    return digest(module_digest(module), json.dumps(coq_bridge.recorded(), sort_keys=True))
+
+
+RECORD = Committed(PROOFS / "links.json", digest_of, COMMAND, subjects)
 
 
 def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
@@ -72,7 +71,6 @@ def summary(module: str, fates: Iterable[Fate]) -> dict[str, Any]:
     every = list(fates)
     standing = [f.mutant for f in every if f.outcome == "survived"]
     return {
-        "digest": digest(module),
         "mutants": len(every),
         "equivalent": sum(explained(m.key()) for m in standing),
         "survivors": [list(m.key()[1:]) for m in standing if not explained(m.key())],
@@ -80,20 +78,14 @@ def summary(module: str, fates: Iterable[Fate]) -> dict[str, Any]:
     }
 
 
-def committed() -> dict[str, Any]:
-    """The committed run by file; empty where there is none, as outside the source tree."""
-    result: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
-    return result
-
-
 @cache
 def status(chain: str) -> str:
     """One line: "linked" with how many mutants fell, or "unlinked" or "stale" and why."""
-    result = committed()
+    result = RECORD.entries()
     for module in files(chain):
-        entry = result.get(module)
-        if entry is None or entry["digest"] != digest(module):
-            return f"stale: {module} or what it runs through has changed since its mutants were run (run: {COMMAND})"
+        if why := RECORD.stale(module):
+            return f"stale: {why}"
+        entry = result[module]
         if entry["survivors"]:
             line, change = entry["survivors"][0]
             return f"unlinked: {module} with {change} in `{line}` has Coq's laws all the same"
@@ -103,10 +95,10 @@ def status(chain: str) -> str:
 
 def sample(count: int, seed: int) -> list[Mutant]:
     """A seeded choice of mutants that fell in the committed run, their files unchanged since."""
-    fresh = {m: entry for m, entry in committed().items() if entry["digest"] == digest(m)}
     fallen = [
         mutant
-        for module, entry in fresh.items()
+        for module in subjects()
+        if (entry := RECORD.fresh(module)) is not None
         for mutant in mutants(module)
         if list(mutant.key()[1:]) not in entry["standing"] and not explained(mutant.key())
     ]
@@ -114,13 +106,13 @@ def sample(count: int, seed: int) -> list[Mutant]:
 
 
 def main() -> int:
-    """Run every mutant, or those of the files named; exit code 1 where a claim is unlinked."""
-    chosen, result = sys.argv[1:] or subjects(), committed()
+    """Run the mutants of every file that is stale, or of those named; exit code 1 where a claim is unlinked."""
+    chosen = sys.argv[1:] or RECORD.every_stale()
     with Servers() as servers:
         for number, module in enumerate(chosen, 1):
-            result[module] = summary(module, run(servers, mutants(module)))
-            print(f"[{number}/{len(chosen)}] {module} {result[module]['survivors']}", file=sys.stderr, flush=True)
-            RESULT.write_text(json.dumps({m: result[m] for m in subjects() if m in result}, indent=1) + "\n")
+            entry = summary(module, run(servers, mutants(module)))
+            RECORD.put(module, entry)
+            print(f"[{number}/{len(chosen)}] {module} {entry['survivors']}", file=sys.stderr, flush=True)
     lines = {chain: status(chain) for chain in CHAINS}
     print("\n".join(f"{chain}: {line}" for chain, line in lines.items()))
     return int(any(not line.startswith("linked") for line in lines.values()))

@@ -11,24 +11,22 @@ Statistical tests are left out: they run for minutes, and what they see is a mat
 imports the rule by no way sees none of its mistakes and is not run.
 """
 
-import ast
-import json
 import random
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from refengine.bugs.mutation.mutants import Mutant, mutants
 from refengine.bugs.mutation.record import explained
 from refengine.bugs.process.pool import Answer, Job, Servers
-from refengine.selfcheck.claims.chains import files
-from refengine.selfcheck.claims.mutants_of_rules import digest
+from refengine.selfcheck.claims import mutants_of_rules
+from refengine.selfcheck.claims.chains import CHAINS, files
+from refengine.source_edits.committed import Committed, digest
 from refengine.source_edits.imports import imported, names_of
 from refengine.source_tree import PROOFS, ROOT
 
-RESULT = PROOFS / "own_tests.json"
+COMMAND = "python -m refengine.selfcheck.claims.claims --link"
 COUNT, SEED = 4, 0
 SECONDS = 25.0  # processor time of one test of one mutant; unedited source takes up to twelve
 
@@ -48,7 +46,7 @@ def run(wanted: Mapping[str, Sequence[str]]) -> None:
     """Run the tests wanted for each file on its sample, as far as the record has not got them, and write it."""
     with Servers(count=1) as servers:
         for number, (module, tests) in enumerate(wanted.items(), 1):
-            asked = entry(module) or {"tests": [], "seen": [[] for _ in sample(module)]}
+            asked = RECORD.fresh(module) or {"tests": [], "seen": [[] for _ in sample(module)]}
             new = [test for test in tests if test not in asked["tests"]]
             able = [test for test in new if reaches(ROOT / test.partition("::")[0], module)]
             print(f"[{number}/{len(wanted)}] {module}: {len(able)} tests to run", file=sys.stderr, flush=True)
@@ -57,8 +55,7 @@ def run(wanted: Mapping[str, Sequence[str]]) -> None:
                 sorted({*known, *red(answers)}) for known, answers in zip(asked["seen"], servers.run(jobs), strict=True)
             ]
             keys = [list(m.key()[1:]) for m in sample(module)]
-            fresh = {"digest": digest(module), "mutants": keys, "tests": sorted({*asked["tests"], *new}), "seen": seen}
-            RESULT.write_text(json.dumps(dict(sorted({**committed(), module: fresh}.items())), indent=1) + "\n")
+            RECORD.put(module, {"mutants": keys, "tests": sorted({*asked["tests"], *new}), "seen": seen})
 
 
 def red(answers: Sequence[Answer]) -> list[str]:
@@ -72,30 +69,23 @@ def checks(tests: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"pytest:{test}" for test in sorted(tests, key=lambda test: (any(s in test for s in slow), test)))
 
 
-@cache
 def reaches(file: Path, module: str) -> bool:
-    """Whether a file of tests imports a module, however indirectly: through the package, or helpers in proofs/."""
-    if any(module in imported(name) for name in names_of(file)):
-        return True
-    tree = ast.walk(ast.parse(file.read_text()))
-    near = [node.module for node in tree if isinstance(node, ast.ImportFrom) and (node.module or "")[:7] == "proofs."]
-    helpers = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in near if name]
-    return any(reaches(helper, module) for helper in helpers if helper.is_file())
-
-
-def committed() -> dict[str, Any]:
-    """The committed run by file; empty where there is none, as outside the source tree."""
-    result: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
-    return result
+    """Whether a file of tests imports a module, however indirectly."""
+    return any(module in imported(name) for name in names_of(file))
 
 
 @cache
-def entry(module: str) -> dict[str, Any] | None:
-    """One file of the committed run, where it is of the text and the sample as they are."""
-    found: dict[str, Any] | None = committed().get(module)
-    if found is None or found["digest"] != digest(module):
-        return None
-    return found if found["mutants"] == [list(m.key()[1:]) for m in sample(module)] else None
+def digest_of(module: str) -> str:
+    """Of a rule's text, of the laws that it is held to and of the sample of its mistakes."""
+    return digest(mutants_of_rules.digest_of(module), *("\n".join(mutant.key()) for mutant in sample(module)))
+
+
+def subjects() -> list[str]:
+    """Every file of every chain."""
+    return sorted(texts(CHAINS))
+
+
+RECORD = Committed(PROOFS / "own_tests.json", digest_of, COMMAND, subjects)
 
 
 def status(tests: Sequence[str], chains: Sequence[str]) -> str:
@@ -104,7 +94,7 @@ def status(tests: Sequence[str], chains: Sequence[str]) -> str:
         return ""
     seen = total = 0
     for module in texts(chains):
-        asked = entry(module)
+        asked = RECORD.fresh(module)
         if asked is None or not {*tests} <= {*asked["tests"]}:
             return f"stale: the claim's own tests have not been run against mistakes in {module}"
         seen += sum(bool({*tests} & {*red}) for red in asked["seen"])

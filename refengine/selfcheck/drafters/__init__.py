@@ -2,5 +2,5 @@
 
 Read `row.py`, `rows/` (one file a drafter), `planted_bugs.py`, `table.py`; `memo.py`, `remembering.py`, `exact_law.py`,
 `cells.py`; `contract.py`, `damage.py`, `peers.py`, `checks.py`; `battery.py` makes findings of all,
-`parallel.py` on every core; `committed_cells.py` keeps the long ones; `published_loops.py`: loops that documents print.
+`committed_cells.py` keeps the long ones; `published_loops.py`: loops that documents print.
 """

@@ -5,7 +5,7 @@ Cells run in inference mode: no gradient is asked for, and without the bookkeepi
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -19,6 +19,8 @@ from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules import RULES
 from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
+from refengine.report.step import Step
+from refengine.selfcheck.drafters import peers
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
 from refengine.selfcheck.drafters.cells import (
     CELLS,
@@ -34,6 +36,7 @@ from refengine.selfcheck.drafters.cells import (
     target_of,
 )
 from refengine.selfcheck.drafters.checks import checks
+from refengine.selfcheck.drafters.computed_from import digest_of
 from refengine.selfcheck.drafters.exact_law import LoopLaw
 from refengine.selfcheck.drafters.planted_bugs import Plant
 from refengine.selfcheck.drafters.published_loops import LOOPS, seed_loop
@@ -46,36 +49,35 @@ STOPS = 3  # of the tokens that a prompt produces, how many are declared stop to
 LOSSLESS = "Leviathan et al. 2023, Theorem 3.5; Sun et al. 2024, Theorem 2; here of drafter, rule and loop together"
 
 
-@dataclass(frozen=True)
-class Step:
-    """A named piece of the battery. Pieces of one place share what a process remembers: a checkpoint, or a test run."""
-
-    name: str
-    place: str
-    run: Callable[[], list[Finding]]
-
-
 def steps(full: bool = False) -> Iterator[Step]:
     """The battery in pieces, seconds each: the short one, or every cell."""
     if not FIXTURES.is_dir():
-        yield Step("fixtures", "", no_fixtures)
+        yield Step("fixtures", no_fixtures)
         return
     for name in CELLS if full else SHORT:
-        yield Step(f"exact law of {name}", _place(CELLS[name].drafter), partial(law, name))
-        yield Step(f"planted state bugs in {name}", _place(CELLS[name].drafter), partial(planted, name))
+        yield _step(f"exact law of {name}", CELLS[name].drafter, partial(law, name))
+        yield _step(f"planted state bugs in {name}", CELLS[name].drafter, partial(planted, name))
     for name, cell in LOSSY.items():
-        yield Step(f"exact law of {name}, lossy by design", _place(cell.drafter), partial(lossy, name))
+        yield _step(f"exact law of {name}, lossy by design", cell.drafter, partial(lossy, name))
     for name in LOOPS:
-        yield Step(f"exact law of {name}", "loops", partial(seed_loop, name))
+        yield Step(
+            f"exact law of {name}",
+            partial(seed_loop, name),
+            "loops",
+            partial(digest_of, "published", LOOPS[name].cell.drafter),
+        )
     for drafter in ROWS:
-        yield Step(f"greedy decoding with {drafter}", _place(drafter), partial(greedy_equality, drafter))
+        yield _step(f"greedy decoding with {drafter}", drafter, partial(greedy_equality, drafter))
         for check, step in checks(drafter).items():
-            yield Step(f"{check} of {drafter}", "tests" if check == "agrees" else _place(drafter), step)
+            yield _step(f"{check} of {drafter}", drafter, step)
 
 
-def _place(drafter: str) -> str:
-    """Drafters of one checkpoint damage it once."""
-    return ROWS[drafter].folder or "no checkpoint"
+def _step(name: str, drafter: str, run: Callable[[], list[Finding]]) -> Step:
+    """Drafters of one checkpoint damage it once; drafters whose tests are in the same files run them once."""
+    check, place = name.split(" of ")[0], ROWS[drafter].folder or "no checkpoint"
+    if check == "agrees":
+        place = "tests in " + " ".join(file.name for file in peers.files_of(drafter))
+    return Step(name, run, place, partial(digest_of, check, drafter))
 
 
 @torch.inference_mode()

@@ -23,7 +23,7 @@ from refengine.selfcheck.drafters.damage import Strictness, strictness
 from refengine.selfcheck.drafters.exact_law import off_scratch
 from refengine.selfcheck.drafters.row import CHECKS
 from refengine.selfcheck.drafters.table import ROWS, place
-from refengine.source_tree import FIXTURES
+from refengine.source_tree import FIXTURES, IN_SOURCE_TREE, NOT_SHIPPED
 
 PATTERNS, ROUNDS = 12, 6  # forced accept patterns from the cell's prompt, and rounds of each
 
@@ -77,9 +77,9 @@ def damaged(folder: str, target: str) -> Strictness:
 
 def agrees(drafter: str) -> list[Finding]:
     """The tests against recordings of the official code, or against a live peer, in a process of their own."""
-    if "agrees" in ROWS[drafter].not_tested:
+    if "agrees" in ROWS[drafter].not_tested or not IN_SOURCE_TREE:
         return [_finding(drafter, "agrees", "tests against recordings of independent code")]
-    outcomes = peers.outcomes().get(drafter, {})
+    outcomes = peers.outcomes(peers.files_of(drafter)).get(drafter, {})
     files = sorted({name.partition("::")[0] for name in outcomes})
     missing = [] if "passed" in outcomes.values() else [f"no test that is marked peer({drafter!r}) ran"]
     return [
@@ -177,7 +177,7 @@ def _finding(
         claim=f"{CHECKS[check][0].upper()}{CHECKS[check][1:]}.",
         source="Leviathan et al. 2023, section 3, for every drafter",
         verdict="not tested" if numbers is None else "violated" if doubts else "consistent",
-        reason=ROWS[drafter].not_tested[check] if numbers is None else "",
+        reason=ROWS[drafter].not_tested.get(check, NOT_SHIPPED) if numbers is None else "",
         method=method,
         recipe=Recipe(function=f"{__name__}:{check.replace('-', '_')}", arguments={"drafter": drafter}),
         numbers=numbers or {},

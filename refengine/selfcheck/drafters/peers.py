@@ -11,13 +11,14 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
-
-import pytest
+from typing import TYPE_CHECKING, TypeAlias
 
 from refengine.source_tree import PROPERTIES, ROOT
 
-SECONDS = 900  # for all of them; they take one minute
+if TYPE_CHECKING:
+    import pytest
+
+SECONDS = 900  # for those of one row; they take seconds
 Outcomes: TypeAlias = dict[str, dict[str, str]]  # row -> test -> passed, failed or skipped
 
 
@@ -28,11 +29,11 @@ class Peers:
         self.outcomes: Outcomes = {}
         self.rows: dict[str, list[str]] = {}
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items: "list[pytest.Item]") -> None:
         self.rows = {item.nodeid: rows_of(item) for item in items}
         items[:] = [item for item in items if self.rows[item.nodeid]]
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
         if report.when != "call" and report.passed:
             return
         name = report.nodeid.removeprefix("properties/drafters/")
@@ -40,7 +41,7 @@ class Peers:
             self.outcomes.setdefault(row, {})[name] = report.outcome
 
 
-def rows_of(item: pytest.Item) -> list[str]:
+def rows_of(item: "pytest.Item") -> list[str]:
     """The rows that a test is a peer of."""
     case = getattr(item, "callspec", None)
     parts = case.id.split("-") if case else []
@@ -49,26 +50,33 @@ def rows_of(item: pytest.Item) -> list[str]:
     ]
 
 
+def files_of(row: str) -> tuple[Path, ...]:
+    """The files of properties/drafters with a test that is marked for a row."""
+    files = sorted((PROPERTIES / "drafters").glob("test_*.py"))
+    return tuple(file for file in files if f'mark.peer("{row}"' in file.read_text("utf-8"))
+
+
 @cache
-def outcomes() -> Outcomes:
-    """What became of every marked test of properties/drafters, in one process for all of them."""
+def outcomes(files: tuple[Path, ...]) -> Outcomes:
+    """What became of every marked test of some files, in one process for all of them."""
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "outcomes.json"
-        command = [sys.executable, "-m", __name__, str(file)]
+        command = [sys.executable, "-m", __name__, str(file), *map(str, files)]
         subprocess.run(command, cwd=ROOT, timeout=SECONDS, capture_output=True, check=False)
         found: Outcomes = json.loads(file.read_text()) if file.is_file() else {}
     return found
 
 
-def main(file: str) -> None:
+def main(file: str, files: list[str]) -> None:
     """Run them, and write what became of them."""
+    import pytest  # which a wheel does without
+
     peers = Peers()
     # This package has a plugin of pytest too, and is imported before pytest can rewrite its assertions.
     options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    files = [str(path) for path in (PROPERTIES / "drafters").glob("test_*.py") if "mark.peer(" in path.read_text()]
-    pytest.main([*options, *sorted(files)], plugins=[peers])
+    pytest.main([*options, *files], plugins=[peers])
     Path(file).write_text(json.dumps(peers.outcomes))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

@@ -4,18 +4,18 @@ Forty small drafters take half an hour to train, too long for a report: what was
 that found it is the one that stands here, and is `not tested` from then on.
 """
 
-import hashlib
-import json
+from functools import cache
 from statistics import fmean, stdev
 from typing import Any
 
 from scipy.stats import t as student
 
 from refengine.report.finding import Finding, Quantity, Recipe, Verdict
+from refengine.source_edits.committed import Committed, digest, own_code
 from refengine.source_tree import RESULTS
 
 SCRIPT = RESULTS.parent / "fused_taps.py"
-RESULT = SCRIPT.parent / "results" / "fused_taps.json"
+COMMAND = "python benchmarks/fused_taps.py"
 RIVALS = {
     "top": "the top layer three times",
     "wide": "the top layer once, and a wider feed-forward",
@@ -25,11 +25,21 @@ CONFIDENCE = 0.95
 MEAN = "mean"  # over the depths
 
 
+@cache
+def digest_of(script: str) -> str:
+    """Of the script alone: the networks that it trains are its own."""
+    file = SCRIPT.with_stem(script)
+    return digest(own_code(file)[0]) if file.is_file() else "no script"
+
+
+RECORD = Committed(RESULTS / "fused_taps.json", digest_of, COMMAND, lambda: [SCRIPT.stem])
+
+
 def fused_taps() -> list[Finding]:
     """By language, rival and depth: how much more the fused taps overlap, with its interval over the seeds."""
-    held = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
-    if not SCRIPT.is_file() or held.pop("script", "") != hashlib.sha256(SCRIPT.read_bytes()).hexdigest()[:16]:
-        return [_finding("not tested", reason=f"no result of this {SCRIPT.name}: run it (half an hour)")]
+    if why := RECORD.stale(SCRIPT.stem):
+        return [_finding("not tested", reason=why)]
+    held = RECORD.entries()[SCRIPT.stem]["languages"]
     rows = [
         (language, rival, depth, *interval(differences))
         for language, runs in held.items()

@@ -1,0 +1,31 @@
+"""What a wheel carries beside the package: what the commands read of fixtures, proofs and records."""
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SHIPPED = (
+    "fixtures/**/*",
+    "proofs/*.json",
+    "proofs/claims/*.toml",
+    "proofs/rocq/*.v",
+    "benchmarks/fused_taps.py",
+    "benchmarks/results/*.json",
+)
+LEFT_OUT = ("fixtures/golden",)  # recordings of official code, 27 MB, which only tests read
+
+
+class ShippedFiles(BuildHookInterface):  # type: ignore[type-arg]
+    """Puts them below refengine/shipped, where `refengine/source_tree.py` finds them."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
+        root = Path(self.root)
+        for file in sorted({file for pattern in SHIPPED for file in root.glob(pattern) if file.is_file()}):
+            path = file.relative_to(root).as_posix()
+            if not path.startswith(LEFT_OUT) and "__pycache__" not in path:
+                build_data["force_include"][str(file)] = f"refengine/shipped/{path}"
