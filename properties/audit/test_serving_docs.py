@@ -23,7 +23,7 @@ def test_every_command_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monk
             words = text.replace("http://localhost:8000/v1", on).replace("http://localhost:8001/v1", off).split()
             told = CliRunner().invoke(app, words[1:])
             assert told.exit_code == 0, told.output
-            assert "VERDICT consistent" in told.output.splitlines()[-1]
+            assert "VERDICT consistent" in told.stdout.splitlines()[-1]
     assert {file.name for file in tmp_path.iterdir()} == {"audit.jsonl", "report.json", "junit.xml", "audit.sarif"}
 
 
@@ -34,7 +34,7 @@ def test_what_is_violated_is_said_first(tmp_path: Path) -> None:
         told = CliRunner().invoke(app, [*asked, "--only", "parity/logit_bias", "--requests", "500"])
         honest = CliRunner().invoke(app, [*asked, "--only", "law", "--requests", "150"])
     assert told.exit_code == 1
-    assert told.output.startswith("violated    audit.endpoint/parity/logit_bias")
+    assert told.stdout.startswith("violated    audit.endpoint/parity/logit_bias")
     assert "logit_bias: ignored with speculation; the first difference is at token" in told.output
     assert '"logit_bias"' in told.output
     assert honest.exit_code == 3
