@@ -6,11 +6,14 @@ from importlib import import_module
 
 import pytest
 
-from proofs import bridge, translate
+from proofs import bridge
 from proofs.bridge import coq_list, coq_number, coq_tokens
 from proofs.commit import seed
 from proofs.gate.build import absent, compiled
-from proofs.translate import FILE, Function, Untranslated, translated, written
+from proofs.translate import rules as translate
+from proofs.translate.function import Function
+from proofs.translate.rules import FILE, translated, written
+from proofs.translate.terms import Untranslated
 from refengine.bugs.mutation.mutants import mutants
 from refengine.exact.block import ROOT, Block
 from refengine.exact.law import law

@@ -11,7 +11,7 @@
     Sites are left out: every decision has a coin of its own (Record in
     refengine/exact/chance.py refuses a site that is used twice).
 
-    Source: ours; proofs/translate.py writes Translated.v in these words. *)
+    Source: ours; proofs/translate writes Translated.v in these words. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Round Tree Agreement Greedy.
@@ -61,7 +61,7 @@ Definition ask_accept (num den : R) (k : bool -> answer) : answer :=
 Definition ask_choose w (k : V -> answer) : answer :=
   if all (fun x => 0 <= w x) (tokens V) && (0 < total w) then bind (pick (fun x => w x / total w)) k else raised.
 
-(** The functions of refengine/exact that proofs/translate.py knows by their text. *)
+(** The functions of refengine/exact that proofs/translate knows by their text. *)
 Definition row_after A (p : seq A) (node : nat) (k : A -> answer) : answer := item p node k.
 Definition drawn b (j : nat) (k : (V -> R) -> answer) : answer :=
   item (block_q b) j (fun o => if o is Some q then k q else raised).

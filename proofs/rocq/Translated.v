@@ -1,6 +1,6 @@
 (** The rules of refengine/exact, as they run.
 
-    Written by proofs/translate.py from their text; do not edit. *)
+    Written by proofs/translate from their text; do not edit. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Python.

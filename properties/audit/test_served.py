@@ -47,6 +47,8 @@ MISSED = {  # what 3000 requests were seen not to decide
     "presence counted twice": pytest.mark.xfail(reason="parts two completions in five, of which ties may be one"),
     "min_tokens counts rounds": pytest.mark.xfail(reason="shows in the few completions that end between 16 and 32"),
     "the third choice is greedy": pytest.mark.xfail(reason="no claim holds the law of a later choice to anything"),
+    "corrected from p": pytest.mark.xfail(reason="some 130 pairs of completions a law are too few for its distance"),
+    "temperature on one side only": pytest.mark.xfail(reason="the same"),
     "worn out after 300 requests": pytest.mark.xfail(reason="one request in three, at one position of a block"),
 }
 MANNERS = ("", "text only", "noisy", "another text every time", "falls over some parameters", "small context")

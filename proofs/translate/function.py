@@ -1,83 +1,32 @@
-"""The rules of refengine/exact, translated from their own syntax trees into the words of rocq/Python.v.
+"""One function of Python, statement by statement, as a term that is told what comes next.
 
-`python3 -m proofs.translate --write` writes rocq/Translated.v; without it, the file on disk is held to what is written
-now (part of `make prove`). rocq/Running.v and rocq/RunningTrees.v prove of a translated rule that it is the rule that
-the theorems are about.
-
-A statement becomes a term that is told what comes next: `return` forgets it, `break` goes to what comes after the
-loop. An expression that may fail or asks chance is computed before the statement that it stands in, in Python's order.
-Of types only what Gallina needs is known: numbers against lengths, and nodes, which count from -1 in Python and from 0
-here. Whatever is not listed here is refused, so a rule is translated wholly or not at all. The standard library alone.
+`return` forgets what comes next, `break` goes to what comes after the loop. An expression that may fail or asks chance
+is computed before the statement that it stands in, in Python's order. Of types only what Gallina needs is known:
+numbers against lengths, and nodes, which count from -1 in Python and from 0 here.
 """
 
 import ast
-import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from refengine.source_tree import PROOFS, ROOT
-
-EXACT = ROOT / "refengine" / "exact"
-FILE = PROOFS / "rocq" / "Translated.v"
-# (file, function): helpers first.
-WANTED = (
-    *(("row", "residual"), ("row", "without"), ("row", "normalised"), ("path", "child")),
-    *(("rules/leviathan", "leviathan"), ("rules/block", "prefix_weights"), ("rules/block", "block")),
-    *(("rules/point_mass", "point_mass"), ("rules/iid_candidates", "iid_candidates")),
-    *(
-        ("rules/without_replacement", "without_replacement"),
-        ("rules/agreement", "agreement"),
-        ("rules/greedy", "greedy"),
-    ),
+from proofs.translate.terms import (
+    Substituted,
+    Term,
+    arithmetic,
+    as_node,
+    assigned,
+    comparison,
+    element,
+    leaves,
+    names,
+    number,
+    paren,
+    pattern,
+    refuse,
+    used,
 )
-# What Python.v defines by hand, by the body that it had then: another body is refused.
-KNOWN = {
-    ("block", "row_after"): "return p[node + 1]",
-    ("block", "drawn"): "q = block.q[node]\nif q is None:\n    raise ValueError\nreturn q",
-    ("block", "check_chain"): "if not block.is_chain():\n    raise ValueError",
-    ("block", "is_chain"): "return self.parents == tuple(range(-1, len(self.tokens) - 1))",
-    ("block", "children"): "return [j for j, parent in enumerate(self.parents) if parent == node]",
-    ("row", "argmax"): "return max(range(len(weights)), key=lambda x: (weights[x], -x))",
-}
-OTHERWISE = {"at": "here", "left": "rest"}  # names that mean something else in Gallina
+
 RESULTS = {"prefix_weights": "seq num", "child": "option"}  # of helpers; of the others a row
-COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
-COQ |= {"seq num": "seq R", "option": "option nat"}
-TYPES = {"Sequence[Row]": "rows", "Block": "block", "Sequence[Fraction]": "row", "int": "token"}
-HEADER = """(** The rules of refengine/exact, as they run.
-
-    Written by proofs/translate.py from their text; do not edit. *)
-
-From mathcomp Require Import all_ssreflect all_algebra.
-From Proofs Require Import Prob Python.
-Set Implicit Arguments.
-Unset Strict Implicit.
-Unset Printing Implicit Defensive.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
-
-Section Translated.
-Variables (R : realFieldType) (V : vocab).
-Variable raised : answer R V.
-"""
-
-
-class Untranslated(ValueError):
-    """A piece of Python that this file has no words for."""
-
-
-def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
-    return Untranslated(f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)}: {why}")
-
-
-@dataclass(frozen=True)
-class Term:
-    """A Gallina term and its type: num, nat, node, token, bool, row, rows, block, seq, option, pair, ?."""
-
-    text: str
-    type: str = "?"
-
 
 Then = Callable[[Term], str]
 
@@ -409,152 +358,3 @@ def inside(
 
     text = function.expression(Put().visit(body), lambda t: number(t))
     return Substituted(values).text(text)
-
-
-@dataclass(frozen=True)
-class Substituted:
-    """Words replaced in a term; a name is replaced where it stands alone."""
-
-    values: dict[str, str]
-
-    def text(self, term: str) -> str:
-        return re.sub(r"[\w']+", lambda word: self.values.get(word[0], word[0]), term)
-
-
-def paren(text: str) -> str:
-    return text if text.isidentifier() or (text[0] in "([" and balanced(text)) else f"({text})"
-
-
-def balanced(text: str) -> bool:
-    """Whether the first bracket closes at the end."""
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([") - (letter in ")]")
-        if depth == 0:
-            return at == len(text) - 1
-    return False
-
-
-def number(t: Term) -> str:
-    return t.text
-
-
-def element(t: Term) -> str:
-    return "row" if t.type == "rows" else t.type.removeprefix("seq ") if t.type.startswith("seq ") else "?"
-
-
-def as_node(t: Term) -> Term:
-    """A node as it is named here: its place plus one."""
-    return t if t.type == "node" else Term(f"{paren(t.text)}.+1", "node")
-
-
-def arithmetic(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
-    sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(op))
-    if sign is None or not {a.type, b.type} <= {"num", "literal"} or a.type == b.type == "literal":
-        raise refuse(node, f"arithmetic on {a.type} and {b.type}")
-    return Term(f"({a.text} {sign} {b.text})", "num")
-
-
-def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
-    kinds = {a.type, b.type}
-    if kinds == {"node", "nat"}:
-        a, b = as_node(a), as_node(b)
-    scope = "%N" if kinds & {"nat"} else ""
-    sign = {ast.Lt: "<", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}.get(type(op))
-    if sign is None or (sign in "<>" and not kinds <= {"num", "literal"}):
-        raise refuse(node, f"a comparison of {a.type} and {b.type}")
-    if sign == ">":
-        return Term(f"({b.text} < {a.text})", "bool")
-    return Term(f"({a.text} {sign} {b.text}{scope if b.type == 'literal' else ''})", "bool")
-
-
-def pattern(names: list[str]) -> str:
-    return "tt" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-
-def names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-
-
-def used(body: list[ast.stmt]) -> set[str]:
-    return set().union(*(names(s) for s in body))
-
-
-def assigned(body: list[ast.stmt]) -> set[str]:
-    """The names that a body assigns or appends to."""
-    found = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    calls = [n.func for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    return found | {f.value.id for f in calls if f.attr == "append" and isinstance(f.value, ast.Name)}
-
-
-def leaves(body: list[ast.stmt]) -> bool:
-    return isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
-
-
-def source(file: str) -> str:
-    return (EXACT / f"{file}.py").read_text()
-
-
-def definition(file: str, name: str) -> ast.FunctionDef:
-    tree = ast.parse(source(file))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            node.id = OTHERWISE.get(node.id, node.id)
-    return next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
-
-
-def body_text(function: ast.FunctionDef) -> str:
-    """Without the docstring, and without what an error says."""
-    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    for node in (n for s in body for n in ast.walk(s)):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            node.exc = node.exc.func
-    return "\n".join(ast.unparse(s) for s in body)
-
-
-def translated(file: str, name: str, helpers: set[str]) -> str:
-    """The Gallina definition of one function."""
-    function = definition(file, name)
-    arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation and a.arg != "chance"}
-    types = {OTHERWISE.get(a, a): "node" if a == "at" else TYPES[annotation] for a, annotation in arguments.items()}
-    binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items())
-    rule = "chance" in {a.arg for a in function.args.args}
-    k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> answer R V)"
-    body = Function(helpers, dict(types)).block(function.body, lambda: "raised", None)
-    start = "let k := @ret R (outcome V) in\n" if rule else ""
-    head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : answer R V :="
-    return f"{head}\n{indented(start + body)}.\n"
-
-
-def indented(text: str) -> str:
-    out, depth = [], 1
-    for line in text.splitlines():
-        out.append("  " * min(depth, 12) + line)
-        depth += line.count("(") - line.count(")")
-    return "\n".join(out)
-
-
-def written() -> str:
-    """The whole of Translated.v; raises Untranslated."""
-    for (file, name), text in KNOWN.items():
-        if body_text(definition(file, name)) != text:
-            raise Untranslated(f"{file}.py: {name} is not what Python.v says it is")
-    helpers: set[str] = set()
-    parts = []
-    for file, name in WANTED:
-        parts.append(translated(file, name, helpers))
-        helpers.add(name)
-    return f"{HEADER}\n" + "\n".join(parts) + "\nEnd Translated.\n"
-
-
-def main() -> int:
-    text = written()
-    if sys.argv[1:] == ["--write"]:
-        FILE.write_text(text)
-    fresh = FILE.is_file() and FILE.read_text() == text
-    print("Translated.v is the text of the rules" if fresh else "violated: Translated.v is not the text of the rules")
-    return int(not fresh)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,7 @@
+"""The rules of refengine/exact, translated from their own syntax trees into the words of rocq/Python.v.
+
+`python3 -m proofs.translate --write` writes rocq/Translated.v; without it, the file on disk is held to what is written
+now (part of `make prove`). The files rocq/Running*.v prove of a translated rule that it is the rule that the theorems
+are about. Whatever is not listed here is refused, so a rule is translated wholly or not at all. Read `terms.py`,
+`function.py`, `rules.py`. The standard library alone.
+"""

@@ -1,0 +1,101 @@
+"""Terms of Gallina with what must be known of their types, and what is asked of Python's syntax trees."""
+
+import ast
+import re
+from dataclasses import dataclass
+
+
+class Untranslated(ValueError):
+    """A piece of Python that this file has no words for."""
+
+
+def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
+    return Untranslated(f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)}: {why}")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A Gallina term and its type: num, nat, node, token, bool, row, rows, block, seq, option, pair, ?."""
+
+    text: str
+    type: str = "?"
+
+
+@dataclass(frozen=True)
+class Substituted:
+    """Words replaced in a term; a name is replaced where it stands alone."""
+
+    values: dict[str, str]
+
+    def text(self, term: str) -> str:
+        return re.sub(r"[\w']+", lambda word: self.values.get(word[0], word[0]), term)
+
+
+def paren(text: str) -> str:
+    return text if text.isidentifier() or (text[0] in "([" and balanced(text)) else f"({text})"
+
+
+def balanced(text: str) -> bool:
+    """Whether the first bracket closes at the end."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0:
+            return at == len(text) - 1
+    return False
+
+
+def number(t: Term) -> str:
+    return t.text
+
+
+def element(t: Term) -> str:
+    return "row" if t.type == "rows" else t.type.removeprefix("seq ") if t.type.startswith("seq ") else "?"
+
+
+def as_node(t: Term) -> Term:
+    """A node as it is named here: its place plus one."""
+    return t if t.type == "node" else Term(f"{paren(t.text)}.+1", "node")
+
+
+def arithmetic(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
+    sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(op))
+    if sign is None or not {a.type, b.type} <= {"num", "literal"} or a.type == b.type == "literal":
+        raise refuse(node, f"arithmetic on {a.type} and {b.type}")
+    return Term(f"({a.text} {sign} {b.text})", "num")
+
+
+def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
+    kinds = {a.type, b.type}
+    if kinds == {"node", "nat"}:
+        a, b = as_node(a), as_node(b)
+    scope = "%N" if kinds & {"nat"} else ""
+    sign = {ast.Lt: "<", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}.get(type(op))
+    if sign is None or (sign in "<>" and not kinds <= {"num", "literal"}):
+        raise refuse(node, f"a comparison of {a.type} and {b.type}")
+    if sign == ">":
+        return Term(f"({b.text} < {a.text})", "bool")
+    return Term(f"({a.text} {sign} {b.text}{scope if b.type == 'literal' else ''})", "bool")
+
+
+def pattern(names: list[str]) -> str:
+    return "tt" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def used(body: list[ast.stmt]) -> set[str]:
+    return set().union(*(names(s) for s in body))
+
+
+def assigned(body: list[ast.stmt]) -> set[str]:
+    """The names that a body assigns or appends to."""
+    found = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    calls = [n.func for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return found | {f.value.id for f in calls if f.attr == "append" and isinstance(f.value, ast.Name)}
+
+
+def leaves(body: list[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
