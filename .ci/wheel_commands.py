@@ -79,7 +79,7 @@ def audits() -> None:
     run(*kernel, "--out", "absent/found.json", code=2, says="absent")
     run("law", "law.json", code=2, says="No space left on device", out="/dev/full")
     run("audit", "kernel", "nowhere:f", code=2, says="nowhere")
-    run("audit", "kernel", "hf", code=(0, 1), says="VERDICT")
+    run("audit", "library", "transformers", code=(0, 1), says="VERDICT")
     run("report", "--out", "/dev/full", code=2, says="cannot write")
 
 

@@ -20,7 +20,6 @@ from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from refengine.report.canonical import write_atomic
@@ -42,6 +41,9 @@ TIMED = {
     "speed of the engine": ["benchmarks/engine_throughput.py", "--device", "cuda"],
     "cost of the bitwise mode": ["benchmarks/bitwise.py", "--device", "cuda"],
 }
+INSTALLED = any(point.name == "refengine" for point in entry_points(group="pytest11"))
+OPTIONS = ["-m", "gpu", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "benchmarks.recorded"]
+OPTIONS += [] if INSTALLED else ["-p", "refengine.pytest_plugin"]
 ALONE = 60  # seconds that are kept for each timed part
 
 
@@ -58,10 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=RESULTS / "gpu.json")
     parser.add_argument("--minutes", type=float, default=7.5)
-    parser.add_argument("--tests", nargs="+", help=argparse.SUPPRESS)  # what a part runs, and where it writes
     arguments = parser.parse_args()
-    if arguments.tests:
-        raise SystemExit(tested(Path(arguments.tests[0]), json.loads(arguments.tests[1])))
     if not torch.cuda.is_available():
         print("not tested: this machine has no CUDA device")
         return
@@ -73,10 +72,7 @@ def run(out: Path, end: float) -> None:
     found: dict[str, Any] = {**machine(), "digest": digest(), "parts": {}}
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        tests = {
-            name: start(here, name, [str(Path(__file__)), "--tests", str(here / f"{name}.figures"), json.dumps(asked)])
-            for name, asked in TESTS.items()
-        }
+        tests = {name: start(here, name, ["-m", "pytest", *OPTIONS, *asked]) for name, asked in TESTS.items()}
         for name, part in tests.items():
             found["parts"][name] = ended(part, end - ALONE * len(TIMED))
             save(out, found)
@@ -89,9 +85,10 @@ def run(out: Path, end: float) -> None:
             save(out, found)
     for name, part in found["parts"].items():
         print(f"{part['outcome']:<24} {name}")
-    tests = [item for part in found["parts"].values() for item in part.get("tests", {}).items()]
-    failed = [name for name, one in tests if one["outcome"] == "failed"]
-    print("\n".join(f"failed: {test}" for test in failed) or f"{out} written; nothing failed")
+    for part in found["parts"].values():
+        failed = [test for test, one in part.get("tests", {}).items() if one["outcome"] == "failed"]
+        print("\n".join([*(f"failed: {test}" for test in failed), *part.get("last words", [])]))
+    print(f"{out} written")
 
 
 def machine() -> dict[str, str]:
@@ -105,19 +102,21 @@ def machine() -> dict[str, str]:
 
 def start(folder: Path, name: str, command: list[str]) -> Part:
     words = folder / f"{name}.words"
+    figures = folder / f"{name}.figures"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    environment["RECORDED"] = str(figures)
     with words.open("wb") as file:
         process = subprocess.Popen(
             [sys.executable, *command], cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT
         )
-    return Part(process, folder / f"{name}.figures", words)
+    return Part(process, figures, words)
 
 
 def ended(part: Part, end: float) -> dict[str, Any]:
     """What a part found, and how it went. Waits for it until `end`."""
     try:
         code = part.process.wait(max(1.0, end - time.monotonic()))
-        outcome = "passed" if code == 0 else f"failed ({code})"
+        outcome = "passed" if code == 0 else f"failed ({code})"  # 5: nothing was collected
     except subprocess.TimeoutExpired:
         part.process.kill()
         part.process.wait()
@@ -135,30 +134,6 @@ def ended(part: Part, end: float) -> dict[str, Any]:
 
 def save(out: Path, found: dict[str, Any]) -> None:
     write_atomic(out, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-
-
-# --- a part that is tests --------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Collector:
-    """A line for each test, when it has ended: its name, how it went, and what it recorded."""
-
-    out: Path
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" or report.outcome != "passed":
-            line = {"test": report.nodeid.split("::")[-1], "outcome": report.outcome, **dict(report.user_properties)}
-            with self.out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-
-
-def tested(out: Path, asked: list[str]) -> int:
-    installed = any(point.name == "refengine" for point in entry_points(group="pytest11"))
-    plugin = [] if installed else ["-p", "refengine.pytest_plugin"]
-    options = ["-m", "gpu", "-q", "-p", "no:cacheprovider", "--tb=short"]
-    code = int(pytest.main([*plugin, *options, *asked], plugins=[Collector(out)]))
-    return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ RESULT = RESULTS / "stat_long.txt"
 
 
 def test_there_are_no_more_tests_than_the_budget_was_split_for() -> None:
-    """Bug: a family-wise budget that every new test makes untrue."""
+    """Kills a family-wise budget that every new test makes untrue."""
     count = 0
     for path in Path(__file__).parent.glob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -28,7 +28,7 @@ def test_there_are_no_more_tests_than_the_budget_was_split_for() -> None:
 
 
 def test_the_long_version_was_run_on_every_subject() -> None:
-    """Bug: a drafter or a rule that is added, and never sampled at length."""
+    """Kills a drafter or a rule that is added, and never sampled at length."""
     stated = RESULT.read_text()
     for null in (
         *(f"null: {drafter}/{rule}: tokens" for drafter, rule in PAIRS),

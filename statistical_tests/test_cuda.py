@@ -22,7 +22,7 @@ ROUNDS, LANES = 1_000_000, 1000
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_million_full_rows(name: str, record_property: Callable[[str, object], None]) -> None:
-    """Bug: a rule, or a prefix sum, that is right on a CPU and not on a GPU."""
+    """Kills a rule, or a prefix sum, that is right on a CPU and not on a GPU."""
     rule, drawn = RULES[name]
     p, q = torch.stack([zipf(1.0, 1), zipf(1.2, 2)]), zipf(1.1, 1)
     cell = cells(p[0].double().numpy(), q.double().numpy())

@@ -65,7 +65,7 @@ def target_rows(found: list[Drawn]) -> dict[object, np.ndarray]:
 @pytest.mark.parametrize("times", SCALES)
 @pytest.mark.parametrize(("drafter", "rule"), PAIRS, ids=["/".join(pair) for pair in PAIRS])
 def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None:
-    """Bug: rows of a real network that the rule judges by another law, drafts not drawn from their q, a coin that the
+    """Kills rows of a real network that the rule judges by another law, drafts not drawn from their q, a coin that the
     drafter and the rule share, a length that no law of the rule has."""
     found = tables(drafter, rule)
     joint, places = sample(found, rule, times * TOKENS)

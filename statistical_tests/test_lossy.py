@@ -27,7 +27,7 @@ ROUNDS = 2_000_000
 
 @pytest.mark.parametrize("name", [name for name, card in RULES.items() if not card.lossless])
 def test_a_lossy_rule_has_its_own_law_and_no_other(name: str) -> None:
-    """Bug: a lossy mode that loses something else than it says."""
+    """Kills a lossy mode that loses something else than it says."""
 
     def one_round(chance: Chance) -> tuple[int, ...]:
         tokens = [chance.choose(q, ("draft", i)) for i, q in enumerate(Q)]

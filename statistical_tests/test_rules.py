@@ -61,13 +61,13 @@ def detectable(evidence: Evidence) -> float:
 @pytest.mark.parametrize("times", SCALES)
 @pytest.mark.parametrize("name", LOSSLESS)
 def test_emitted_tokens_follow_the_target(name: str, times: int) -> None:
-    """Bug: a wrong law that small exact cells do not reach, or coins that are tied to one another."""
+    """Kills a wrong law that small exact cells do not reach, or coins that are tied to one another."""
     evidence, seen = evidence_of(name, times * TOKENS, seed=times)
     state(f"{name} is lossless", seen, detectable(evidence))
 
 
 def test_acceptance_is_one_minus_tv_and_length_its_sum() -> None:
-    """Bug: a rule that is lossless because it refuses too much. Rows without context make lengths a product."""
+    """Kills a rule that is lossless because it refuses too much. Rows without context make lengths a product."""
     item = table(30, 8, 3, contexts=1, lanes=1)
     accept = np.minimum(item.p[0, :-1, 0], item.q[0, :, 0]).sum(-1)  # 1 - TV, position by position
     reach = np.cumprod(accept)
@@ -82,7 +82,7 @@ def test_acceptance_is_one_minus_tv_and_length_its_sum() -> None:
 
 
 def test_block_verification_keeps_at_least_as_many() -> None:
-    """Bug: block verification that falls behind the ratio rule, which its theorem forbids."""
+    """Kills block verification that falls behind the ratio rule, which its theorem forbids."""
     item = table(31, 8, 3, contexts=1, lanes=1)
     kept = {}
     for name, rule in (("leviathan", leviathan), ("block", block)):

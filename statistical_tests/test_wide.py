@@ -36,7 +36,7 @@ def zipf(exponent: float, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("times", SCALES)
 def test_every_token_is_picked_as_often_as_it_should(times: int) -> None:
-    """Bug: inverse CDF on a coarse grid, float32 cumulative sums, an off-by-one at the end of the row.
+    """Kills inverse CDF on a coarse grid, float32 cumulative sums, an off-by-one at the end of the row.
 
     The picks go through one precomputed sum; that this is what `choose` does is checked on the first of them.
     """
@@ -65,7 +65,7 @@ def test_every_token_is_picked_as_often_as_it_should(times: int) -> None:
 @pytest.mark.parametrize("times", SCALES)
 @pytest.mark.parametrize("name", RULES)
 def test_full_rows_through_every_rule(name: str, times: int) -> None:
-    """Bug: a rule that is right at V = 16 and not where sums have 10^5 terms."""
+    """Kills a rule that is right at V = 16 and not where sums have 10^5 terms."""
     rule, drawn = RULES[name]
     p, q = torch.stack([zipf(1.0, 1), zipf(1.2, 2)]), zipf(1.1, 1)
     cell = cells(p[0].double().numpy(), q.double().numpy())

@@ -62,7 +62,7 @@ def make():
     ],
 )
 def test_every_end_has_its_own_outcome(tmp_path: Path, request_: str, kind: str, message: str) -> None:
-    """Bug: a crash of the subject, or of our adapter, counted as a detection."""
+    """Kills a crash of the subject, or of our adapter, counted as a detection."""
     (tmp_path / "worker.py").write_text(WORKER)
     with Child("worker:make", str(tmp_path)) as process:
         outcome = process.ask(request_, 0.5 if request_ == "hang" else 60)
@@ -71,14 +71,14 @@ def test_every_end_has_its_own_outcome(tmp_path: Path, request_: str, kind: str,
 
 
 def test_address_space_that_is_only_reserved_is_no_memory(tmp_path: Path) -> None:
-    """Bug: a limit that CUDA, Go and Java run into before they have used anything."""
+    """Kills a limit that CUDA, Go and Java run into before they have used anything."""
     (tmp_path / "worker.py").write_text(WORKER)
     with Child("worker:make", str(tmp_path)) as process:
         assert process.ask("reserve", 60).value == 1
 
 
 def test_the_child_goes_on_after_a_raise_and_stays_dead_after_a_hang(tmp_path: Path) -> None:
-    """Bug: one bad input ends the audit of every other input; a reply that comes late answers the next request."""
+    """Kills one bad input ends the audit of every other input; a reply that comes late answers the next request."""
     (tmp_path / "worker.py").write_text(WORKER)
     with Child("worker:make", str(tmp_path)) as process:
         assert process.ask("raise", 60).kind == "raised"
@@ -88,7 +88,7 @@ def test_the_child_goes_on_after_a_raise_and_stays_dead_after_a_hang(tmp_path: P
 
 
 def test_arrays_cross_the_pipe_and_hashes_are_fixed(tmp_path: Path) -> None:
-    """Bug: a report that differs between runs because set order does; an array that loses dtype or shape."""
+    """Kills a report that differs between runs because set order does; an array that loses dtype or shape."""
     (tmp_path / "worker.py").write_text(WORKER)
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
     hashes = []
@@ -102,7 +102,7 @@ def test_arrays_cross_the_pipe_and_hashes_are_fixed(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_the_subject_cannot_shadow_the_standard_library(tmp_path: Path) -> None:
-    """Bug: a random.py beside the subject breaks our own imports."""
+    """Kills a random.py beside the subject breaks our own imports."""
     (tmp_path / "random.py").write_text("raise ImportError('shadowed')")
     with Child("refengine.audit.child_echo:make", path=str(tmp_path)) as process:
         outcome = process.ask(1, 60)
@@ -111,7 +111,7 @@ def test_a_folder_of_the_subject_cannot_shadow_the_standard_library(tmp_path: Pa
 
 
 def test_no_child_sees_what_another_did(tmp_path: Path) -> None:
-    """Bug: a subject that a former one had already changed: found again in no process of a stranger's."""
+    """Kills a subject that a former one had already changed: found again in no process of a stranger's."""
     (tmp_path / "worker.py").write_text(WORKER)
     for _ in range(2):
         with Child("worker:make", str(tmp_path)) as process:
@@ -120,7 +120,7 @@ def test_no_child_sees_what_another_did(tmp_path: Path) -> None:
 
 
 def test_a_child_lives_in_the_folder_and_environment_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: variables that were set after the first audit of a session never reach a subject."""
+    """Kills variables that were set after the first audit of a session never reach a subject."""
     (tmp_path / "worker.py").write_text(WORKER)
     with Child("worker:make", str(tmp_path)) as process:
         assert process.ask("where", 60).value == [str(Path.cwd()), None]
@@ -131,7 +131,7 @@ def test_a_child_lives_in_the_folder_and_environment_of_now(tmp_path: Path, monk
 
 
 def test_what_a_subject_started_ends_with_it(tmp_path: Path) -> None:
-    """Bug: servers and workers of a subject that hold memory and cores long after its audit."""
+    """Kills servers and workers of a subject that hold memory and cores long after its audit."""
     (tmp_path / "worker.py").write_text(WORKER)
     with Child("worker:make", str(tmp_path)) as process:
         started = process.ask("orphan", 60).value
@@ -155,7 +155,7 @@ def _command(pid: int) -> str:
 
 
 def test_a_subject_that_kills_its_parent_ends_only_itself(tmp_path: Path) -> None:
-    """Bug: one subject ends every audit that comes after it."""
+    """Kills one subject ends every audit that comes after it."""
     (tmp_path / "worker.py").write_text(WORKER)
     with Child("worker:make", str(tmp_path)) as process:
         assert process.ask("patricide", 30).kind == "killed"

@@ -24,12 +24,12 @@ def audit(on: str, row: bool = True, pairs: int = 200) -> list[Finding]:
 
 
 def test_right_speculation_is_consistent() -> None:
-    """Bug: another use of the seed taken for another law."""
+    """Kills another use of the seed taken for another law."""
     assert [finding.verdict for finding in audit("speculative")] == ["consistent", "consistent"]
 
 
 def test_a_wrong_law_is_found() -> None:
-    """Bug: a generator whose rows nobody gave cannot be held to anything."""
+    """Kills a generator whose rows nobody gave cannot be held to anything."""
     greedy, sampling = audit("corrected_from_p", pairs=4000)
     assert [greedy.verdict, sampling.verdict] == ["consistent", "violated"]
     assert sampling.witness is not None
@@ -37,7 +37,7 @@ def test_a_wrong_law_is_found() -> None:
 
 
 def test_a_greedy_defect_is_told_from_a_tie_by_the_row() -> None:
-    """Bug: a parting decided without knowing how near the two tokens are, or by the row of another place."""
+    """Kills a parting decided without knowing how near the two tokens are, or by the row of another place."""
     greedy = audit("second_best", pairs=1)[0]
     assert greedy.verdict == "violated"
     assert greedy.witness is not None
@@ -49,7 +49,7 @@ def test_a_greedy_defect_is_told_from_a_tie_by_the_row() -> None:
 
 @pytest.mark.parametrize(("row", "verdict"), [("masked", "violated"), ("nan", "not tested")])
 def test_a_row_with_masked_tokens_has_a_margin_and_one_of_nan_has_none(row: str, verdict: str, tmp_path: Path) -> None:
-    """Bug: a margin of infinity, which no report can hold; one that is no number, passed off as a tie."""
+    """Kills a margin of infinity, which no report can hold; one that is no number, passed off as a tie."""
     (tmp_path / "masks.py").write_text(
         "on = lambda prompt, n, temperature, seed: [1] * n\n"
         "off = lambda prompt, n, temperature, seed: [2] * n\n"
@@ -65,7 +65,7 @@ NO_TOKENS = {"whole": "", "nan": "entry 0 of the answer is NaN", "many": "the an
 
 
 def test_what_is_no_token_is_said(tmp_path: Path) -> None:
-    """Bug: NaN compared as a word; the id 2.0 of a float tensor taken for another token than 2; an answer without end
+    """Kills NaN compared as a word; the id 2.0 of a float tensor taken for another token than 2; an answer without end
     counted to its end."""
     (tmp_path / "floats.py").write_text(
         "off = lambda prompt, n, temperature, seed: [2] * n\n"
@@ -79,14 +79,14 @@ def test_what_is_no_token_is_said(tmp_path: Path) -> None:
 
 
 def test_a_crash_is_never_a_detection() -> None:
-    """Bug: a generator that raises counted as violating the law."""
+    """Kills a generator that raises counted as violating the law."""
     for finding in audit("raises"):
         assert finding.verdict == "not tested"
         assert "no cache for this prompt" in finding.reason
 
 
 def test_a_small_difference_at_every_prompt_adds_up() -> None:
-    """Bug: evidence of each prompt weighed by itself, so that five prompts see five times less of a temperature on one
+    """Kills evidence of each prompt weighed by itself, so that five prompts see five times less of a temperature on one
     side than they could."""
     generator, pairs = np.random.default_rng(0), Pairs(prompts=5, kinds=1)
     rows = generator.dirichlet(np.full(40, 0.3), 5)
@@ -100,7 +100,7 @@ def test_a_small_difference_at_every_prompt_adds_up() -> None:
 
 
 def test_every_bet_on_a_pair_is_fair() -> None:
-    """Bug: a bet that knows which outcome came from which sampler: wealth that grows under the null."""
+    """Kills a bet that knows which outcome came from which sampler: wealth that grows under the null."""
     generator, pairs = np.random.default_rng(0), Pairs(prompts=3, kinds=2)
     for _ in range(40):
         x, y = ({"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2))

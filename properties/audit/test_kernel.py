@@ -46,7 +46,7 @@ def audit(subject: str, signature: str = "verify", calls: int | None = None) -> 
     ],
 )
 def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosis: str) -> None:
-    """Bug: an instrument that misses its defect, names another, or reports what cannot be made again."""
+    """Kills an instrument that misses its defect, names another, or reports what cannot be made again."""
     finding = audit(f"defective:{name}", signature)
     assert finding.verdict == "violated"
     assert diagnosis in finding.diagnosis
@@ -72,14 +72,14 @@ def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosi
     ],
 )
 def test_a_correct_subject_is_not_accused(name: str, signature: str) -> None:
-    """Bug: a test that conditions on the draft, the coming length or one way of drawing."""
+    """Kills a test that conditions on the draft, the coming length or one way of drawing."""
     finding = audit(f"correct:{name}", signature, FEW)
     assert finding.verdict == "consistent"
     assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding  # --json prints it
 
 
 def test_a_law_that_does_not_come_back_is_looked_for_by_sampling() -> None:
-    """Bug: rows kept from one call to the next, seen in the enumerated law and not in a fresh process: consistent."""
+    """Kills rows kept from one call to the next, seen in the enumerated law and not in a fresh process: consistent."""
     finding = audit("defective:stale_proposals", "round")
     assert finding.verdict == "violated"
 
@@ -90,7 +90,7 @@ END = End("impossible", "token 7 has p = 0", cases()[0].name, call=3)
 
 
 def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: a run that was wrong once and right when asked again is given as the witness."""
+    """Kills a run that was wrong once and right when asked again is given as the witness."""
     answers = iter(["violated", "consistent", "violated", "violated"])
 
     def replayed(asked: Replay) -> Finding:
@@ -104,7 +104,7 @@ def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_audit_that_is_its_own_witness_is_asked_for_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: a finding that took several inputs, whose re-run finds a smaller witness and is said to differ."""
+    """Kills a finding that took several inputs, whose re-run finds a smaller witness and is said to differ."""
     stored = witness.unrepeated(REQUEST, TRIED, END, 40, "", [])
     again = recipe_function(stored.recipe)
     for verdict, differing in (("violated", 0), ("consistent", 1)):
@@ -115,7 +115,7 @@ def test_an_audit_that_is_its_own_witness_is_asked_for_its_verdict(monkeypatch: 
 
 
 def test_a_boundary_does_not_read_like_a_gross_error() -> None:
-    """Bug: 2^-24 of a forbidden token reported without its size, or not at all.
+    """Kills 2^-24 of a forbidden token reported without its size, or not at all.
 
     The size is that mass alone, a lower bound: what else the law is off by is the subject's own rounding.
     """
@@ -136,7 +136,7 @@ def test_a_boundary_does_not_read_like_a_gross_error() -> None:
     ],
 )
 def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: a subject that raises or hangs counted as violating the law."""
+    """Kills a subject that raises or hangs counted as violating the law."""
     if name.startswith("hangs"):  # the others must not be cut short on a machine that is busy
         monkeypatch.setattr(campaign, "HANG_SECONDS", 0.5)
         monkeypatch.setattr(campaign, "SLICE_SECONDS", 0.5)
@@ -147,7 +147,7 @@ def test_a_crash_is_never_a_detection(name: str, says: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("name", "says"), [("outside", "outside the vocabulary"), ("nan", "NaN")])
 def test_an_answer_that_is_no_tokens_is_a_broken_contract(name: str, says: str) -> None:
-    """Bug: garbage in the answer crashes the auditor, or is taken for evidence about the law."""
+    """Kills garbage in the answer crashes the auditor, or is taken for evidence about the law."""
     finding = audit(f"defective:{name}")
     assert (finding.verdict, finding.diagnosis) == ("violated", BROKEN_CONTRACT)
     assert finding.witness is not None
@@ -164,7 +164,7 @@ def test_an_answer_that_is_no_tokens_is_a_broken_contract(name: str, says: str) 
     ],
 )
 def test_a_wrong_name_is_one_clear_line(subject: str, signature: str, says: str) -> None:
-    """Bug: a traceback, or an audit of nothing, where a name is mistyped."""
+    """Kills a traceback, or an audit of nothing, where a name is mistyped."""
     with pytest.raises(ValueError, match=says) as error:
         audit_kernel(subject, signature, path=SUBJECTS)
     assert "\n" not in str(error.value)

@@ -27,7 +27,7 @@ def audit(mode: str = "", signature: str = "verify", calls: int | None = None) -
 
 
 def test_a_defect_is_found_named_and_replays() -> None:
-    """Bug: rows that reach a program changed, a seed that does not, or a law that is not held to the rows."""
+    """Kills rows that reach a program changed, a seed that does not, or a law that is not held to the rows."""
     finding = audit("corrected_from_p")
     assert (finding.verdict, finding.diagnosis) == (
         "violated",
@@ -44,7 +44,7 @@ def test_a_defect_is_found_named_and_replays() -> None:
     [("own_noise", "verify", 3 * FEW, "statistical"), ("", "round", FEW, "exact")],
 )
 def test_a_correct_program_is_not_accused(mode: str, signature: str, calls: int, how: str) -> None:
-    """Bug: rows asked for in a round that are not those after the tokens, a seed that differs on a second run, or a
+    """Kills rows asked for in a round that are not those after the tokens, a seed that differs on a second run, or a
     program with noise of its own that is said to replay exactly."""
     finding = audit(mode, signature, calls)
     assert (finding.verdict, finding.replay) == ("consistent", how), finding.reason
@@ -54,7 +54,7 @@ def test_a_correct_program_is_not_accused(mode: str, signature: str, calls: int,
     ("mode", "says"), [("dies", "exit code 1 before it answered: out of licences"), ("hangs", "no answer")]
 )
 def test_an_end_is_never_a_detection(mode: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: a program that ends or hangs counted as violating the law, or hanging the audit."""
+    """Kills a program that ends or hangs counted as violating the law, or hanging the audit."""
     if mode == "hangs":
         monkeypatch.setattr(campaign, "HANG_SECONDS", 0.5)
         monkeypatch.setattr(campaign, "SLICE_SECONDS", 0.5)
@@ -64,7 +64,7 @@ def test_an_end_is_never_a_detection(mode: str, says: str, monkeypatch: pytest.M
 
 
 def test_what_is_no_answer_is_a_broken_contract() -> None:
-    """Bug: a line that is no answer crashes the auditor, or is skipped until one is."""
+    """Kills a line that is no answer crashes the auditor, or is skipped until one is."""
     finding = audit("talks")
     assert (finding.verdict, finding.diagnosis) == ("violated", BROKEN_CONTRACT)
     assert finding.witness is not None
@@ -87,31 +87,31 @@ def answers(script: str, calls: int) -> list[Any]:
 
 
 def test_further_fields_of_an_answer_are_no_breach() -> None:
-    """Bug: a program accused of another law because it also says how long it took."""
+    """Kills a program accused of another law because it also says how long it took."""
     assert answers('read -r line; echo \'{"ms": 3, "tokens": [1]}\'', 1) == [[1]]
 
 
 def test_brackets_without_an_end_are_no_json() -> None:
-    """Bug: our parser's recursion taken for something that the program raised."""
+    """Kills our parser's recursion taken for something that the program raised."""
     (told,) = answers("read -r line; head -c 200000 /dev/zero | tr '\\0' '['; echo", 1)
     assert "no JSON" in str(told)
 
 
 def test_the_last_words_of_a_program_are_shown() -> None:
-    """Bug: the last line alone, which is the version of the interpreter where the error stands above it."""
+    """Kills the last line alone, which is the version of the interpreter where the error stands above it."""
     (told,) = answers("read -r line; echo RangeError: too wide >&2; echo v20 >&2; exit 3", 1)
     assert told == "the program ended with exit code 3 before it answered: RangeError: too wide v20"
 
 
 def test_a_program_that_ended_is_started_anew() -> None:
-    """Bug: a program that does not live through one input, not judged on any later one."""
+    """Kills a program that does not live through one input, not judged on any later one."""
     first, ended, again = answers("read -r line; echo '{\"tokens\": [1]}'", 3)
     assert (first, again) == ([1], [1])
     assert "exit code 0" in ended
 
 
 def test_a_program_that_is_not_there_is_one_clear_line() -> None:
-    """Bug: a traceback where a command is mistyped."""
+    """Kills a traceback where a command is mistyped."""
     with pytest.raises(BadInput, match="No such file or directory: 'no-such-program'") as error:
         audit_kernel("$ no-such-program --fast", "verify")
     assert "\n" not in str(error.value)

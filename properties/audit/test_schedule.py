@@ -44,14 +44,14 @@ def audits() -> Audits:
 
 @pytest.mark.parametrize("name", GROSS)
 def test_gross_defects_end_within_eight_calls(audits: Audits, name: str) -> None:
-    """Bug: first calls that say less than a call can, or a lead that is not followed."""
+    """Kills first calls that say less than a call can, or a lead that is not followed."""
     wrong = {case: alternatives(item.p, item.q, item.sizes)[name] for case, item in audits.told.items()}
     calls = [audits.run(wrong, seed, 100)[0].calls for seed in range(3)]
     assert sorted(calls)[1] <= 8
 
 
 def test_every_input_is_met_soon(audits: Audits) -> None:
-    """Bug: inputs that stand last are never met by a subject that is slow."""
+    """Kills inputs that stand last are never met by a subject that is slow."""
     campaign, end, _ = audits.run({name: item.p for name, item in audits.told.items()}, 0, 6_000)
     assert end is None
     assert all(progress.calls > 0 for progress in campaign.cases.values())
@@ -59,7 +59,7 @@ def test_every_input_is_met_soon(audits: Audits) -> None:
 
 @pytest.mark.parametrize("share", [1e-2, 1e-3, 1e-4, 1e-5])
 def test_a_cut_of_any_tail_shows_in_an_exact_law(share: float) -> None:
-    """Bug: inputs to be enumerated whose tails are all heavier than what top-p 0.9999 cuts."""
+    """Kills inputs to be enumerated whose tails are all heavier than what top-p 0.9999 cuts."""
     rows = np.concatenate([item.p[0, -1] for item in exact_cases(False) if item.vocabulary == 6])
     heaviest_first = -np.sort(-rows, axis=-1)
     before = np.cumsum(heaviest_first, axis=-1) - heaviest_first
@@ -68,7 +68,7 @@ def test_a_cut_of_any_tail_shows_in_an_exact_law(share: float) -> None:
 
 
 def test_inputs_are_rows_with_names_of_their_own() -> None:
-    """Bug: two inputs of one name, of which the first is never met; rows that are none; ids that nobody can return."""
+    """Kills two inputs of one name, of which the first is never met; rows that are none; ids that nobody can return."""
     told = cases()
     assert len({item.name for item in told}) == len(told)
     for item in told:
@@ -79,7 +79,7 @@ def test_inputs_are_rows_with_names_of_their_own() -> None:
 
 
 def test_ids_of_a_wide_vocabulary_come_back_as_those_of_the_few() -> None:
-    """Bug: a dead id counted for a live one, so that an id cut to two bytes goes unnoticed."""
+    """Kills a dead id counted for a live one, so that an id cut to two bytes goes unnoticed."""
     item = next(item for item in cases() if item.name == "few of many")
     p, _ = item.float32()
     assert p.shape[-1] == item.width
@@ -92,7 +92,7 @@ def test_ids_of_a_wide_vocabulary_come_back_as_those_of_the_few() -> None:
 
 
 def test_the_states_of_rows_above_are_those_of_rows_above() -> None:
-    """Bug: a feature that looks at its own row or at a row below, whose wealth is no martingale."""
+    """Kills a feature that looks at its own row or at a row below, whose wealth is no martingale."""
     item = next(item for item in cases() if item.name == "coin")
     tokens = np.array([[[0, 1, -1, -1], [1, -1, -1, -1], [0, 0, 1, -1], [1, 1, -1, -1]]], dtype=np.int32)
     draws = History(item, None).draws(tokens, 0)
@@ -115,7 +115,7 @@ def test_the_states_of_rows_above_are_those_of_rows_above() -> None:
 
 
 def test_rounds_and_rows_of_every_distance_are_looked_at() -> None:
-    """Bug: noise that comes back two to four rounds later (buffers that take turns) or five rows further down (a tile
+    """Kills noise that comes back two to four rounds later (buffers that take turns) or five rows further down (a tile
     that does not divide the batch), where the states tell of the round before and of some rows above alone."""
     item = next(item for item in cases() if item.name == "coin")
     count, generator = features(item), np.random.default_rng(3)
@@ -139,7 +139,7 @@ def test_rounds_and_rows_of_every_distance_are_looked_at() -> None:
 
 
 def test_no_state_tells_how_far_a_row_above_will_get() -> None:
-    """Bug: a batch that is cut to its shortest row accused, because the row above that ends here says that this one was
+    """Kills a batch that is cut to its shortest row accused, because the row above, which ends here, says it was
     refused."""
     item = next(item for item in cases() if item.name == "coin")
     states = []
@@ -152,7 +152,7 @@ def test_no_state_tells_how_far_a_row_above_will_get() -> None:
 
 
 def test_calls_go_where_a_defect_shows(audits: Audits) -> None:
-    """Bug: effort that stays round while one input would decide: a defect of the end of a block takes thousands."""
+    """Kills effort that stays round while one input would decide: a defect of the end of a block takes thousands."""
     laws: dict[str, Rows] = {}
     for name, item in audits.told.items():
         law = item.p.copy()
@@ -165,7 +165,7 @@ def test_calls_go_where_a_defect_shows(audits: Audits) -> None:
 
 
 def test_what_no_listed_defect_explains_is_not_named_after_one(audits: Audits) -> None:
-    """Bug: the nearest listed class named for a defect that is none of them: nothing but the third draft is refused ten
+    """Kills the nearest listed class named for a defect that is none of them: only the third draft is refused ten
     times as often as by a ratio that is 2 % too strict."""
     strict = {
         case: alternatives(item.p, item.q, item.sizes)["another acceptance: the ratio is 2 % too strict"]
@@ -184,7 +184,7 @@ def test_what_no_listed_defect_explains_is_not_named_after_one(audits: Audits) -
 
 
 def test_rows_that_are_wrong_after_any_past_are_no_dependence() -> None:
-    """Bug: "a round depends on the one before" where a site is wrong whatever came before it, and a learner that tells
+    """Kills "a round depends on the one before" where a site is wrong whatever came before it, and a learner that tells
     pasts apart grew a little faster than that of the site."""
     item = next(item for item in cases() if item.name == "coin")
     feature, generator = ROUND_BEFORE[0], np.random.default_rng(0)
@@ -201,7 +201,7 @@ def test_rows_that_are_wrong_after_any_past_are_no_dependence() -> None:
 
 
 def test_a_token_of_a_wide_vocabulary_is_called_by_its_id(audits: Audits) -> None:
-    """Bug: a diagnosis that gives the number of a cell of ids for a token."""
+    """Kills a diagnosis that gives the number of a cell of ids for a token."""
     wrong = {case: item.p.copy() for case, item in audits.told.items()}
     item = audits.told["wide, kept"]
     wrong["wide, kept"][:, 1] *= 0.5
@@ -212,14 +212,14 @@ def test_a_token_of_a_wide_vocabulary_is_called_by_its_id(audits: Audits) -> Non
 
 
 def test_a_lower_bound_of_nothing_is_no_magnitude() -> None:
-    """Bug: "TV >= 0" beside a violation. That a token of probability zero comes is worth saying at any size."""
+    """Kills "TV >= 0" beside a violation. That a token of probability zero comes is worth saying at any size."""
     assert at_least(0.0) is None
     assert at_least(0.0, breaks_mask=True) is not None
     assert at_least(0.1) is not None
 
 
 def test_nats_are_counted_against_the_nearest_law_of_the_null() -> None:
-    """Bug: an input on which a token of next to no mass says more than a null with a ball around it can be told by."""
+    """Kills an input on which a token of next to no mass says more than a null with a ball around it can be told by."""
     plain = np.array([0.5, 0.5]), np.array([0.25, 0.75])
     assert float(nats(*plain)) == pytest.approx(float((plain[0] * np.log(plain[0] / plain[1])).sum()), abs=1e-5)
     law, p = np.array([1 - 1e-3, 1e-3]), np.array([1 - 1e-12, 1e-12])

@@ -22,7 +22,7 @@ from refengine.audit.kernel.signatures import ContractBroken, emitted
     ],
 )
 def test_tokens_come_in_any_container(answer: Any) -> None:
-    """Bug: a correct function accused for the type of what it returns."""
+    """Kills a correct function accused for the type of what it returns."""
     assert emitted(answer, gamma=2, vocabulary=4) == [1, 2]
 
 
@@ -48,7 +48,7 @@ def test_tokens_come_in_any_container(answer: Any) -> None:
     ],
 )
 def test_any_other_answer_breaks_the_contract(answer: Any, says: str) -> None:
-    """Bug: an answer of a kind that nobody thought of ends the audit as an error of our own."""
+    """Kills an answer of a kind that nobody thought of ends the audit as an error of our own."""
     with pytest.raises(ContractBroken) as caught:
         emitted(answer, gamma=2, vocabulary=4)
     assert says in str(caught.value)

@@ -54,7 +54,7 @@ def audit(tensors: dict[str, Tensor], folder: Path, **options: Any) -> Any:
 
 
 def test_rounds_of_the_ratio_rule_are_consistent(tmp_path: Path) -> None:
-    """Bug: a null that knows one rule's lengths, or rows of one round taken for another's."""
+    """Kills a null that knows one rule's lengths, or rows of one round taken for another's."""
     finding = audit(record("", 150), tmp_path)
     assert finding.verdict == "consistent"
     assert finding.numbers["rounds"] == 150
@@ -68,7 +68,7 @@ def test_rounds_of_the_ratio_rule_are_consistent(tmp_path: Path) -> None:
     ],
 )
 def test_a_defect_is_found_named_and_sized(defect: str, diagnosis: str, tmp_path: Path) -> None:
-    """Bug: evidence that starts anew with every row, and a bound on the size from the rounds that raised the alarm."""
+    """Kills evidence that starts anew with every row, and a bound on the size from the rounds that raised the alarm."""
     finding = audit(record(defect, 400), tmp_path)
     assert (finding.verdict, finding.diagnosis) == ("violated", diagnosis)
     assert finding.numbers["rounds"] < 200
@@ -78,7 +78,7 @@ def test_a_defect_is_found_named_and_sized(defect: str, diagnosis: str, tmp_path
 
 
 def test_a_defect_that_nobody_listed_is_learned_at_a_wide_vocabulary(tmp_path: Path) -> None:
-    """Bug: no evidence where the laws of listed defects are left out. A last token that is the target's argmax, and so
+    """Kills no evidence where the laws of listed defects are left out. A last token that is the target's argmax, and so
     may differ from the draft, becomes the next id."""
     tensors = record("", 300, vocabulary=3000)
     best, emitted = tensors["p"].argmax(-1), tensors["emitted"]
@@ -92,7 +92,7 @@ def test_a_defect_that_nobody_listed_is_learned_at_a_wide_vocabulary(tmp_path: P
 
 @pytest.mark.parametrize("vocabulary", [4, 12])
 def test_every_bet_is_fair_and_sees_no_draft(vocabulary: int) -> None:
-    """Bug: wealth that grows under the null: a bet made after its token, or with the row that follows the draft."""
+    """Kills wealth that grows under the null: a bet made after its token, or with the row that follows the draft."""
     generator, evidence = np.random.default_rng(0), RoundEvidence(2)
     for _ in range(6):
         p, q = rows(generator, 3, vocabulary), rows(generator, 2, vocabulary)
@@ -112,7 +112,7 @@ def test_every_bet_is_fair_and_sees_no_draft(vocabulary: int) -> None:
 
 
 def test_a_token_without_mass_ends_it(tmp_path: Path) -> None:
-    """Bug: a masked token weighed as evidence like any other."""
+    """Kills a masked token weighed as evidence like any other."""
     tensors = record("", 9)
     token = int(tensors["emitted"][7, 0])
     tensors["p"][7, 0, token] = 0.0
@@ -125,7 +125,7 @@ def test_a_token_without_mass_ends_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("drafting", [True, False])
 def test_rounds_that_drafted_nothing_are_judged_too(drafting: bool, tmp_path: Path) -> None:
-    """Bug: a crash on a round whose drafts are all padding, or on a record without a single draft."""
+    """Kills a crash on a round whose drafts are all padding, or on a record without a single draft."""
     tensors = record("", 150)
     none = slice(None, None, 5 if drafting else 1)
     drawn = torch.multinomial(tensors["p"][:, 0], 1, generator=torch.Generator().manual_seed(0))[:, 0]
@@ -138,7 +138,7 @@ def test_rounds_that_drafted_nothing_are_judged_too(drafting: bool, tmp_path: Pa
 
 
 def test_consistent_says_what_would_have_been_seen(tmp_path: Path) -> None:
-    """Bug: one round, which could show nothing, reported as consistent."""
+    """Kills one round, which could show nothing, reported as consistent."""
     assert "TV >= 0.2" in audit(record("", 150), tmp_path).method
     few = audit(record("", 9), tmp_path)
     assert few.verdict == "not tested"
@@ -149,7 +149,7 @@ def test_consistent_says_what_would_have_been_seen(tmp_path: Path) -> None:
 def test_a_light_token_that_half_precision_rounds_to_zero_is_no_violation(
     kind: torch.dtype, verdict: str, tmp_path: Path
 ) -> None:
-    """Bug: an engine that may emit a token of 1e-8 accused because its record holds no number so small."""
+    """Kills an engine that may emit a token of 1e-8 accused because its record holds no number so small."""
     tensors = record("", 9)
     token = int(tensors["emitted"][7, 0])
     tensors["p"][7, 0, token] = 1e-9 if kind == torch.float16 else 0.0
@@ -160,7 +160,7 @@ def test_a_light_token_that_half_precision_rounds_to_zero_is_no_violation(
 
 
 def test_tokens_that_no_row_was_given_for_break_the_contract(tmp_path: Path) -> None:
-    """Bug: tokens after a correction, judged by rows that follow another prefix."""
+    """Kills tokens after a correction, judged by rows that follow another prefix."""
     tensors = record("", 9)
     tensors["draft"][5], tensors["emitted"][5] = torch.tensor([1, 2, 3]), torch.tensor([1, 4, 3, 0])
     finding = audit(tensors, tmp_path)
@@ -180,7 +180,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", sorted(BROKEN))
 def test_what_is_no_record_is_one_clear_line(name: str, tmp_path: Path) -> None:
-    """Bug: logits audited as probabilities, or a traceback."""
+    """Kills logits audited as probabilities, or a traceback."""
     changed, says = BROKEN[name]
     tensors = {key: value for key, value in {**record("", 9), **changed}.items() if value is not None}
     with pytest.raises(BadInput, match=says) as error:
@@ -189,7 +189,7 @@ def test_what_is_no_record_is_one_clear_line(name: str, tmp_path: Path) -> None:
 
 
 def test_another_record_is_not_taken_for_the_one_that_was_audited(tmp_path: Path) -> None:
-    """Bug: a finding made again from a file that has changed since."""
+    """Kills a finding made again from a file that has changed since."""
     finding = audit(record("", 5), tmp_path)
     save_file(record("", 6), tmp_path / "rounds.safetensors")
     with pytest.raises(BadInput, match="not the record"):

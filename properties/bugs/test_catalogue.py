@@ -13,7 +13,7 @@ from refengine.bugs.laws import edited_rule, is_rule_level, next_token, round_la
 from refengine.exact.row import row
 from refengine.exact.rules.leviathan import leviathan
 from refengine.source_edits.edit import Edit
-from refengine.source_edits.loader import edited_module, edited_source, install, source_path
+from refengine.source_edits.loader import edited_module, edited_source, install_sources, source_path
 
 LEVIATHAN = "refengine.exact.rules.leviathan"
 
@@ -60,7 +60,7 @@ def test_an_edit_that_is_not_found_once_is_refused() -> None:
 def test_an_imported_module_cannot_be_edited_any_more() -> None:
     """Kills a loader that installs an edit that can no longer take effect."""
     with pytest.raises(RuntimeError, match="applied in a fresh process"):
-        install(find("accepts-always").edits)
+        install_sources({LEVIATHAN: source_path(LEVIATHAN).read_text()})
 
 
 def test_a_fresh_process_runs_the_edited_source_and_the_file_stays() -> None:
@@ -68,8 +68,8 @@ def test_a_fresh_process_runs_the_edited_source_and_the_file_stays() -> None:
     before = source_path(LEVIATHAN).read_bytes()
     program = (
         "from refengine.bugs.catalogue import find\n"
-        "from refengine.source_edits.loader import install\n"
-        "install(find('accepts-always').edits)\n"
+        "from refengine.source_edits.loader import edited_source, install_sources\n"
+        f"install_sources({{'{LEVIATHAN}': edited_source('{LEVIATHAN}', find('accepts-always').edits)}})\n"
         "from refengine.exact.rules.leviathan import leviathan\n"
         "from refengine.exact.drafters import sampled_chain\n"
         "from refengine.exact.law import round_law\n"

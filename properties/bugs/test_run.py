@@ -1,5 +1,7 @@
 """Jobs on edited source: what counts as a detection and what does not; mutants; the committed mutation run."""
 
+from dataclasses import replace
+
 import pytest
 
 from refengine.bugs.catalogue import find
@@ -22,7 +24,8 @@ from refengine.source_edits.edit import Edit
 from refengine.source_edits.imports import imported
 from refengine.source_edits.loader import edited_source
 
-LOOP, ROW = "refengine.exact.loop", "refengine.exact.row"
+LOOP, ROW, BLOCK = "refengine.exact.loop", "refengine.exact.row", "refengine.exact.block"
+ROWS = "pytest:properties/exact_and_engine/test_exact_rows.py"
 
 
 def edited(name: str, module: str, old: str, new: str, *checks: str, seconds: float = 300.0) -> Job:
@@ -39,16 +42,19 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) 
     """Kills a harness that counts crashes, deaths and hangs as kills, or in which test files cannot run at all."""
     adding = "    return tuple(max(px - qx, Fraction(0)) for px, qx in zip(p, q, strict=True))"
     jobs = [
-        edited("false", ROW, "max(px - qx, Fraction(0))", "px", "measures:rows"),
+        edited("false", ROW, "max(px - qx, Fraction(0))", "px", "rounds:law"),
         edited(
             "refused", ROW, adding, "    return tuple(px - qx for px, qx in zip(p, q, strict=True))", "rounds:shape"
         ),
-        edited("crash", ROW, adding, "    return p[99]", "measures:rows"),
-        edited("death", ROW, adding, "    import os\n    os._exit(3)", "measures:rows"),
-        edited("exit", ROW, adding, "    raise SystemExit(0)", "measures:rows"),
-        edited("hang", ROW, adding, "    while True: pass", "measures:rows", "measures:trees", seconds=1.0),
-        Job("tests", {}, ("pytest:properties/exact_and_engine/test_exact_drafters.py",)),
-        edited("import", ROW, '"""A row:', 'raise OSError("no")\n"""A row:', "measures:rows"),
+        edited("crash", ROW, adding, "    return p[99]", "rounds:law"),
+        edited("death", ROW, adding, "    import os\n    os._exit(3)", "rounds:law"),
+        edited("exit", ROW, adding, "    raise SystemExit(0)", "rounds:law"),
+        edited("hang", ROW, adding, "    while True: pass", "rounds:law", "rounds:shape", seconds=1.0),
+        Job("tests", {}, (ROWS,)),
+        edited("false in a test", ROW, "max(px - qx, Fraction(0))", "px", ROWS),
+        edited("not refused in a test", BLOCK, "if not ROOT <= parent < node:", "if False:", ROWS),
+        edited("crash in a test", ROW, adding, "    return p[99]", ROWS),
+        edited("import", ROW, '"""A row:', 'raise OSError("no")\n"""A row:', "rounds:law"),
     ]
     outcomes = {job.name: [a.outcome for a in answers] for job, answers in zip(jobs, servers.run(jobs), strict=True)}
     assert outcomes == {
@@ -59,6 +65,9 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) 
         "exit": ["crashed"],
         "hang": ["hung"],
         "tests": ["holds"],
+        "false in a test": ["violated"],
+        "not refused in a test": ["violated"],
+        "crash in a test": ["crashed"],
         "import": ["crashed"],
     }
 
@@ -71,7 +80,8 @@ def test_the_unedited_source_passes_every_check_and_known_defects_do_not(servers
         "feature-of-rejected-token",
         "point-mass-siblings",
     ]
-    jobs = [Job("", {}, tuple(CHECKS)), *(job_of(find(name)) for name in names)]
+    jobs = [Job("", {}, tuple(CHECKS)), *(replace(job_of(find(n)), checks=(find(n).check,)) for n in names[:3])]
+    jobs.append(job_of(find(names[3])))
     first, *rest = servers.run(jobs)
     assert unedited(first).verdict == "consistent"
     law, coins, state, dispute = (finding(find(n), answers) for n, answers in zip(names, rest, strict=True))
@@ -117,8 +127,31 @@ def f(p: "tuple[int, ...]", q, n: int = 1) -> "list[int]":
         "`1` to `2`", "`1` to `0`", "`n` to `n + 1`", "`n` to `n - 1`", "`<` to `<=`", "`<` to `>=`", "`and` to `or`",
         "`not n` to `(n)`", "`p[n] < q and not n` to `(not (p[n] < q and not n))`", "`max` to `min`", "`-` to `+`",
         "`0` to `1`", "`0` to `(-1)`", "`p[:n]` and `range(n)` swapped", "`+` to `-`", "`p` and `q` swapped",
-        "`g(p, q).clamp(min=0)` to `g(p, q)`",
+        "`g(p, q).clamp(min=0)` to `g(p, q)`", "`p[n] < q and not n` to `(p[n] < q)`",
+        "`p[n] < q and not n` to `(not n)`", "`p[n] < q and not n` to `True`", "`p[n] < q and not n` to `False`",
+        "`raise ValueError(f\"{p} < {q} by 1\")` to `pass`", "`max(a - b, 0)` to `(a - b)`", "`max(a - b, 0)` to `(0)`",
+        "`:n` to `:`",
     }  # fmt: skip
+
+
+def test_guards_may_be_left_out() -> None:
+    """Kills a mutator for which every guard stands: a `where`, a mask, an early return, a value that is replaced."""
+    text = """
+def f(p, live, there):
+    live = live & ~there
+    fresh = torch.where(live, p, 0.0).where(there, 1.0)
+    p[:, 0] = fresh
+    if live:
+        return fresh
+"""
+    changes = {piece.change for piece in mistakes_in(text)}
+    assert changes >= {
+        "`live & ~there` to `(live)`", "`live & ~there` to `(~there)`", "`live = live & ~there` to `pass`",
+        "`torch.where(live, p, 0.0).where(there, 1.0)` to `torch.where(live, p, 0.0)`",
+        "`torch.where(live, p, 0.0)` to `(p)`", "`torch.where(live, p, 0.0)` to `(0.0)`", "`p[:, 0] = fresh` to `pass`",
+        "`live` to `False`", "`live` to `True`",
+    }  # fmt: skip
+    assert "`fresh = torch.where(live, p, 0.0).where(there, 1.0)` to `pass`" not in changes  # nothing to fall back on
 
 
 def test_a_seeded_sample_of_mutants_falls(servers: Servers) -> None:

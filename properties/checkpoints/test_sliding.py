@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
-from properties.helpers.forced import forced
+from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.p_eagle import MaskSlots
@@ -20,17 +20,16 @@ from refengine.decoder.loop import Session, begin
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.networks.windows import Window
 from refengine.decoder.protocols import Target
-from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
 from refengine.errors import BadInput
+from refengine.selfcheck.drafters.checks import along
 from refengine.selfcheck.drafters.exact_law import off_scratch
 from refengine.source_tree import FIXTURES
 
 CASES = {name: FIXTURES / "golden" / name for name in ("sp_eagle3_sliding", "sp_peagle_sliding")}
 TARGETS = {dtype: load_target(FIXTURES / "tiny" / "target", dtype) for dtype in (torch.float32, torch.float64)}
 TARGET = TARGETS[torch.float64]
-COINS = Philox(5, torch.tensor([0]))
 
 
 def loaded(folder: Path, target: Target = TARGET) -> FeatureRecurrence:
@@ -101,7 +100,7 @@ def test_after_any_pattern_state_and_rows_are_those_of_a_recompute(
     session = Session(TARGET, live, leviathan, pipeline(temperature(0.8)), 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-        session.rule = forced(kept, token)
+        session.rule = along((token,) * kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
         prefix = session.prompt + session.out

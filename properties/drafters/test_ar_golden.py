@@ -9,11 +9,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter, load_target, plain
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.loop import Session, Stop, begin, nodes
 from refengine.decoder.protocols import Target, Tokens, Turn
-from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules.leviathan import leviathan
 from refengine.source_tree import GOLDEN
@@ -21,7 +21,6 @@ from refengine.source_tree import GOLDEN
 pytestmark = [pytest.mark.peer("ar")]
 
 GOLDEN = GOLDEN / "hf_assisted_A"
-COINS = Philox(0, torch.tensor([0]))
 LOGITS = 1e-5  # of a logit standard deviation of at least 1
 
 

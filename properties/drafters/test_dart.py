@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from properties.helpers.coins import COINS
 from properties.helpers.damaged import Edit, damaged
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
@@ -23,7 +24,6 @@ from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.networks.rope import Linear, Rope
 from refengine.decoder.protocols import Tokens, Turn
-from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.point_mass import point_mass
 from refengine.errors import BadInput
@@ -32,7 +32,6 @@ from refengine.source_tree import FIXTURES
 
 GOLDEN, TINY = FIXTURES / "golden" / "dart_A" / "drafter", FIXTURES / "dart" / "drafter"
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
-COINS = Philox(5, torch.tensor([0]))
 SAMPLED = pipeline(temperature(0.8))
 
 
@@ -114,7 +113,7 @@ def test_a_tied_child_stays_behind_its_parent() -> None:
 
 
 def test_a_whole_tree_is_accepted_to_its_depth() -> None:
-    """The oracle: kills a candidate that is lost although the tree holds every continuation there is."""
+    """Kills, as an oracle, a candidate that is lost although the tree holds every continuation there is."""
     session = Session(TARGET, loaded(top_k=8, beam=216, total=258), point_mass, pipeline(ONLY, temperature(1.0)), 24)
     session.begin((5, 4, 0, 4), COINS)
     while not session.done:

@@ -2,7 +2,6 @@
 
 import itertools
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.coins import COINS, InOrder
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.dart_ngrams import read_trie, write_trie
 from refengine.decoder.drafters.dart import Dart, TreeSearch
@@ -19,7 +19,6 @@ from refengine.decoder.drafters.dart_ngrams import Trie
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.protocols import Target, Tokens
-from refengine.engine.coins import Philox, Site, accept_below
 from refengine.engine.policy import greedy, pipeline, temperature, top_p
 from refengine.engine.rules.point_mass import point_mass
 from refengine.source_tree import FIXTURES
@@ -28,7 +27,6 @@ pytestmark = [pytest.mark.peer("dart")]
 
 GOLDEN = FIXTURES / "golden" / "dart_A"
 OFFICIAL = GOLDEN / "ngram" / "full.trie"
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 
 
 @pytest.fixture(scope="module")
@@ -87,22 +85,6 @@ def test_levels_and_trees_of_the_recording(
         assert not golden or set(paths(*nodes(played.block))) == official.keys()
         assert len(played.verdict.path) == accepted
     assert (session.prompt + session.out)[: len(t["greedy.output"])] == tuple(t["greedy.output"].tolist())
-
-
-@dataclass
-class InOrder:
-    """The uniforms of one official round in the order they were used, and the token that the round drew last."""
-
-    uniforms: list[float]
-    emitted: int
-    weights: Tensor | None = None  # what the last token was drawn from
-
-    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
-        return accept_below(torch.tensor([self.uniforms.pop(0)], dtype=torch.float64), num, den)
-
-    def choose(self, weights: Tensor, site: Site) -> Tensor:
-        self.weights = weights[0] / weights[0].sum()
-        return torch.tensor([self.emitted])
 
 
 def test_a_sampling_run_of_the_recording(recording: tuple[Target, FeatureRecurrence, dict[str, Tensor]]) -> None:

@@ -9,14 +9,14 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS, Recorded
 from refengine.decoder import Stop, load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.loop import Session, generate, nodes
 from refengine.decoder.targets.transformers import TransformersTarget
-from refengine.engine.coins import Philox, Site, accept_below
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
-from refengine.exact.chance import DEPTHS
 from refengine.source_tree import GOLDEN
 
 TARGETS = {
@@ -31,7 +31,6 @@ pytestmark = [
     pytest.mark.peer("dspark_gemma4", case="dspark_gemma4_A"),
     pytest.mark.peer("dflash_deepspec", case="dflash_deepspec_qwen3_A"),
 ]
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 
 
 @dataclass
@@ -57,12 +56,6 @@ def recording(request: pytest.FixtureRequest) -> Recording:
     assert isinstance(drafter, DSpark)
     facts = json.loads((folder / "golden.json").read_text())
     return Recording(facts, load_file(folder / "golden.safetensors"), target, drafter)
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recording's own float32 error is about 3e-6."""
-    scale = max(1.0, float(theirs.std()) if theirs.numel() > 1 else 1.0)
-    assert float((ours - theirs).abs().max()) <= 1e-5 * scale
 
 
 def markov_row(drafter: DSpark, hidden: Tensor, previous: list[int]) -> tuple[Tensor, list[Tensor]]:
@@ -143,22 +136,6 @@ def test_confidence_truncation(recording: Recording) -> None:
         assert list(result.tokens) == facts["new_tokens"]
         drafted = [played.block.tokens.shape[1] for played in result.rounds]
         assert drafted == facts["n_draft"][: len(drafted)]  # the official loop plays on past its limit
-
-
-@dataclass
-class Recorded:
-    """The decisions of one official round: drafted tokens and uniforms by depth, and the token that was emitted."""
-
-    drafts: list[int]
-    uniforms: list[float]
-    emitted: int
-
-    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
-        u = self.uniforms[int(site[1]) % DEPTHS]
-        return accept_below(torch.tensor([u], dtype=torch.float64), num, den)
-
-    def choose(self, weights: Tensor, site: Site) -> Tensor:
-        return torch.tensor([self.drafts[int(site[1]) % DEPTHS] if site[0] == "draft" else self.emitted])
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.7])

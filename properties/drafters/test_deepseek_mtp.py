@@ -12,6 +12,7 @@ from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
 from transformers.cache_utils import MtpCache
 from transformers.modeling_layers import MtpModel
 
+from properties.helpers.coins import COINS
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.deepseek_mtp import Module, ModuleChain, Recycled
@@ -20,12 +21,10 @@ from refengine.decoder.networks.experts import Routing, route
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.networks.layers import Weights
 from refengine.decoder.protocols import Drafter, Turn
-from refengine.engine.coins import Philox
 from refengine.source_tree import FIXTURES
 
 TINY, GOLDEN = FIXTURES / "deepseek", FIXTURES / "golden"
 TARGET = load_target(TINY / "mtp", torch.float64)
-COINS = Philox(5, torch.tensor([0]))
 TEXT = (4, 3, 2, 0, 3, 2, 4, 3, 1, 6, 5, 5, 0, 2, 6, 1)
 
 # --- a live peer: what transformers makes of the same file ------------------------------------------------------------

@@ -9,12 +9,13 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.deepseek_mtp import Module, ModuleChain, Recycled
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence
 from refengine.decoder.protocols import Target
-from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules.leviathan import leviathan
 from refengine.source_tree import GOLDEN
@@ -25,7 +26,6 @@ pytestmark = [
 ]
 
 CASES = ["hf_dsv3_mtp_A", "hf_dsv3_mtp2_A"]
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 LENGTHS = (7, 12, 18)
 
 
@@ -43,12 +43,6 @@ def modules(case: str, recycled: Recycled = "normed") -> tuple[Module, ...]:
     loaded = load_drafter(GOLDEN / case / "target", target(case), recycled=recycled)
     network: Any = loaded.network if isinstance(loaded, FeatureRecurrence) else None
     return loaded.modules if isinstance(loaded, ModuleChain) else (network,)
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recordings' own float32 error is about 3e-6."""
-    assert ours.shape == theirs.shape
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
 def whole(module: Module, tokens: Tensor, hidden: Tensor) -> Tensor:

@@ -13,18 +13,19 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, MuseGlimmerAssistantConfig, MuseGlimmerAssistantModel
 from transformers.generation import DFlashTokenCandidateGenerator
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS
 from refengine.decoder import Stop, load_drafter, load_target
 from refengine.decoder.drafters.dflash import DFlash
 from refengine.decoder.loop import Session, begin, generate, nodes
 from refengine.decoder.targets.transformers import TransformersTarget
-from refengine.engine.coins import Philox, Site
+from refengine.engine.coins import Site
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
 from refengine.exact.chance import DEPTHS
 from refengine.source_tree import GOLDEN
 
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 GREEDY = pipeline(greedy())
 ZLAB = "dflash_zlab_A"
 
@@ -48,12 +49,6 @@ def after(case: str, ids: tuple[int, ...]) -> Tensor:
     target, drafter, _ = parts(case)
     drafter.start((), begin(target, ids[:-1], drafter.taps))
     return drafter.rows(ids[-1], len(ids) - 1)
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recordings' own float32 error is about 4e-6."""
-    assert ours.shape == theirs.shape
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
 # --- z-lab -----------------------------------------------------------------------------------------------------------

@@ -10,19 +10,18 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.coins import COINS
 from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.loop import begin, nodes
 from refengine.decoder.protocols import Tokens, Turn
 from refengine.decoder.targets.transformers import TransformersTarget
-from refengine.engine.coins import Philox
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES
 
 GOLDEN = FIXTURES / "golden"
 CASES = ("sp_dspark_A", "sp_dspark_B")
-COINS = Philox(0, torch.tensor([0]))
 
 
 @pytest.fixture(scope="module")

@@ -3,40 +3,15 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from properties.helpers.eagle_example import COINS, PLANS, SAMPLED, TARGET, loaded
-from properties.helpers.forced import forced
+from properties.helpers.eagle_example import SAMPLED, TARGET, loaded
 from refengine.decoder.drafters.eagle_trees import Chain, StaticTree
-from refengine.decoder.loop import Session, begin, nodes
+from refengine.decoder.loop import begin, nodes
 from refengine.decoder.protocols import Turn
 from refengine.engine.block import Block
 from refengine.engine.coins import Branching
 from refengine.engine.policy import pipeline, temperature, top_k
-from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Chance, runs
-from refengine.selfcheck.drafters.exact_law import off_scratch
-
-PARTS = {name: loaded(name, plan) for name, plan in PLANS.items()}
-
-
-@pytest.mark.parametrize("name", sorted(PARTS))
-@settings(max_examples=12, deadline=None, derandomize=True)
-@given(
-    prompt=st.lists(st.integers(0, 6), min_size=1, max_size=4),
-    pattern=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=4),
-)
-def test_state_after_any_pattern_is_that_of_a_recompute(
-    name: str, prompt: list[int], pattern: list[tuple[int, int]]
-) -> None:
-    """Kills a draft's own row that stays, a feature of a rejected row, a pair of the wrong token or position."""
-    session = Session(TARGET, PARTS[name], leviathan, SAMPLED, 10**6)
-    session.begin(tuple(prompt), COINS)
-    for kept, token in pattern:
-        session.rule = forced(kept, token)
-        session.play(COINS)
-        assert off_scratch(session) == ""
 
 
 @pytest.mark.parametrize("name", ["eagle1", "eagle3_deepspec"])

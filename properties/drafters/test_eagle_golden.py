@@ -1,7 +1,6 @@
 """EAGLE-1, EAGLE-2's tree and the three layouts of EAGLE-3 against recordings of the official code."""
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -10,19 +9,19 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS, InOrder, Recorded
 from refengine.decoder import Stop, load_drafter, load_target
 from refengine.decoder.drafters.eagle_trees import Chain, DynamicTree
 from refengine.decoder.loop import Rule, Session, generate, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.targets.transformers import TransformersTarget
-from refengine.engine.coins import Coins, Philox, Site, accept_below
+from refengine.engine.coins import Coins
 from refengine.engine.policy import Policy, greedy, pipeline, temperature, top_p
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
-from refengine.exact.chance import DEPTHS
 from refengine.source_tree import GOLDEN
 
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 GREEDY = pipeline(greedy())
 TREE = DynamicTree(total=19, depth=4, top_k=6)  # recorded as 20 verified nodes, root included
 TREES = {"eagle1_A": "target_llama6A", "eagle3_A": "target_llama8A"}
@@ -61,16 +60,10 @@ def draft_of(session: Session) -> Draft:
     return Draft(d.network, d.cache, d.length, (session.prompt + session.out)[-1], d.feature)
 
 
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recordings' own float32 error is about 3e-6."""
-    assert ours.shape == theirs.shape
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
-
-
 # --- SafeAILab: dynamic trees -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=sorted(TREES))
+@pytest.fixture(scope="module", params=sorted(TREES))
 def tree(request: pytest.FixtureRequest) -> tuple[str, TransformersTarget, FeatureRecurrence]:
     judge = target(TREES[request.param])
     drafter: Any = load_drafter(GOLDEN / request.param / "drafter", judge, plan=TREE)
@@ -133,28 +126,12 @@ def test_the_wide_tree_of_the_release(tree: tuple[str, TransformersTarget, Featu
     """Kills a tree that is right for small numbers alone: 59 nodes, 10 children, 5 further levels."""
     case, judge, drafter = tree
     t = tensors(case)
-    drafter.plan = DynamicTree(total=59, depth=5, top_k=10)
-    session = begun(judge, drafter, point_mass, GREEDY, t["prompt"], COINS)
+    large = FeatureRecurrence(drafter.network, DynamicTree(total=59, depth=5, top_k=10))
+    session = begun(judge, large, point_mass, GREEDY, t["prompt"], COINS)
     session.play(COINS)
     tokens, parents = nodes(session.rounds[0].block)
     assert list(tokens) == t["tree60.tokens"].tolist()[1:]
     assert [parent + 1 for parent in parents] == t["tree60.parents"].tolist()[1:]
-
-
-@dataclass
-class InOrder:
-    """The uniforms of one official round in the order they were used, and the token that the round drew last."""
-
-    uniforms: list[float]
-    emitted: int
-    weights: Tensor | None = None  # what the last token was drawn from
-
-    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
-        return accept_below(torch.tensor([self.uniforms.pop(0)], dtype=torch.float64), num, den)
-
-    def choose(self, weights: Tensor, site: Site) -> Tensor:
-        self.weights = weights[0] / weights[0].sum()
-        return torch.tensor([self.emitted])
 
 
 @pytest.mark.peer("eagle1", case="eagle1_A")
@@ -188,7 +165,7 @@ DEEPSPEC = {"eagle3_deepspec_qwen3_A": "target_q3A", "eagle3_deepspec_gemma4_A":
 Case: TypeAlias = tuple[str, TransformersTarget, FeatureRecurrence]
 
 
-@pytest.fixture(params=sorted(DEEPSPEC))
+@pytest.fixture(scope="module", params=sorted(DEEPSPEC))
 def chain(request: pytest.FixtureRequest) -> Case:
     judge = target(DEEPSPEC[request.param])
     drafter = load_drafter(GOLDEN / request.param / "drafter", judge)
@@ -228,22 +205,6 @@ def test_deepspec_outputs(chain: Case) -> None:
     runs += [(run, tuple(run["prompt_ids"]), 36, Stop()) for run in held["other_prompts"]]
     for run, start, limit, stop in runs:
         assert list(generate(*parts, leviathan, GREEDY, start, limit, COINS, stop).tokens) == run["new_tokens"]
-
-
-@dataclass
-class Recorded:
-    """The decisions of one official round: drafted tokens and uniforms by depth, and the token that was emitted."""
-
-    drafts: list[int]
-    uniforms: list[float]
-    emitted: int
-
-    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
-        u = self.uniforms[int(site[1]) % DEPTHS]
-        return accept_below(torch.tensor([u], dtype=torch.float64), num, den)
-
-    def choose(self, weights: Tensor, site: Site) -> Tensor:
-        return torch.tensor([self.drafts[int(site[1]) % DEPTHS] if site[0] == "draft" else self.emitted])
 
 
 @pytest.mark.peer("eagle3_deepspec", case="eagle3_deepspec_qwen3_A")

@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 import torch
 
+from properties.helpers.coins import COINS
 from properties.helpers.gemma4_example import (
-    COINS,
     CONFIG,
     FULL,
     GEMMA,

@@ -8,11 +8,12 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Backbone, Gemma4Assistant, Step
 from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.protocols import Target
-from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
 from refengine.engine.rules.leviathan import leviathan
 from refengine.source_tree import GOLDEN
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.peer("gemma4_assistant")]
 
 CASES = ("ord", "plain")  # the centroid head and the plain one
 ROUNDS = ("trace.0.round2", "trace.1.round1", "trace.1.round3")  # before the window is full and after, with stale keys
-GREEDY, COINS = pipeline(greedy()), Philox(0, torch.tensor([0]))
+GREEDY = pipeline(greedy())
 DRAFTS = 4
 
 
@@ -30,12 +31,6 @@ def recording(request: pytest.FixtureRequest) -> tuple[Path, Target, dict[str, T
     folder = GOLDEN / f"hf_gemma4_{request.param}_A"
     target = load_target(GOLDEN / f"target_gemma4_{request.param}", torch.float32)
     return folder / "drafter", target, load_file(folder / "golden.safetensors")
-
-
-def assert_close(found: Tensor, wanted: Tensor) -> None:
-    """Within 1e-5 of a standard deviation, or of 1 where that is smaller."""
-    assert found.shape == wanted.shape
-    assert float((found - wanted).abs().max()) <= 1e-5 * max(1.0, float(wanted.std()))
 
 
 def test_the_targets_logits_and_the_keys_that_it_shares(recording: tuple[Path, Target, dict[str, Tensor]]) -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS
 from refengine.decoder import load_target
 from refengine.decoder.drafters.lookahead import Lookahead, in_turn, window_rows
 from refengine.decoder.loop import Session, begin
@@ -24,7 +26,6 @@ from refengine.exact.chance import DEPTHS
 from refengine.source_tree import GOLDEN
 
 GOLDEN = GOLDEN / "lookahead_A"
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +69,6 @@ def pool_of(golden: Tensor) -> dict[int, tuple[Tokens, ...]]:
     for key, *gram in golden.tolist():
         pool[key] = (*pool.get(key, ()), tuple(gram))
     return pool
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recording's own float32 error is about 3e-6."""
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
 @pytest.mark.peer("lookahead")

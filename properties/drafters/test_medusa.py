@@ -10,6 +10,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
+from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.medusa import Medusa
 from refengine.decoder.drafters.medusa_trees import TREES, ordered
@@ -18,7 +20,7 @@ from refengine.decoder.protocols import Tokens
 from refengine.decoder.rows import point_block, tree_rows
 from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.engine.block import Block
-from refengine.engine.coins import Philox, Site
+from refengine.engine.coins import Site
 from refengine.engine.policy import greedy as greedy_policy
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.greedy import greedy
@@ -33,7 +35,6 @@ from refengine.source_tree import FIXTURES
 
 GOLDEN = FIXTURES / "golden"
 TARGETS = {"medusa1_A": "target_medusa1_A", "medusa2_A": "medusa2_A/drafter"}
-COINS = Philox(0, torch.tensor([0]))  # greedy rows leave nothing to chance
 
 
 @dataclass
@@ -64,11 +65,6 @@ def recording(request: pytest.FixtureRequest) -> Recording:
     assert isinstance(target, TransformersTarget)
     facts = json.loads((folder / "golden.json").read_text())
     return Recording(facts, load_file(folder / "golden.safetensors"), target, drafter)
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recording's own float32 error is about 3e-6."""
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
 @pytest.mark.peer("medusa")

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from properties.helpers.forced import forced
+from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.p_eagle import MaskSlots
@@ -21,17 +19,15 @@ from refengine.decoder.loop import Session, begin, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence
 from refengine.decoder.protocols import Target, Turn
 from refengine.engine.block import Block
-from refengine.engine.coins import Branching, Philox
+from refengine.engine.coins import Branching
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
 from refengine.errors import BadInput
 from refengine.exact.chance import Chance, runs
-from refengine.selfcheck.drafters.exact_law import off_scratch
 from refengine.source_tree import FIXTURES
 
 GOLDEN, TINY = FIXTURES / "golden" / "sp_peagle_A", FIXTURES / "eagle" / "p_eagle"
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
-COINS = Philox(5, torch.tensor([0]))
 SAMPLED = pipeline(temperature(0.8))
 
 
@@ -78,21 +74,6 @@ def test_traces_of_the_recording(recording: tuple[Target, FeatureRecurrence, dic
             session.play(COINS)
             wanted = [x for x in drafts if x >= 0]  # the recording drafts less where less is left to emit
             assert list(nodes(session.rounds[-1].block)[0])[: len(wanted)] == wanted
-
-
-@settings(max_examples=12, deadline=None, derandomize=True)
-@given(
-    prompt=st.lists(st.integers(0, 6), min_size=1, max_size=4),
-    pattern=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=4),
-)
-def test_state_after_any_pattern_is_that_of_a_recompute(prompt: list[int], pattern: list[tuple[int, int]]) -> None:
-    """Kills a slot's row that stays, and a feature of a rejected row."""
-    session = Session(TARGET, load_drafter(TINY, TARGET), leviathan, SAMPLED, 10**6)
-    session.begin(tuple(prompt), COINS)
-    for kept, token in pattern:
-        session.rule = forced(kept, token)
-        session.play(COINS)
-        assert off_scratch(session) == ""
 
 
 def as_amazon(folder: Path, source: Path = GOLDEN / "drafter", **changed: Any) -> Path:

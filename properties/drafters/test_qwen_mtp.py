@@ -32,7 +32,6 @@ from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "qwen_mtp"
 TARGET = load_target(TINY / "target", torch.float64)
-COINS = Philox(5, torch.tensor([0]))
 WORDS = tuple((3 * i * i + i) % 7 for i in range(24))
 
 

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.close import assert_close
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle_trees import Chain
 from refengine.decoder.loop import Session, begin, generate, nodes
@@ -36,7 +37,9 @@ def target(case: str) -> Target:
     return load_target(FIXTURES / "golden" / case / "target", torch.float32)
 
 
-@pytest.fixture(params=[(case, layout) for case in CASES for layout in ("target", "drafter")], ids="/".join)
+@pytest.fixture(
+    scope="module", params=[(case, layout) for case in CASES for layout in ("target", "drafter")], ids="/".join
+)
 def recording(request: pytest.FixtureRequest) -> tuple[Target, FeatureRecurrence, dict[str, Tensor]]:
     case, layout = request.param
     drafter = load_drafter(FIXTURES / "golden" / case / layout, target(case), gamma=3 if layout == "target" else None)
@@ -45,12 +48,6 @@ def recording(request: pytest.FixtureRequest) -> tuple[Target, FeatureRecurrence
 
 
 Recording = tuple[Target, FeatureRecurrence, dict[str, Tensor]]
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    """1e-5 of a logit standard deviation of at least 1; the recordings' own float32 error is about 2e-6."""
-    assert ours.shape == theirs.shape
-    assert float((ours - theirs).abs().max()) <= 1e-5 * max(1.0, float(theirs.std()))
 
 
 def official(drafter: FeatureRecurrence, g: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:

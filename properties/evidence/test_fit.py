@@ -13,20 +13,20 @@ P = np.array([0.5, 0.3, 0.2])
 
 
 def test_chi_square_is_scipys_and_g_is_near() -> None:
-    """Bug: a wrong number of degrees of freedom, expected counts from the wrong total."""
+    """Kills a wrong number of degrees of freedom, expected counts from the wrong total."""
     counts = [480, 310, 210]
     assert chi_square(counts, P).p_value == pytest.approx(chisquare(counts, 1000 * P).pvalue, rel=1e-12)
     assert g_test(counts, P).p_value == pytest.approx(chi_square(counts, P).p_value, rel=0.05)
 
 
 def test_an_impossible_token_has_p_value_zero() -> None:
-    """Bug: cells with p = 0 dropped, and with them the draws that fell there."""
+    """Kills cells with p = 0 dropped, and with them the draws that fell there."""
     assert chi_square([5, 5, 1], [0.5, 0.5, 0.0]).p_value == 0.0
     assert g_test([5, 5, 1], [0.5, 0.5, 0.0]).p_value == 0.0
 
 
 def test_pooling_keeps_the_likelihood_ratio_apart() -> None:
-    """Bug: pooling by count alone merges what the alternative raises with what it lowers."""
+    """Kills pooling by count alone merges what the alternative raises with what it lowers."""
     p = np.full(64, 1 / 64)
     against = np.where(np.arange(64) % 2, 1.5, 0.5) / 64
     cell = pool(p, against, n=100_000, cells=8)
@@ -37,7 +37,7 @@ def test_pooling_keeps_the_likelihood_ratio_apart() -> None:
 
 
 def test_power_and_detectable_tv_hold_in_simulation() -> None:
-    """Bug: a stated power that is not there. 2000 tables at power 0.99: below 0.97 or above 0.999
+    """Kills a stated power that is not there. 2000 tables at power 0.99: below 0.97 or above 0.999
     has probability 1e-5."""
     n, cells, alpha = 4000, 4, 1e-3
     d = detectable_tv(n, cells, alpha)
@@ -49,7 +49,7 @@ def test_power_and_detectable_tv_hold_in_simulation() -> None:
 
 
 def test_a_lower_bound_is_one() -> None:
-    """Bug: a bound that is too large. 2000 bounds at 0.9: fewer than 1740 that hold has probability 1e-6 at worst."""
+    """Kills a bound that is too large. 2000 bounds at 0.9: fewer than 1740 that hold has probability 1e-6 at worst."""
     law = np.array([0.45, 0.35, 0.2])
     truth = np.abs(law - P).sum() / 2
     tables = np.random.default_rng(4).multinomial(500, law, size=2000)
@@ -60,7 +60,7 @@ def test_a_lower_bound_is_one() -> None:
 
 
 def test_a_mean_over_sites_shows_where_each_site_is_visited_too_rarely() -> None:
-    """Bug: a finding that says TV 0 beside evidence of many nats, because the one site that it looks at was visited
+    """Kills a finding that says TV 0 beside evidence of many nats, because the one site that it looks at was visited
     thirty times; or a bound that is not one where nothing is off."""
     sites = 20
     p = np.full((sites, 2), 0.5)

@@ -11,7 +11,7 @@ from refengine.selfcheck.instrument import finding as measured
 
 
 def test_calibration_and_power_come_out_and_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: figures of the instrument that are written down rather than made, or that cannot be made again."""
+    """Kills figures of the instrument that are written down rather than made, or that cannot be made again."""
     monkeypatch.setattr(measured, "CALIBRATION_AUDITS", 60)
     monkeypatch.setattr(
         measured,
@@ -29,7 +29,7 @@ def test_calibration_and_power_come_out_and_are_drawn(monkeypatch: pytest.Monkey
 
 
 def test_calibration_notices_a_sampler_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: a calibration that counts nothing: the correction is drawn from p, which no correct rule does."""
+    """Kills a calibration that counts nothing: the correction is drawn from p, which no correct rule does."""
 
     def not_the_residual(p: Rows, q: Rows) -> Rows:
         return p

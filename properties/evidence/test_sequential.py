@@ -41,7 +41,7 @@ def nulls() -> list[np.ndarray]:
 
 @pytest.mark.parametrize("null", nulls())
 def test_every_component_has_mean_at_most_one(null: np.ndarray) -> None:
-    """Bug: a component that looks at its own token, is not a law, or ignores the float32 ball: false alarms."""
+    """Kills a component that looks at its own token, is not a law, or ignores the float32 ball: false alarms."""
     mean = np.zeros(0)
     for sequence in product(range(3), repeat=5):
         chance = np.prod([null[i % 3, token] for i, token in enumerate(sequence)])
@@ -52,14 +52,14 @@ def test_every_component_has_mean_at_most_one(null: np.ndarray) -> None:
 
 
 def test_the_prior_is_a_distribution_with_half_on_the_listed_defects() -> None:
-    """Bug: priors that sum above 1 break Ville's bound."""
+    """Kills priors that sum above 1 break Ville's bound."""
     prior = np.exp(Evidence(tuple(FEATURES), 1e-6).log_prior())
     assert prior.sum() == pytest.approx(1.0, abs=1e-12)
     assert prior[: len(LISTED)].sum() == pytest.approx(0.5, abs=1e-12)
 
 
 def test_a_belief_in_one_input_is_the_mean_over_inputs() -> None:
-    """Bug: the best input picked with hindsight, which is no martingale; or a product, which believes in all."""
+    """Kills the best input picked with hindsight, which is no martingale; or a product, which believes in all."""
     evidence = Evidence(tuple(FEATURES), 1e-6)
     evidence.cases = {name: CaseEvidence(P, Q, FEATURES) for name in ("met", "not met")}
     token = np.ones(12, dtype=int)
@@ -71,7 +71,7 @@ def test_a_belief_in_one_input_is_the_mean_over_inputs() -> None:
 
 
 def test_every_alternative_is_a_law_and_differs_from_p_somewhere() -> None:
-    """Bug: a listed law that does not sum to 1, or a bet that is never placed."""
+    """Kills a listed law that does not sum to 1, or a bet that is never placed."""
     generator = np.random.default_rng(1)
     p = generator.dirichlet(np.full(6, 0.5), size=(4, 4, 1))
     q = generator.dirichlet(np.full(6, 0.5), size=(4, 3, 1))
@@ -89,7 +89,7 @@ def test_every_alternative_is_a_law_and_differs_from_p_somewhere() -> None:
 
 
 def test_laws_by_cells_are_those_of_the_ids() -> None:
-    """Bug: a law that takes a cell of many ids for one, so that a bet on a wide vocabulary is on no defect's law."""
+    """Kills a law that takes a cell of many ids for one, so that a bet on a wide vocabulary is on no defect's law."""
     generator, sizes = np.random.default_rng(3), np.array([1, 20, 30, 1, 2])
     p, q = (generator.dirichlet(np.full(5, 0.5), size=(3, n, 1)) for n in (3, 2))
     p[0, :, :, 2], q[1, :, :, 1] = 0.0, 1e-4
@@ -131,7 +131,7 @@ def _leviathan_with(odds: str, correction: str):
     ],
 )
 def test_the_law_of_a_defect_is_that_of_the_mutated_rule(odds: str, correction: str, name: str) -> None:
-    """Bug: the bets are placed on laws that no defect has."""
+    """Kills the bets are placed on laws that no defect has."""
     p = [row([2, 1, 5]), row([1, 3, 4])]
     q = [row([4, 3, 1])]
 
@@ -147,7 +147,7 @@ def test_the_law_of_a_defect_is_that_of_the_mutated_rule(odds: str, correction: 
 
 
 def test_one_coin_for_a_block_has_the_law_that_is_bet_on() -> None:
-    """Bug: a bet on what the emitted prefix does not say, or that forgets the least of the coins' bounds."""
+    """Kills a bet on what the emitted prefix does not say, or that forgets the least of the coins' bounds."""
     p = [row([2, 1, 5]), row([1, 5, 2]), row([3, 3, 2])]
     q = [row([4, 3, 1]), row([4, 1, 3])]
 
@@ -169,7 +169,7 @@ def test_one_coin_for_a_block_has_the_law_that_is_bet_on() -> None:
 
 
 def test_one_noise_for_draft_and_recovery_has_the_law_that_is_bet_on() -> None:
-    """Bug: a race that is run afresh, or whose losers are forgotten. 4 10^5 races: each share within 5.5 deviations."""
+    """Kills a race that is run afresh, or whose losers are forgotten. 4 10^5 races: shares within 5.5 deviations."""
     p, q = np.array([0.1, 0.35, 0.05, 0.5, 0.0]), np.array([0.3, 0.2, 0.2, 0.1, 0.2])
     generator, races = np.random.default_rng(5), 400_000
     noise = generator.exponential(size=(races, 5))
@@ -187,7 +187,7 @@ def test_one_noise_for_draft_and_recovery_has_the_law_that_is_bet_on() -> None:
 
 
 def test_a_repeated_candidate_that_is_skipped_has_the_law_that_is_bet_on() -> None:
-    """Bug: a bet on candidates that are judged in another way than theirs: it takes 100,000 calls to learn."""
+    """Kills a bet on candidates that are judged in another way than theirs: it takes 100,000 calls to learn."""
     p, q = row([2, 3, 3, 0]), row([4, 2, 1, 1])
 
     def one_token(chance: Chance) -> int:
@@ -212,7 +212,7 @@ def test_a_repeated_candidate_that_is_skipped_has_the_law_that_is_bet_on() -> No
 
 
 def test_cells_are_few_and_fixed_by_the_rows() -> None:
-    """Bug: a learner over a whole vocabulary never learns."""
+    """Kills a learner over a whole vocabulary never learns."""
     generator = np.random.default_rng(2)
     p, q = generator.dirichlet(np.ones(500), size=2)
     assert cells(p, q).max() < CELLS
@@ -220,7 +220,7 @@ def test_cells_are_few_and_fixed_by_the_rows() -> None:
 
 
 def test_a_token_without_mass_is_noticed_wherever_it_is() -> None:
-    """Bug: an impossible token is averaged away."""
+    """Kills an impossible token is averaged away."""
     p = np.array([[[[0.5, 0.5, 0.0]], [[0.2, 0.3, 0.5]]]])
     case = CaseEvidence(p, np.full((1, 1, 1, 3), 1 / 3), {"the site": 1})
     draws = Draws(np.array([0, 0]), np.array([1, 2]), {"the site": np.zeros(2, dtype=int)})

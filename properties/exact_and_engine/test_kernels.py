@@ -16,12 +16,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from properties.helpers.engine_cases import TWINS, case, tensors
+from refengine.bugs.checks.batches import EVERY, Case, batch, cases
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Philox, Recorded, Shifted
 from refengine.engine.kernels import compiled
 
 CPU_RULES = ("leviathan", "block", "greedy", "agreement", "point_mass", "iid_candidates", "without_replacement")
+PAIRS = {pair.name: pair for pair in EVERY}
 CUDA = torch.cuda.is_available()
 
 
@@ -42,7 +43,7 @@ class Compiled:
         return count if self.device == "cuda" or self.module == "cpu" else max(4, count // 4)
 
     def plain(self) -> Callable[..., Round]:
-        return TWINS[self.rule].engine
+        return PAIRS[self.rule].batched
 
     def run(self, p: Tensor, block: Block, uniforms: object) -> Round | None:
         out: Round | None = self.kernels().verify(self.rule, p, block, uniforms)
@@ -88,20 +89,26 @@ def forest(how: Compiled, lanes: int, n: int, vocabulary: int, seed: int = 0) ->
     tokens, parents = torch.full((lanes, n), NOTHING), torch.arange(-1, n - 1).repeat(lanes, 1)
     for lane in range(lanes):
         for j in range(n if lane % 4 == 0 else rng.randrange(n + 1)):
-            up = j - 1 if TWINS[how.rule].shape == "chain" or rng.random() < 0.3 else rng.randrange(ROOT, j)
+            up = j - 1 if PAIRS[how.rule].shape == "chain" or rng.random() < 0.3 else rng.randrange(ROOT, j)
             siblings = [i for i in range(j) if parents[lane, i] == up]
             noise = torch.randn(vocabulary, generator=generator).mul_(0.5).exp_()
             q[lane, j] = (
                 q[lane, siblings[0]] if siblings else (p[lane, up + 1] * noise).div_((p[lane, up + 1] * noise).sum())
             )
             weights = q[lane, j].clone()
-            if TWINS[how.rule].drawn == "distinct":
+            if PAIRS[how.rule].drawn == "distinct":
                 weights[tokens[lane, siblings]] = 0.0
                 if not weights.sum() > 0:
                     break
             parents[lane, j], tokens[lane, j] = up, torch.multinomial(weights, 1, generator=generator)[0]
     drafted = (tokens != NOTHING)[:, :, None]
     return p, Block(tokens, parents, q.where(drafted, float("nan")))
+
+
+def several(how: Compiled, count: int, bits: int) -> list[Case]:
+    """Blocks of the rule's kind with dyadic rows, of every shape."""
+    every = cases(PAIRS[how.rule], count, bits)
+    return every[:: len(every) // count][:count]
 
 
 def both(how: Compiled, p: Tensor, block: Block, seed: int = 2**63 + 5, start: int | Tensor = 0) -> None:
@@ -119,7 +126,7 @@ def both(how: Compiled, p: Tensor, block: Block, seed: int = 2**63 + 5, start: i
 def test_ragged_dyadic_lanes(how: Compiled) -> None:
     """Kills a wrong site, counter, offset or key, `<=` for `<`, and a place without a draft that is read."""
     lanes = how.lanes(40)
-    p, block = tensors([case(TWINS[how.rule], random.Random(f"kernels/{k}"), bits=4) for k in range(lanes)])
+    p, block = batch(several(how, lanes, bits=4))
     both(how, p, block, seed=1)
     both(how, p, block, start=torch.arange(lanes) * 7919)
 
@@ -128,8 +135,7 @@ def test_ragged_dyadic_lanes(how: Compiled) -> None:
 def test_uniforms_on_the_edges_of_dyadic_rows(how: Compiled) -> None:
     """Kills a comparison that is not strict and a wrong uniform: every edge is a sixteenth, and so is every uniform."""
     lanes, rng = how.lanes(96), random.Random(3)
-    cases = [case(TWINS[how.rule], random.Random(f"edges/{k}"), bits=2) for k in range(lanes)]
-    p, block = tensors(cases)
+    p, block = batch(several(how, lanes, bits=2))
     n = block.tokens.shape[1]
     draw = [[rng.randrange(16) / 16 for _ in range(2 * n + 1)] for _ in range(lanes)]
     accept, emit = torch.tensor(draw, dtype=torch.float64).split([n, n + 1], 1)
@@ -137,7 +143,7 @@ def test_uniforms_on_the_edges_of_dyadic_rows(how: Compiled) -> None:
     for j in range(n):
         table |= {("accept", j): accept[:, j]} | {("accept", depth, j): accept[:, j] for depth in range(n)}
     want = how.plain()(p, block, Recorded(table))
-    there = Block(*(t.to(how.device) for t in (block.tokens, block.parents, block.q)))
+    there = Block(*(None if t is None else t.to(how.device) for t in (block.tokens, block.parents, block.q)))
     given = how.kernels().given(accept.contiguous().to(how.device), emit.contiguous().to(how.device))
     assert_same(how.run(p.to(how.device), there, given), want)
 
@@ -171,7 +177,7 @@ def test_vocabularies_of_real_models(how: Compiled, vocabulary: int) -> None:
 @every_backend
 def test_deep_and_wide_blocks(how: Compiled) -> None:
     """Kills a place, path or sibling lost beyond the first few: chains of 16 and trees of 140 nodes."""
-    chain = TWINS[how.rule].shape == "chain"
+    chain = PAIRS[how.rule].shape == "chain"
     both(how, *forest(how, how.lanes(24), 16 if chain else 140, 33))
 
 
@@ -258,8 +264,8 @@ def test_rows_are_taken_as_they_lie(how: Compiled) -> None:
 def test_what_a_kernel_is_not_for_is_given_back(how: Compiled) -> None:
     """Kills a read outside the rows: wrong ids, and for chains trees and gaps, are the business of the plain text."""
     p, block = forest(how, 4, 3, 40, seed=2)
-    chain = TWINS[how.rule].shape == "chain"
-    faults = [(0, 0, 40, -1), (0, 2, 40, 1), (0, 1, -7, 0)] if TWINS[how.rule].drawn else []
+    chain = PAIRS[how.rule].shape == "chain"
+    faults = [(0, 0, 40, -1), (0, 2, 40, 1), (0, 1, -7, 0)] if PAIRS[how.rule].drawn else []
     faults += [(0, 1, 0, -1), (0, 0, NOTHING, -1)] if chain else []
     for lane, node, token, parent in faults:
         tokens, parents = block.tokens.clone(), block.parents.clone()

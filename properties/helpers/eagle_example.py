@@ -7,12 +7,10 @@ import torch
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.eagle_trees import Chain, DynamicTree, StaticTree
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence, Plan
-from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.source_tree import FIXTURES
 
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float64)
-COINS = Philox(5, torch.tensor([0]))
 SAMPLED = pipeline(temperature(0.8))
 PLANS: dict[str, Plan] = {
     "eagle1": StaticTree(((0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0))),

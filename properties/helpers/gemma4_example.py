@@ -13,7 +13,6 @@ from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.gemma4_assistant import Gemma4Assistant, Shape
 from refengine.decoder.loop import begin
 from refengine.decoder.targets.transformers import TransformersTarget
-from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.source_tree import FIXTURES
 
@@ -21,7 +20,6 @@ GEMMA = FIXTURES / "gemma4"
 CONFIG = json.loads((GEMMA / "assistant" / "config.json").read_text())
 FULL, WINDOW = "full_attention", CONFIG["text_config"]["sliding_window"]
 PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)
-COINS = Philox(3, torch.tensor([0]))
 SAMPLED = pipeline(temperature(1.0))
 
 

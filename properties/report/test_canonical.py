@@ -27,14 +27,14 @@ values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st
 
 @given(values)
 def test_canonical_text_round_trips(value: Any) -> None:
-    """Kills: floats printed with fewer digits, keys left unsorted, a reload that changes the text (-0.0)."""
+    """Kills floats printed with fewer digits, keys left unsorted, a reload that changes the text (-0.0)."""
     text = canonical(value)
     assert parse(text, "it") == value
     assert canonical(parse(text, "it")) == text
 
 
 def test_one_value_has_one_text() -> None:
-    """Kills: keys in the order in which they were filled in, and two texts for zero."""
+    """Kills keys in the order in which they were filled in, and two texts for zero."""
     assert canonical({"b": 1, "a": {"d": 0.0, "c": ()}}) == canonical({"a": {"c": [], "d": -0.0}, "b": 1})
 
 
@@ -54,7 +54,7 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_reload_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Kills: an integer Quantity, a tuple or a fraction that is written one way and read back another."""
+    """Kills an integer Quantity, a tuple or a fraction that is written one way and read back another."""
     finding = Finding(
         id="a",
         subject="s",
@@ -74,7 +74,7 @@ def test_reload_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_report_says_nothing_about_the_machine() -> None:
-    """Kills: a host name, path, time or duration in report.json."""
+    """Kills a host name, path, time or duration in report.json."""
     document = json.loads(canonical(example.report()))
     assert document.keys() == {"schema", "engine", "environment", "seed", "findings", "defects"}
     assert set(document["environment"]) >= {"python", "torch", "transformers", "numpy"}
@@ -95,7 +95,7 @@ def test_report_says_nothing_about_the_machine() -> None:
     ],
 )
 def test_what_has_no_canonical_text_is_named(value: Any, message: str) -> None:
-    """Kills: NaN written as null, integer keys that come back as text, sets in hash order, objects as their repr."""
+    """Kills NaN written as null, integer keys that come back as text, sets in hash order, objects as their repr."""
     with pytest.raises(ValueError, match="report") as caught:
         plain(value)
     assert str(caught.value).startswith(message)
@@ -137,7 +137,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_report_is_one_clear_line(name: str) -> None:
-    """Kills: a loader that guesses, ignores what it does not know, or shows a traceback."""
+    """Kills a loader that guesses, ignores what it does not know, or shows a traceback."""
     text, message = BAD[name]
     with pytest.raises(BadInput) as caught:
         parse_report(text, name="r.json")
@@ -147,7 +147,7 @@ def test_bad_report_is_one_clear_line(name: str) -> None:
 
 
 def test_unreadable_files_are_named(tmp_path: Path) -> None:
-    """Kills: an OSError or UnicodeDecodeError that escapes the loader."""
+    """Kills an OSError or UnicodeDecodeError that escapes the loader."""
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path / "absent.json", tmp_path, binary):
@@ -156,7 +156,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
 
 
 def test_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kills: writing in place, and temporary files left behind."""
+    """Kills writing in place, and temporary files left behind."""
     path = tmp_path / "report.json"
     write_atomic(path, "before")
 
@@ -171,13 +171,13 @@ def test_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_duplicate_ids_are_refused_when_made() -> None:
-    """Kills: two sections that both count one finding."""
+    """Kills two sections that both count one finding."""
     with pytest.raises(ValueError, match="two findings have the id 'bugs/kill-matrix'"):
         make_report([*example.findings(), example.kill_matrix()], seed=0)
 
 
 def test_findings_refuse_what_cannot_be_compared() -> None:
-    """Kills: a float without a tolerance, which no other machine could be held to."""
+    """Kills a float without a tolerance, which no other machine could be held to."""
     with pytest.raises(ValueError, match="'tv' is a bare float"):
         Finding(
             id="a",
@@ -192,7 +192,7 @@ def test_findings_refuse_what_cannot_be_compared() -> None:
 
 
 def test_unexpected_are_failed_references_and_missed_controls() -> None:
-    """Kills: a third party's defect counted against us, or a missed control passed over."""
+    """Kills a third party's defect counted against us, or a missed control passed over."""
     assert unexpected(example.report()) == []
     document = json.loads(WHOLE)
     for finding in document["findings"]:

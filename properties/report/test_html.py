@@ -43,12 +43,12 @@ def page() -> str:
 
 
 def test_same_report_same_page(page: str) -> None:
-    """Kills: identifiers from a counter or a hash, timestamps, and a page that changes once the report is reloaded."""
+    """Kills identifiers from a counter or a hash, timestamps, and a page that changes once the report is reloaded."""
     assert render(parse_report(canonical(example.report()))) == page
 
 
 def test_page_refers_to_nothing_outside_itself(page: str) -> None:
-    """Kills: fonts, scripts and images from elsewhere."""
+    """Kills fonts, scripts and images from elsewhere."""
     for tag, attributes in Page(page).tags:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
         for name in ("src", "href", "xlink:href", "action", "srcset"):
@@ -59,7 +59,7 @@ def test_page_refers_to_nothing_outside_itself(page: str) -> None:
 
 
 def test_content_policy_admits_exactly_our_style_and_script(page: str) -> None:
-    """Kills: a policy whose hashes are not those of what the page holds, so that nothing or anything runs."""
+    """Kills a policy whose hashes are not those of what the page holds, so that nothing or anything runs."""
     policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])  # type: ignore[index]
     for tag in ("style", "script"):
         (body,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
@@ -97,7 +97,7 @@ def hostile() -> Report:
 
 
 def test_hostile_strings_stay_text(page: str) -> None:
-    """Kills: autoescape off, a `safe` filter or a format that skips escaping, in the page or in a plot."""
+    """Kills autoescape off, a `safe` filter or a format that skips escaping, in the page or in a plot."""
     report = hostile()
     spoiled = canonical(report).count("<script>")
     assert spoiled > 500
@@ -110,7 +110,7 @@ def test_hostile_strings_stay_text(page: str) -> None:
 
 
 def test_every_finding_says_all_it_has(page: str) -> None:
-    """Kills: a finding, a reason, a diagnosis, a note or a re-run command that the page drops."""
+    """Kills a finding, a reason, a diagnosis, a note or a re-run command that the page drops."""
     text = " ".join(Page(page).text.split())
     for finding in example.findings():
         parts = [finding.claim, finding.method, finding.source, finding.subject, finding.reason, finding.diagnosis]
@@ -119,7 +119,7 @@ def test_every_finding_says_all_it_has(page: str) -> None:
 
 
 def test_lead_says_whether_the_referee_stands(page: str) -> None:
-    """Kills: a page that is reassuring about a report whose own cells failed."""
+    """Kills a page that is reassuring about a report whose own cells failed."""
     assert "The referee stands" in page
     assert "in doubt" not in page
     document = json.loads(canonical(example.report()))
@@ -130,12 +130,12 @@ def test_lead_says_whether_the_referee_stands(page: str) -> None:
 
 
 def test_empty_report_is_a_page() -> None:
-    """Kills: a template that needs findings of every role."""
+    """Kills a template that needs findings of every role."""
     assert "No third-party code was audited." in render(make_report([], seed=0))
 
 
 def test_kill_matrix_counts_kills(page: str) -> None:
-    """Kills: cells under the wrong check, absent cells read as survived, a crash counted, a missed bug not marked."""
+    """Kills cells under the wrong check, absent cells read as survived, a crash counted, a missed bug not marked."""
     found = matrix(example.report())
     assert sorted(found.checks) == sorted(example.CHECKS)
     assert sorted(row.bug for row in found.rows) == sorted(bug for bug, _ in example.BUGS)
@@ -158,7 +158,7 @@ def bars(svg: str) -> list[float]:
 
 
 def test_law_plot_shows_shares() -> None:
-    """Kills: counts drawn against probabilities without normalising, and mass lost among the others."""
+    """Kills counts drawn against probabilities without normalising, and mass lost among the others."""
     counts = plots.law({"outcome": [0, 1, 2], "target": ["1/2", "1/4", "1/4"], "observed": [200, 100, 100]})
     assert bars(counts)[0] == 2 * bars(counts)[1] == 2 * bars(counts)[2]
     assert "distance 0&#34;" in counts or 'distance 0"' in counts
@@ -170,7 +170,7 @@ def test_law_plot_shows_shares() -> None:
 
 
 def test_evidence_plot_keeps_the_last_point() -> None:
-    """Kills: thinning that drops the point at which the verdict fell."""
+    """Kills thinning that drops the point at which the verdict fell."""
     n = 1234
     svg = plots.evidence({"draws": list(range(n)), "log10_wealth": [0.0] * (n - 1) + [9.5]})
     assert "evidence after 1233 draws: 10 to the 9.5" in svg
@@ -179,7 +179,7 @@ def test_evidence_plot_keeps_the_last_point() -> None:
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_ticks_are_few_round_and_inside(low: float, span: float) -> None:
-    """Kills: axes without ticks, with hundreds, or with ticks outside the paper."""
+    """Kills axes without ticks, with hundreds, or with ticks outside the paper."""
     high = low + span
     if high == low:
         return
@@ -190,7 +190,7 @@ def test_ticks_are_few_round_and_inside(low: float, span: float) -> None:
 
 
 def test_degenerate_tables_are_drawn_or_left() -> None:
-    """Kills: a division by zero on one position, on constant wealth, on zero mass or on no rows."""
+    """Kills a division by zero on one position, on constant wealth, on zero mass or on no rows."""
     assert "<svg" in plots.acceptance({"position": [0], "expected": [0.5], "observed": [0.5]})
     assert "<svg" in plots.evidence({"draws": [1], "log10_wealth": [0.0]})
     assert "<svg" in plots.law({"outcome": [[]], "target": [0], "observed": [0]})

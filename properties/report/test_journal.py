@@ -86,7 +86,7 @@ def test_kill_minus_9_then_resume(tmp_path: Path, uninterrupted: str) -> None:
 
 
 def test_torn_last_line_is_dropped_wherever_it_tears(tmp_path: Path, uninterrupted: str) -> None:
-    """Kills: a torn line that is read, that stops the resume, or that the next line is glued to."""
+    """Kills a torn line that is read, that stops the resume, or that the next line is glued to."""
     path = tmp_path / "journal"
     run(path)
     whole = path.read_bytes()
@@ -98,7 +98,7 @@ def test_torn_last_line_is_dropped_wherever_it_tears(tmp_path: Path, uninterrupt
 
 
 def test_torn_line_longer_than_what_follows(tmp_path: Path, uninterrupted: str) -> None:
-    """Kills: overwriting a torn line without cutting it off, so that its tail stands behind the next line."""
+    """Kills overwriting a torn line without cutting it off, so that its tail stands behind the next line."""
     path = tmp_path / "journal"
     run(path)
     whole = path.read_bytes()
@@ -109,7 +109,7 @@ def test_torn_line_longer_than_what_follows(tmp_path: Path, uninterrupted: str) 
 
 
 def test_damage_before_the_end_is_refused(tmp_path: Path) -> None:
-    """Kills: silently skipping a damaged line, which would be a silent skip of its findings."""
+    """Kills silently skipping a damaged line, which would be a silent skip of its findings."""
     path = tmp_path / "journal"
     run(path)
     whole = path.read_bytes()
@@ -121,7 +121,7 @@ def test_damage_before_the_end_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_key_runs_everything_again(tmp_path: Path) -> None:
-    """Kills: findings of other sources or another seed passed off as this run's."""
+    """Kills findings of other sources or another seed passed off as this run's."""
     path = tmp_path / "journal"
     run(path, "one")
     assert run(path, "two")[0] == list(FINDINGS)
@@ -129,7 +129,7 @@ def test_another_key_runs_everything_again(tmp_path: Path) -> None:
 
 
 def test_fresh_ignores_the_journal(tmp_path: Path) -> None:
-    """Kills: --fresh that still resumes, or that leaves old lines to be counted beside the new."""
+    """Kills --fresh that still resumes, or that leaves old lines to be counted beside the new."""
     path = tmp_path / "journal"
     run(path)
     assert run(path, fresh=True)[0] == list(FINDINGS)
@@ -137,7 +137,7 @@ def test_fresh_ignores_the_journal(tmp_path: Path) -> None:
 
 
 def test_key_depends_on_everything_that_findings_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kills: a key that forgets the seed, the budget, the options, or an edited or renamed source file."""
+    """Kills a key that forgets the seed, the budget, the options, or an edited or renamed source file."""
     (tmp_path / "exact").mkdir()
     source = tmp_path / "exact" / "rule.py"
     source.write_text("a = 1\n")
@@ -154,14 +154,14 @@ def test_key_depends_on_everything_that_findings_do(tmp_path: Path, monkeypatch:
 
 
 def test_two_runs_cannot_share_a_journal(tmp_path: Path) -> None:
-    """Kills: two processes interleaving their lines."""
+    """Kills two processes interleaving their lines."""
     with Journal(tmp_path / "journal", "key"), pytest.raises(BadInput, match="another run is writing"):
         Journal(tmp_path / "journal", "key", fresh=True)
     Journal(tmp_path / "journal", "key").close()
 
 
 def test_crash_of_a_section_keeps_the_finished_ones(tmp_path: Path, uninterrupted: str) -> None:
-    """Kills: journalling at the end of the run, and a crashed section recorded as finished with no findings."""
+    """Kills journalling at the end of the run, and a crashed section recorded as finished with no findings."""
 
     def crash() -> list[Finding]:
         raise RuntimeError("section crashed")
@@ -181,7 +181,7 @@ def test_names_are_unique(tmp_path: Path) -> None:
 
 
 def test_progress_is_one_plain_line_a_section(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Kills: bars and escape codes in logs, and progress on stdout, where the verdict line belongs."""
+    """Kills bars and escape codes in logs, and progress on stdout, where the verdict line belongs."""
     run(tmp_path / "journal")
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -41,7 +41,7 @@ def results(outcomes: list[Outcome]) -> dict[str, str]:
 
 
 def test_everything_is_confirmed_with_one_call_a_recipe(install: Install, stored: Report) -> None:
-    """Kills: a comparison that calls a reloaded report different, and a recipe run once per finding."""
+    """Kills a comparison that calls a reloaded report different, and a recipe run once per finding."""
     calls: list[str] = []
 
     def again(**arguments: Any) -> list[Finding]:
@@ -88,7 +88,7 @@ def changed(path: tuple[Any, ...], leaf: Any) -> Any:
 
 @pytest.mark.parametrize("finding", example.findings(), ids=lambda finding: finding.id)
 def test_any_change_is_caught(finding: Finding) -> None:
-    """Kills: a field, a table cell, a witness entry or a tolerance that the comparison does not look at."""
+    """Kills a field, a table cell, a witness entry or a tolerance that the comparison does not look at."""
     whole = plain(finding)
     whole["numbers"] = {k: {**n, "tolerance": 1e-12} if isinstance(n, dict) else n for k, n in whole["numbers"].items()}
     if whole["magnitude"]:
@@ -107,7 +107,7 @@ def test_any_change_is_caught(finding: Finding) -> None:
 
 @pytest.mark.parametrize("finding", example.findings(), ids=lambda finding: finding.id)
 def test_another_verdict_is_caught(finding: Finding) -> None:
-    """Kills: a verdict that is not compared, or a reason that is not."""
+    """Kills a verdict that is not compared, or a reason that is not."""
     tested = finding.verdict != "not tested"
     other = replaced(finding, verdict="not tested" if tested else "consistent", reason="no time" if tested else "")
     fields = [line.split(":")[0] for line in compare(finding, other)]
@@ -121,7 +121,7 @@ def replaced(finding: Finding, **changes: Any) -> Finding:
 
 
 def test_additions_and_removals_are_caught() -> None:
-    """Kills: comparing only what both have."""
+    """Kills comparing only what both have."""
     old = example.subjects()[0]
     for changes in (
         {"witness": {**plain(old)["witness"], "more": 1}},
@@ -137,7 +137,7 @@ def test_additions_and_removals_are_caught() -> None:
 
 
 def test_floats_within_their_tolerance_are_confirmed() -> None:
-    """Kills: demanding equal bits across machines, and a tolerance that is taken from the new finding."""
+    """Kills demanding equal bits across machines, and a tolerance that is taken from the new finding."""
     old = example.subjects()[1]
     numbers = plain(old)["numbers"]
     wealth = numbers["log10 wealth"]
@@ -151,7 +151,7 @@ def test_floats_within_their_tolerance_are_confirmed() -> None:
 
 
 def test_statistical_replay_compares_the_verdict_alone() -> None:
-    """Kills: fresh draws held to the old numbers, or a changed verdict excused by them."""
+    """Kills fresh draws held to the old numbers, or a changed verdict excused by them."""
     old = replaced(example.subjects()[1], replay="statistical")
     assert compare(old, replaced(old, numbers={"draws": 3}, method="other draws", witness={"emitted": [1]})) == []
     assert compare(old, replaced(old, verdict="consistent")) == ["verdict: was 'violated', now 'consistent'"]
@@ -159,7 +159,7 @@ def test_statistical_replay_compares_the_verdict_alone() -> None:
 
 
 def test_crash_of_one_recipe_leaves_the_others(install: Install, stored: Report) -> None:
-    """Kills: a crash that counts as a detection, or that hides the findings of other recipes."""
+    """Kills a crash that counts as a detection, or that hides the findings of other recipes."""
 
     def again(seed: int = 0, **arguments: Any) -> list[Finding]:
         if seed:
@@ -176,7 +176,7 @@ def test_crash_of_one_recipe_leaves_the_others(install: Install, stored: Report)
 
 
 def test_what_cannot_be_tested_any_more_is_no_difference(install: Install, stored: Report) -> None:
-    """Kills: a server that is gone by now, said to differ from what it was found to be."""
+    """Kills a server that is gone by now, said to differ from what it was found to be."""
     gone = {"verdict": "not tested", "reason": "no answer", "witness": None, "magnitude": None, "diagnosis": ""}
 
     def again(**arguments: Any) -> list[Finding]:
@@ -204,12 +204,12 @@ def test_what_cannot_be_tested_any_more_is_no_difference(install: Install, store
     ],
 )
 def test_recipes_call_nothing_but_makers_of_findings(function: str) -> None:
-    """Kills: a report that has any function of the machine called with arguments of its choice."""
+    """Kills a report that has any function of the machine called with arguments of its choice."""
     with pytest.raises((ValueError, ModuleNotFoundError)):
         recipe_function(Recipe(function=function))
 
 
 def test_unknown_id_is_one_clear_line(stored: Report) -> None:
-    """Kills: an unknown finding that counts as confirmed because nothing was compared."""
+    """Kills an unknown finding that counts as confirmed because nothing was compared."""
     with pytest.raises(BadInput, match=r"no finding 'kill'; did you mean bugs/kill-matrix\?"):
         rerun(stored, "kill")

@@ -133,7 +133,7 @@ def columns(bug: Bug, answers: list[Answer]) -> dict[str, list[Any]]:
     return {
         "bug": [bug.id] * len(CHECKS),
         "class": [bug.law_class] * len(CHECKS),
-        "check": list(CHECKS),
+        "check": [check.rpartition("/")[2].removesuffix(".py") for check in CHECKS],  # of a file of tests, its name
         "outcome": [words.get(outcome.get(check, ""), outcome.get(check, "not concerned")) for check in CHECKS],
     }
 

@@ -29,7 +29,7 @@ def steps(full: bool = False) -> Iterator[Step]:
 
 def read_only() -> Iterator[Step]:
     """What only looks records up, and is made each time anew."""
-    for name in ("selfcheck.claims.finding:audit_claims", "bugs.mutation.record:committed"):
+    for name in ("selfcheck.claims.finding:audit_claims", "bugs.mutation.record:committed", "selfcheck.gpu:findings"):
         yield Step(name.partition(":")[0], partial(_run, f"refengine.{name}"), "records")
     yield Step("not expressed", partial(_run, "refengine.bugs.kill_matrix:rerun_not_expressed"), "records")
     if FIXTURES.is_dir():
@@ -80,14 +80,15 @@ def _bug_digest(name: str) -> str:
     from refengine.bugs.catalogue import find
     from refengine.bugs.checks import CHECKS
     from refengine.bugs.kill_matrix import job_of
+    from refengine.bugs.process.pool import source_of
 
     bug = find(name) if name else None
     checks = job_of(bug).checks if bug else tuple(CHECKS)
-    modules = {f"refengine.bugs.checks.{check.partition(':')[0]}" for check in checks}
+    sources = {source_of(check) for check in checks}
     return digest(
         repr(bug),
         repr(checks),
-        *sorted(map(module_digest, modules)),
+        *sorted(map(file_digest, sources)),
         module_digest("refengine.bugs.process.job"),
     )
 

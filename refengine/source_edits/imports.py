@@ -11,7 +11,7 @@ from pathlib import Path
 
 from refengine.source_edits import loader
 from refengine.source_edits.loader import source_path
-from refengine.source_tree import PACKAGE
+from refengine.source_tree import PACKAGE, ROOT
 
 # The folders of this repository that hold Python modules; the package itself first.
 OURS = (PACKAGE.name, "properties", "proofs", "statistical_tests", "benchmarks")
@@ -93,7 +93,8 @@ def dotted(tree: ast.AST) -> Iterator[str]:
 
 def file_of(module: str) -> Path:
     """The file of a module of this repository: of the package, or of the folders beside it. Raises ValueError."""
-    base = PACKAGE.parent.joinpath(*module.split("."))
+    first = module.partition(".")[0]
+    base = (PACKAGE.parent if first == PACKAGE.name else ROOT).joinpath(*module.split("."))
     for candidate in (base.with_suffix(".py"), base / "__init__.py"):
         if candidate.is_file():
             return candidate

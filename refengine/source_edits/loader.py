@@ -45,11 +45,6 @@ def edited_source(module: str, edits: Sequence[Edit]) -> str:
     return text
 
 
-def install(edits: Sequence[Edit]) -> None:
-    """Serve the edited modules from now on. None of them may have been imported yet."""
-    install_sources({module: edited_source(module, edits) for module in {edit.module for edit in edits}})
-
-
 def install_sources(sources: dict[str, str]) -> None:
     """Serve these modules with these whole texts from now on."""
     for module, text in sources.items():

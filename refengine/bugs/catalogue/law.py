@@ -77,7 +77,7 @@ BUGS = (
         part="A1",
         law_class="zero at zero",
         edits=(Edit("refengine.exact.chance", "return bool(u * den < num)", "return bool(u * den <= num)"),),
-        check="chances:boundaries",
+        check="pytest:properties/exact_and_engine/test_exact_chance.py",
     ),
     Bug(
         id="siblings-not-renormalised",
@@ -128,7 +128,7 @@ BUGS = (
         part="A1",
         law_class="accepts always",
         edits=(Edit(COINS, "(word >> 32 - ACCEPT_BITS).double() * 2.0**-ACCEPT_BITS", "word.double() * 0.0"),),
-        check="lanes:philox",
+        check="pytest:properties/exact_and_engine/test_coins.py",
     ),
     Bug(
         id="accepts-zero-mass-batched",
@@ -137,7 +137,7 @@ BUGS = (
         part="A1",
         law_class="zero at zero",
         edits=(Edit(COINS, "return u * den.double() < num.double()", "return u * den.double() <= num.double()"),),
-        check="lanes:boundaries",
+        check="pytest:properties/exact_and_engine/test_coins.py",
     ),
     Bug(
         id="empty-residual",
@@ -146,7 +146,7 @@ BUGS = (
         part="A1",
         law_class="empty residual",
         edits=(Edit("refengine.engine.row", "return torch.where(total(rest)[:, None] > 0, rest, p)", "return rest"),),
-        check="batch_rows:rows",
+        check="pytest:properties/exact_and_engine/test_engine_rows.py",
     ),
     Bug(
         id="rows-of-another-lane",
@@ -170,6 +170,6 @@ BUGS = (
         part="A1",
         law_class="greedy is sampled",
         edits=(Edit("refengine.engine.policy", "    return top_k(1)", "    return top_k(1 << 30)"),),
-        check="logits:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
 )

@@ -14,7 +14,7 @@ BUGS = (
         part="A2",
         law_class="temperature dropped",
         edits=(Edit(POLICY, "tuple(Fraction(w) ** inverse for w in weights)", "tuple(Fraction(w) for w in weights)"),),
-        check="policies:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="frequency-penalty-ignored",
@@ -23,7 +23,7 @@ BUGS = (
         part="A2",
         law_class="penalty ignored",
         edits=(Edit(POLICY, "w * factor ** prefix.count(x)", "w"),),
-        check="policies:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="penalty-counts-last-twice",
@@ -32,7 +32,7 @@ BUGS = (
         part="A2",
         law_class="penalty counts twice",
         edits=(Edit(POLICY, "prefix.count(x) for", "(prefix.count(x) + (prefix[-1:] == (x,))) for"),),
-        check="policies:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="penalty-history-stale",
@@ -41,7 +41,7 @@ BUGS = (
         part="A2",
         law_class="penalty history stale",
         edits=(Edit(POLICY, "w * factor if x in prefix else w", "w * factor if x in prefix[:-1] else w"),),
-        check="policies:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="sampling-decodes-greedily",
@@ -56,7 +56,7 @@ BUGS = (
                 "greedy()",
             ),
         ),
-        check="policies:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="temperature-ignored-by-verifier",
@@ -65,7 +65,7 @@ BUGS = (
         part="A2",
         law_class="temperature dropped",
         edits=(Edit(LOGITS, "logits / value", "logits"),),
-        check="logits:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="filters-on-bonus-only",
@@ -81,7 +81,7 @@ BUGS = (
                 "    return torch.stack([*logits[:-1].softmax(-1), last])",
             ),
         ),
-        check="logits:rows",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="logit-bias-ignored",
@@ -90,7 +90,7 @@ BUGS = (
         part="A2",
         law_class="bias ignored",
         edits=(Edit(LOGITS, "return logits + bias", "return logits"),),
-        check="logits:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="bonus-pass-mutates-state",
@@ -103,7 +103,7 @@ BUGS = (
                 LOGITS, "policy(row, prompt, prefix + path) for row", "policy(row, prompt, prefix + paths[-1]) for row"
             ),
         ),
-        check="logits:rows",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="processors-bypassed",
@@ -142,7 +142,7 @@ BUGS = (
         part="A2",
         law_class="penalty ignored",
         edits=(Edit(LOGITS, "seen = _counts(logits, prompt + prefix) > 0", "seen = _counts(logits, ()) > 0"),),
-        check="logits:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="history-doubled",
@@ -157,7 +157,7 @@ BUGS = (
                 "logits - penalty * _counts(logits, prefix + prefix)\n",
             ),
         ),
-        check="logits:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="history-keeps-rejected",
@@ -188,6 +188,6 @@ BUGS = (
                 "policy(row, prompt, prefix + path[:0]) for row, path",
             ),
         ),
-        check="logits:rows",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
 )

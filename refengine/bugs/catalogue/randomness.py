@@ -15,7 +15,7 @@ BUGS = (
         edits=(
             Edit(COINS, "philox4x32((self.requests, words[0]", "philox4x32((torch.zeros_like(self.requests), words[0]"),
         ),
-        check="lanes:philox",
+        check="pytest:properties/exact_and_engine/test_coins.py",
     ),
     Bug(
         id="seed-ignored",
@@ -24,7 +24,7 @@ BUGS = (
         part="A5",
         law_class="seed ignored",
         edits=(Edit(COINS, "(self.seed & MASK, self.seed >> 32))", "(0, 0))"),),
-        check="lanes:philox",
+        check="pytest:properties/exact_and_engine/test_coins.py",
     ),
     Bug(
         id="generator-advanced-by-nothing",
@@ -40,7 +40,7 @@ BUGS = (
                 "        return accept_below(Fraction(self.generator.getrandbits(ACCEPT_BITS)",
             ),
         ),
-        check="chances:interpreters",
+        check="pytest:properties/exact_and_engine/test_exact_chance.py",
     ),
     Bug(
         id="draft-and-verifier-share-seed",
@@ -49,7 +49,7 @@ BUGS = (
         part="A5",
         law_class="draft and verifier share coins",
         edits=(Edit(COINS, '"accept": 1,', '"accept": 0,'),),
-        check="lanes:philox",
+        check="pytest:properties/exact_and_engine/test_coins.py",
     ),
     Bug(
         id="reset-every-round",

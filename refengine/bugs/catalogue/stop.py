@@ -39,7 +39,7 @@ BUGS = (
                 "                count == len(tokens) and self.stop.reached(self.out)\n            )",
             ),
         ),
-        check="endings:stops",
+        check="pytest:properties/decoder/test_ends.py",
     ),
     Bug(
         id="block-overshoots-limit",
@@ -86,7 +86,7 @@ BUGS = (
         part="A3",
         law_class="grammar lags",
         edits=(Edit("refengine.engine.policy", "for token in prefix:", "for token in prefix[:-1]:"),),
-        check="logits:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="bonus-row-unmasked",
@@ -102,7 +102,7 @@ BUGS = (
                 "    return torch.stack([*out[:-1], logits[-1].softmax(-1)]) if len(out) > 1 else out[0][None]",
             ),
         ),
-        check="logits:rows",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
     Bug(
         id="finish-by-text-missed",
@@ -111,7 +111,7 @@ BUGS = (
         part="A3",
         law_class="finish by text missed",
         edits=(Edit(LOOP, "return self.decode is not None and any(", "return self.decode is None and any("),),
-        check="endings:stops",
+        check="pytest:properties/decoder/test_ends.py",
     ),
     Bug(
         id="accepted-token-twice",
@@ -129,6 +129,6 @@ BUGS = (
         part="A3",
         law_class="grammar ignored",
         edits=(Edit("refengine.exact.policy", "w if x in transitions[state] else Fraction(0)", "w"),),
-        check="policies:weights",
+        check="pytest:properties/exact_and_engine/test_policy.py",
     ),
 )

@@ -42,8 +42,11 @@ class Pair:
         return verdict.tokens, verdict.path
 
     def run(self, cases: Sequence["Case"], coins: Any) -> list[Emitted]:
-        options = {k: float(v) if isinstance(v, Fraction) else v for k, v in self.options.items()}
-        return unpadded(self.batched(*batch(cases), coins, **options))
+        return unpadded(self.batched(*batch(cases), coins, **self.floats()))
+
+    def floats(self) -> dict[str, Any]:
+        """The options as the batched text takes them."""
+        return {k: float(v) if isinstance(v, Fraction) else v for k, v in self.options.items()}
 
 
 EVERY = tuple(
@@ -67,7 +70,7 @@ def cases(pair: Pair, count: int, bits: int = 3, vocabulary: int = 3) -> list[Ca
     """`count` blocks of every shape with dyadic rows (integers / 2^bits), the same in every run."""
     generator = random.Random(f"{pair.drawn or 'given'} {bits}")
     found = [made(pair, parents, generator, bits, vocabulary) for parents in SHAPES[pair.shape] for _ in range(count)]
-    return found + (narrow(pair) if pair.shape == "tree" and pair.drawn else [])
+    return found + (narrow(pair) if pair.shape == "tree" and pair.drawn and vocabulary == 3 else [])
 
 
 def narrow(pair: Pair) -> list[Case]:
@@ -111,25 +114,41 @@ def dyadic(generator: random.Random, bits: int, vocabulary: int) -> Row:
     return tuple(row)
 
 
-def batch(chosen: Sequence[Case]) -> tuple[Tensor, lanes.Block]:
-    """The cases as lanes, float32. What no rule may look at holds NaN, or a row left over from something else; and
-    parents that are none."""
-    n, vocabulary = max(len(case.block.tokens) for case in chosen), len(chosen[0].p[0])
-    p, q = torch.full((len(chosen), n + 1, vocabulary), 1 / 4), torch.full((len(chosen), n, vocabulary), 1 / 4)
-    p[::2], q[::2] = float("nan"), float("nan")
+def batch(chosen: Sequence[Case], spare: int = 1) -> tuple[Tensor, lanes.Block]:
+    """The cases as lanes, float32, with `spare` places more than the longest has: no lane is full.
+
+    What no rule may look at holds something else in every lane: NaN, huge and negative numbers; and what only a guard
+    keeps out, namely rows that are distributions, of no lane or of another, and parents that are nodes of the block.
+    """
+    n, vocabulary = max(len(case.block.tokens) for case in chosen) + spare, len(chosen[0].p[0])
+    p, q = (torch.full((len(chosen), size, vocabulary), 1 / 4) for size in (n + 1, n))
     tokens = torch.full((len(chosen), n), -1)
-    parents = torch.full((len(chosen), n), 99)
-    parents[1::2] = -99
+    parents = torch.full((len(chosen), n), -1)
     for lane, case in enumerate(chosen):
-        size = len(case.block.tokens)
-        p[lane, : size + 1] = torch.tensor([[float(w) for w in row] for row in case.p])
+        size, kind = len(case.block.tokens), lane + sum(case.block.tokens)
+        p[lane], q[lane] = foreign(chosen[lane - 1], kind, n + 1), foreign(chosen[lane - 1], kind + 1, n)
+        parents[lane] = torch.tensor((-1, size - 1, 99, 0, -99)[kind % 5])
+        p[lane, : size + 1] = tensor(case.p)
         tokens[lane, :size] = torch.tensor(case.block.tokens, dtype=torch.long)
         parents[lane, :size] = torch.tensor(case.block.parents, dtype=torch.long)
         for node, row in enumerate(case.block.q):
             if row is not None:
-                q[lane, node] = torch.tensor([float(w) for w in row])
+                q[lane, node] = tensor((row,))[0]
     given = chosen[0].block.q and chosen[0].block.q[0] is None
     return p, lanes.Block(tokens, parents, None if given else q)
+
+
+def foreign(other: Case, kind: int, size: int) -> Tensor:
+    """Rows that a lane must not look at, [size, V]: another lane's, or one of five kinds beside."""
+    vocabulary, numbers = len(other.p[0]), torch.arange(size)
+    fill = (1 / vocabulary, float("nan"), 1e30, -1.0)
+    if kind % 6 < len(fill):
+        return torch.full((size, vocabulary), fill[kind % 6])
+    return torch.eye(vocabulary)[numbers % vocabulary] if kind % 6 == 4 else tensor(other.p)[numbers % len(other.p)]
+
+
+def tensor(rows: Sequence[Row]) -> Tensor:
+    return torch.tensor([[float(w) for w in row] for row in rows])
 
 
 def unpadded(verdict: lanes.Round) -> list[Emitted]:

@@ -15,11 +15,10 @@ from typing import Any
 import torch
 
 from refengine.bugs.checks.batches import PAIRS, Case, Pair, cases
-from refengine.bugs.checks.chances import Case as Claim
-from refengine.bugs.checks.chances import first
 from refengine.bugs.checks.tables import Row
 from refengine.bugs.checks.twins import witness
-from refengine.bugs.checks.violation import Violation
+from refengine.bugs.checks.violation import Case as Claim
+from refengine.bugs.checks.violation import Violation, first
 from refengine.engine import coins
 from refengine.engine.coins import Recorded
 from refengine.exact.block import Block
@@ -35,7 +34,7 @@ FAR = 130  # the number of the tree's first node that can be kept: beyond seven 
 def rules() -> Violation | None:
     """A batched rule gives the definition's tokens on chains of 20, trees of 140 and twelve leaves, among 72 lanes."""
     for pair in PAIRS:
-        small = [case for case in cases(pair, 3, bits=4, vocabulary=TOKENS) if len(case.p[0]) == TOKENS]
+        small = cases(pair, 3, bits=4, vocabulary=TOKENS)
         chosen = [*itertools.islice(itertools.cycle(small), LANES - 14), *large(pair)]
         have = pair.run(chosen, Recorded(_Columns(len(chosen))))
         for lane, (case, got) in enumerate(zip(chosen, have, strict=True)):

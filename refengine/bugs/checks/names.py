@@ -1,20 +1,9 @@
-"""Every check by name, with its claim. Nothing is imported here: a check is loaded where the edited source is."""
+"""Every check by name, with its claim. Nothing is imported here: a check is loaded where the edited source is.
+
+Checks with a smallest witness are functions of this package; the others are the quick test files of the core.
+"""
 
 CHECKS = {
-    "chances:boundaries": "accept and choose decide strictly at every boundary",
-    "chances:odds": "impossible odds are refused by name",
-    "chances:enumeration": "enumeration visits every branch once, with its probability",
-    "chances:interpreters": "every Chance does what it says, and is strict",
-    "measures:rows": "what is done to rows is right by hand",
-    "measures:trees": "blocks are what they say, and malformed ones are refused",
-    "measures:laws": "laws and distances agree with plain recursions",
-    "measures:inputs": "the hostile tables of the exact audit are the same rows in every version",
-    "policies:weights": "policies give the weights that a person computes",
-    "policies:refusals": "parameters outside their range are refused",
-    "modes:drafted": "drafters draft what they are asked for",
-    "modes:truncated": "truncation cuts where it says",
-    "modes:impossible": "a draft that q cannot have drawn passes iff the target wants it; chain rules refuse trees",
-    "modes:lossy": "the lossy modes decide as stated",
     "rounds:law": "a round emits the target's law",
     "rounds:coins": "a round emits the target's law when equal sites share one coin",
     "rounds:odds": "no rule asks for impossible odds",
@@ -27,26 +16,28 @@ CHECKS = {
     "loops:sites": "no coin of a decode is used twice, and each stands where it belongs",
     "twins:law": "enumerated, a batched rule is the exact one, decision by decision",
     "twins:edges": "at every edge of every decision a batched rule gives the definition's tokens",
+    "twins:company": "a lane comes out alike alone and in any batch",
     "numerics:precise": "on rows that float32 products cannot hold, a batched rule has the exact law within 2^-40",
     "numerics:edges": "no underflow, no empty choice, defaults and thresholds as stated; chain rules refuse trees",
-    "twins:company": "a lane comes out alike alone and in any batch",
-    "lanes:boundaries": "batched comparisons are strict, in float64",
-    "lanes:philox": "Philox gives the known answers, and every address its own uniform",
-    "lanes:interpreters": "recorded, branching and shifted coins do what they say, and are strict",
     "large:rules": "on long chains, large trees and many lanes a batched rule gives the definition's tokens",
     "large:vocabulary": "a token of a large vocabulary is chosen where integers say",
-    "batch_rows:rows": "what is done to batched rows is right by hand",
-    "batch_rows:refusals": "bad rows, tokens, parents and shapes are refused by name",
-    "logits:weights": "batched policies give the rows that a person computes",
-    "logits:rows": "the rows that judge a block see the tokens of their own path",
-    "logits:refusals": "parameters outside their range are refused by batched policies",
     "decoding:law": "the real loop emits the target's law, every row recomputed from scratch",
     "decoding:coins": "the real loop emits the target's law when equal sites share one coin",
     "decoding:state": "after every round all live state equals a recompute from scratch",
     "decoding:contract": "every draft of the real loop is drawn from its reported q and judged by the target's rows",
     "decoding:long": "over 60 tokens every row and all live state equal a recompute from scratch",
-    "endings:stops": "a request ends at its limit, stop token or stop string, and an equal draft is kept whole",
-    "endings:refusals": "bad prompts, bad rows and rounds after the end are refused; snapshots restore part by part",
     "network:passes": "cached, rolled-back and tree passes give the logits of one pass without a cache",
     "network:refusals": "models that cannot be rolled back are refused",
+} | {
+    f"pytest:properties/{file}": claim
+    for file, claim in {
+        "exact_and_engine/test_exact_chance.py": "decisions are strict at every boundary, whoever makes them",
+        "exact_and_engine/test_exact_rows.py": "rows, blocks and laws are right by hand, and bad ones are refused",
+        "exact_and_engine/test_exact_drafters.py": "drafters draft what they are asked for, and cut where they say",
+        "exact_and_engine/test_exact_by_hand.py": "rules decide as a person computes, the lossy modes included",
+        "exact_and_engine/test_policy.py": "policies of both texts give the rows that a person computes",
+        "exact_and_engine/test_coins.py": "batched decisions are strict, in float64, each with its own uniform",
+        "exact_and_engine/test_engine_rows.py": "batched rows are right by hand, and bad ones are refused by name",
+        "decoder/test_ends.py": "a request ends at its limit, stop token or stop string; bad requests are refused",
+    }.items()
 }

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
-from refengine.bugs.checks.chances import Case, first, refused
-from refengine.bugs.checks.violation import Violation
+from refengine.bugs.checks.violation import Case, Violation, first, refused
 from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.decoder.targets.transformers import TransformersTarget
 

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 
 from refengine.bugs.checks.batches import EVERY, Case, Pair, cases, unpadded
-from refengine.bugs.checks.chances import Case as Claim
-from refengine.bugs.checks.chances import first, refused
 from refengine.bugs.checks.tables import share
-from refengine.bugs.checks.violation import Violation
+from refengine.bugs.checks.violation import Case as Claim
+from refengine.bugs.checks.violation import Violation, first, refused
 from refengine.engine.block import Block
 from refengine.engine.coins import Branching, Recorded
 from refengine.engine.rules import RULES as ENGINE

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,9 +16,9 @@ from refengine.exact.chance import Decision, Uniforms, runs
 GRID = 1 << 24
 
 
-def law() -> Violation | None:
+def law(pairs: Sequence[Pair] = PAIRS) -> Violation | None:
     """Enumerated through Branching coins, a batched rule takes the decisions of the exact one and emits the same."""
-    for pair in PAIRS:
+    for pair in pairs:
         for case in cases(pair, 2):
             want = summary(lambda chance, p=pair, c=case: p.define(c, chance))
             have = summary(lambda chance, p=pair, c=case: p.run([c], Branching(chance, rational=True))[0])
@@ -38,12 +38,12 @@ def witness(pair: Pair, case: Case, **more: Any) -> dict[str, Any]:
     return {"rule": pair.name, "tokens": text(case.block.tokens), "parents": text(case.block.parents), **rows, **more}
 
 
-def edges() -> Violation | None:
+def edges(pairs: Sequence[Pair] = PAIRS) -> Violation | None:
     """With recorded uniforms just below, on and above every edge of every decision: the definition's tokens.
 
     All tables of all cases of a rule are lanes of one batch, so that lanes of different shapes stand side by side.
     """
-    for pair in PAIRS:
+    for pair in pairs:
         pool: list[tuple[Case, dict[Any, Fraction]]] = []
         for case in cases(pair, 2, bits=4):
             pool += [(case, table) for table in itertools.islice(tables(pair, case), 40)]
@@ -90,9 +90,9 @@ def piece(cuts: list[Fraction], decision: Decision) -> tuple[Fraction, Fraction]
     return cuts[number], cuts[number + 1]
 
 
-def company() -> Violation | None:
+def company(pairs: Sequence[Pair] = PAIRS) -> Violation | None:
     """A lane comes out alike alone and in any batch, whatever its place: 24 lanes of every shape, Philox coins."""
-    for pair in PAIRS:
+    for pair in pairs:
         chosen = (cases(pair, 4, bits=5) * 2)[:24]
         requests = torch.arange(100, 100 + len(chosen))
         together = pair.run(chosen, Philox(7, requests))

@@ -1,4 +1,4 @@
-"""Every small mistake that can be made in a file: each comparison, clamp, index, prefix and constant, one at a time.
+"""Every small mistake that can be made in a file: each comparison, index, prefix, constant and guard, one at a time.
 
 A mutant is the file's text with one piece replaced. Pieces come from the syntax tree, so comments, docstrings, type
 annotations and messages are left alone.
@@ -6,7 +6,7 @@ annotations and messages are left alone.
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,8 @@ SYMBOL: dict[type[ast.AST], str] = {
     ast.BitXor: "^", ast.Mod: "%", ast.MatMult: "@",
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "amin": "amax", "amax": "amin", "argmax": "argmin"}
-DROPPED = {"clamp", "amax", "cumsum", "double", "any", "sort"}  # methods that may be forgotten
+DROPPED = {"clamp", "amax", "cumsum", "double", "any", "sort", "where"}  # methods that may be forgotten
+EITHER = {"min", "max", "minimum", "maximum"}  # functions of which one argument may be forgotten
 TYPES = {"tuple", "list", "dict", "set", "frozenset", "type", "Callable", "Sequence", "Mapping", "Iterator", "Protocol"}
 
 
@@ -143,12 +144,16 @@ def mistakes(view: View, node: ast.AST) -> Iterator[Piece]:
                     yield view.between(left, right, SYMBOL[type(op)], new)
         case ast.BinOp():
             yield view.between(node.left, node.right, SYMBOL[type(node.op)], BINARY[type(node.op)])
+            if isinstance(node.op, ast.BitAnd | ast.BitOr):
+                yield from forgotten(view, node, (node.left, node.right))
         case ast.AugAssign():
             yield view.between(node.target, node.value, SYMBOL[type(node.op)] + "=", BINARY[type(node.op)] + "=")
+            yield view.piece(node, "pass")
         case ast.BoolOp():
             old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
             for left, right in itertools.pairwise(node.values):
                 yield view.between(left, right, old, new)
+            yield from (forgotten(view, node, node.values) if len(node.values) == 2 else ())
         case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert()):
             yield view.piece(node, f"({view.of(node.operand)})")
         case ast.Constant(value=bool()):
@@ -162,12 +167,18 @@ def mistakes(view: View, node: ast.AST) -> Iterator[Piece]:
             yield from shifted(view, node.slice)
         case ast.Call():
             yield from calls(view, node)
-        case ast.If() | ast.While() | ast.IfExp() if not isinstance(node.test, ast.Compare | ast.UnaryOp):
-            yield view.piece(node.test, f"(not ({view.of(node.test)}))")
+        case ast.If() | ast.While() | ast.IfExp():
+            if not isinstance(node.test, ast.Compare | ast.UnaryOp):
+                yield view.piece(node.test, f"(not ({view.of(node.test)}))")
+            if not isinstance(node, ast.While):
+                yield view.piece(node.test, "False")
+                yield view.piece(node.test, "True")
         case ast.comprehension():
             for test in node.ifs:
                 yield view.piece(test, "True")
-        case ast.Expr(value=ast.Call()):
+        case ast.Expr(value=ast.Call()) | ast.Raise():
+            yield view.piece(node, "pass")
+        case ast.Assign() if replaces(node):
             yield view.piece(node, "pass")
         case ast.Break():
             yield view.piece(node, "continue")
@@ -175,10 +186,23 @@ def mistakes(view: View, node: ast.AST) -> Iterator[Piece]:
             yield view.piece(node, "break")
 
 
+def forgotten(view: View, node: ast.expr, parts: Sequence[ast.expr]) -> Iterator[Piece]:
+    """Only one of the parts instead of the whole: a mask, a condition or a bound that was left out."""
+    yield from (view.piece(node, f"({view.of(part)})") for part in parts)
+
+
+def replaces(node: ast.Assign) -> bool:
+    """Whether an assignment gives a name, or part of something, another value: without it the old one stays."""
+    used = {name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)}
+    return any(not isinstance(target, ast.Name) or target.id in used for target in node.targets)
+
+
 def shifted(view: View, index: ast.expr) -> Iterator[Piece]:
     """An index or the end of a prefix, one off to either side. Constants have their own mistakes."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     for part in parts:
+        if isinstance(part, ast.Slice) and (part.lower or part.upper) and not part.step:
+            yield view.piece(part, ":")
         for end in (part.lower, part.upper) if isinstance(part, ast.Slice) else (part,):
             if isinstance(end, ast.Name | ast.Call | ast.BinOp | ast.Attribute):
                 yield view.piece(end, f"{view.of(end)} + 1")
@@ -186,12 +210,15 @@ def shifted(view: View, index: ast.expr) -> Iterator[Piece]:
 
 
 def calls(view: View, node: ast.Call) -> Iterator[Piece]:
-    """min for max, a clamp left out, one argument for the other, a range that ends elsewhere, an order left out."""
+    """min for max, a clamp or a `where` left out, arguments swapped, a range that ends elsewhere, an order left out."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else view.of(node.func)
     function = view.of(node.func)
     if name in NAMES:
         yield view.piece(node.func, function[: -len(name)] + NAMES[name])
-    if name in DROPPED and isinstance(node.func, ast.Attribute):
+    if function in ("torch.where", *EITHER):
+        chosen = node.args[1:] if name == "where" else node.args if len(node.args) == 2 else []
+        yield from forgotten(view, node, chosen)
+    elif name in DROPPED and isinstance(node.func, ast.Attribute):
         yield view.piece(node, view.of(node.func.value))
     if name in ("sorted", "reversed") and node.args:
         yield view.piece(node, f"list({view.of(node.args[0])})")

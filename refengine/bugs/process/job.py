@@ -65,22 +65,35 @@ def run_check(check: str, seconds: float) -> dict[str, Any]:
 
 
 def run_tests(file: str) -> dict[str, Any]:
-    """A test file of this repository: a failed assertion is a violation, everything else that fails is a crash."""
+    """A test file: the first claim that is false, or the first crash where there is no such claim."""
     import pytest
 
     os.chdir(PACKAGE.parent)
     for module in sorted(edited):  # before pytest's own finder, which rewrites asserts, would find the file on disk
         import_module(module)
-    failed: list[str] = []
-
-    class Listener:
-        def pytest_exception_interact(self, call: Any) -> None:
-            failed.append(call.excinfo.type.__name__)
-
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    options += ["-W", "ignore:Module already imported"]  # what the server preloaded is not rewritten, nor need it be
-    code = pytest.main([*options, file], plugins=[Listener()])
+    listener = _Listener()
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-q", "--tb=no", "--assert=plain", "-p", "refengine.pytest_plugin"]
+    left_out = ("cacheprovider", "unraisableexception", "threadexception")  # they take longer than the tests
+    code = pytest.main([*options, *(f"-pno:{name}" for name in left_out), file], plugins=[listener])
     if code == 0:
         return {"outcome": "holds"}
-    outcome = "violated" if code == 1 and failed == ["AssertionError"] else "crashed"
-    return {"outcome": outcome, "detail": f"{file}: {', '.join(failed) or f'exit code {int(code)}'}"}
+    return listener.answer or {"outcome": "crashed", "detail": f"{file}: exit code {int(code)}"}
+
+
+class _Listener:
+    """What the tests of a file say. A claim is false where an assertion fails, or where nothing is refused."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] | None = None
+
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        error, kind = call.excinfo.value, call.excinfo.type.__name__
+        named = isinstance(error, ValueError) and any(words in str(error) for words in REFUSALS)
+        outcome = "violated" if named or kind in ("AssertionError", "Failed") else "crashed"
+        if self.answer is None or outcome == "violated":
+            lines = str(call.excinfo.traceback[-1].statement if kind == "AssertionError" else error).splitlines()
+            said = " ".join([node.name + ":", *map(str.strip, lines)] if kind == "AssertionError" else lines[:1])
+            self.answer = {"outcome": outcome, "detail": said[:SHOWN_CHARACTERS]}
+        if outcome == "violated" and hasattr(node, "session"):
+            node.session.shouldstop = "a claim is false"

@@ -3,17 +3,22 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, assert_never
 
 from refengine.audit.sandbox.child import Child
 from refengine.bugs.checks import CHECKS
-from refengine.source_edits.imports import imported
-from refengine.source_tree import PACKAGE
+from refengine.source_edits.imports import file_of, imported, names_of
+from refengine.source_tree import PACKAGE, ROOT
 
 Outcome: TypeAlias = Literal["holds", "violated", "crashed", "hung"]
 # Imported once, by the fork server of these children.
-PRELOAD = ("torch", "transformers.models.llama.modeling_llama", "transformers.models.mistral.modeling_mistral")
+PRELOAD = (
+    *("torch", "transformers.models.llama.modeling_llama", "transformers.models.mistral.modeling_mistral"),
+    *("pytest", "hypothesis"),
+)
 MEMORY_GIB = 6  # of one job: an endless list ends in MemoryError
 SILENCE_SECONDS = 60.0  # beyond ten times its processor time, for a check that sleeps
 MAX_CRASHES = 3
@@ -43,8 +48,22 @@ class Answer:
 
 def checks_that_load(modules: Sequence[str]) -> tuple[str, ...]:
     """The checks that import any of these modules, however indirectly. No other can see an edit of them."""
-    wanted = set(modules)
-    return tuple(check for check in CHECKS if wanted & imported(f"refengine.bugs.checks.{check.split(':')[0]}"))
+    return tuple(check for check in CHECKS if not loaded_by(check).isdisjoint(modules))
+
+
+@cache
+def loaded_by(check: str) -> frozenset[str]:
+    """The modules of this package that a check imports, however indirectly."""
+    module = check.partition(":")[0]
+    if module != "pytest":
+        return imported(f"refengine.bugs.checks.{module}")
+    return frozenset().union(*(imported(found) for found in names_of(source_of(check))))
+
+
+def source_of(check: str) -> Path:
+    """The file in which a check is written."""
+    module, _, name = check.partition(":")
+    return ROOT / name.partition("::")[0] if module == "pytest" else file_of(f"refengine.bugs.checks.{module}")
 
 
 @dataclass(frozen=True)

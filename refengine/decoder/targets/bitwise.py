@@ -49,7 +49,7 @@ class BitwiseTarget:
         self.vocabulary, self.width, self.layers = sizes(model)
         self.lends, self.slots = Lent(model), slots
         self.reset()
-        if hasattr(model, "set_experts_implementation") and model._can_set_experts_implementation():
+        if getattr(model, "_can_set_experts_implementation", bool)():  # False where transformers has no such thing
             model.set_experts_implementation("batched_mm")  # as many rows for each expert, whatever they choose
         self.lanes = lanes_that_hold(self, LANES) if lanes is None else lanes
 

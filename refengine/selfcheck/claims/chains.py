@@ -49,7 +49,7 @@ DECODED = {
     "point_mass": f"{LOOP}[medusa/point_mass/mixed/stop]",
     "without_replacement": f"{LOOP}[eagle1/without_replacement/mixed/stop]",
     "causal": f"{LOOP}[dspark/leviathan/mixed/truncated]",
-    "greedy": "properties/decoder/test_loop.py::test_the_greedy_rule_in_the_loop_is_plain_greedy_decoding",
+    "greedy": "properties/decoder/test_state.py::test_the_greedy_rule_in_the_loop_is_plain_greedy_decoding",
     "typical": "properties/drafters/test_medusa.py::test_a_sampled_run",
     "nucleus": "properties/drafters/test_medusa.py::test_a_sampled_run",
 }

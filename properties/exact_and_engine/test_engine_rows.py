@@ -1,15 +1,13 @@
-"""Lanes of a batch are independent, float rows are survived, and bad rows are named."""
+"""What the engine does to rows: rounding is survived, and bad rows are named."""
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 import torch
 from torch import Tensor
 
-from properties.helpers.engine_cases import TWINS, Case, case, rounds, tensors
+from refengine.bugs.checks.batches import EVERY, Pair, batch, cases, unpadded
 from refengine.engine.block import NOTHING, Block
 from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded
@@ -17,11 +15,10 @@ from refengine.engine.path import path_of
 from refengine.engine.row import correction, rescaled
 from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block as block_rule
+from refengine.engine.rules.block import prefix_weights
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
 from refengine.engine.sums import total
-from refengine.exact.block import Block as Exact
-from refengine.exact.block import Round
 from refengine.exact.card import Card
 from refengine.exact.chance import Site
 from refengine.exact.rules import RULES
@@ -29,33 +26,18 @@ from refengine.exact.rules import RULES
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("name", TWINS)
-def test_a_lane_does_not_see_its_batch(name: str) -> None:
-    """Kills one lane's row, draft, depth or NaN reaching another: ragged lanes together equal each lane alone."""
-    twins = TWINS[name]
-    cases = [case(twins, random.Random(f"lanes/{name}/{seed}"), bits=4) for seed in range(64)]
-    requests = torch.arange(100, 164)
-    p, block = tensors(cases)
-    together = rounds(twins.run(p, block, Philox(5, requests)))
-    for lane, c in enumerate(cases):
-        alone = twins.run(*tensors([c]), Philox(5, requests[lane : lane + 1]))
-        assert rounds(alone) == [together[lane]], (lane, c)
-    assert len({len(r.tokens) for r in together}) > 2, "the lanes end at different depths"
-
-
-@pytest.mark.parametrize("name", TWINS)
-def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(name: str) -> None:
+@pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
+def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(pair: Pair) -> None:
     """Kills a residual or total that rounding has emptied: every emitted token has p > 0, whatever the row sums to."""
-    twins = TWINS[name]
     generator = torch.Generator().manual_seed(1)
-    cases = [case(twins, random.Random(f"float/{name}/{seed}"), bits=4, vocabulary=5) for seed in range(200)]
-    p, block = tensors(cases)
-    assert block.q is not None
-    noise = 1 + torch.randn(p.shape, generator=generator) * 2.0**-22
-    p, q = p * noise, block.q * (1 + torch.randn(block.q.shape, generator=generator) * 2.0**-22)
-    for lane, r in enumerate(rounds(twins.run(p, replace(block, q=q), Philox(0, torch.arange(200))))):
-        places = [0, *(j + 1 for j in r.path)]
-        assert all(p[lane, place, x] > 0 for place, x in zip(places, r.tokens, strict=True))
+    p, block = batch(cases(pair, 25, bits=4, vocabulary=5)[-150:])
+    p = p * (1 + torch.randn(p.shape, generator=generator) * 2.0**-22)
+    if block.q is not None:
+        block = replace(block, q=block.q * (1 + torch.randn(block.q.shape, generator=generator) * 2.0**-22))
+    got = unpadded(pair.batched(p, block, Philox(0, torch.arange(len(p))), **pair.floats()))
+    for lane, (tokens, path) in enumerate(got):
+        places = [0, *(j + 1 for j in path)]
+        assert all(p[lane, place, x] > 0 for place, x in zip(places, tokens, strict=True))
 
 
 def first_coin(card: Card) -> Site:
@@ -71,18 +53,18 @@ def test_a_refusal_that_leaves_nothing_emits_from_p(card: Card) -> None:
     block = Block(torch.tensor([[0]]), torch.tensor([[-1]]), q)
     for u, x in ((0.2, 0), (0.9, 1)):
         coins = Recorded({first_coin(card): 1 - 2.0**-25, ("emit", 0): u})
-        assert rounds(ENGINE[card.name](p, block, coins)) == [Round((x,), ())]
+        assert unpadded(ENGINE[card.name](p, block, coins)) == [((x,), ())]
 
 
 @pytest.mark.parametrize("card", [card for card in RULES.values() if card.drawn == "iid"], ids=lambda card: card.name)
 def test_a_draft_that_q_cannot_have_drawn_passes_iff_p_wants_it(card: Card) -> None:
     """Kills a division by q = 0: with q(x) = 0 the ratio is infinite where p(x) > 0, and a refusal where p(x) = 0."""
     q = torch.tensor([[[0.0, 1.0]]])
-    for wanted, expected in ((0.5, Round((0, 1), (0,))), (0.0, Round((1,), ()))):
+    for wanted, expected in ((0.5, ((0, 1), (0,))), (0.0, ((1,), ()))):
         p = torch.tensor([[[wanted, 1 - wanted], [0.0, 1.0]]])
         coins = Recorded({first_coin(card): 0.0, ("emit", 0): 0.0, ("emit", 1): 0.0})
         drafted = Block(torch.tensor([[0]]), torch.tensor([[-1]]), q)
-        assert rounds(ENGINE[card.name](p, drafted, coins)) == [expected]
+        assert unpadded(ENGINE[card.name](p, drafted, coins)) == [expected]
 
 
 def test_many_distinct_siblings_do_not_underflow() -> None:
@@ -94,7 +76,7 @@ def test_many_distinct_siblings_do_not_underflow() -> None:
     rows = torch.nn.functional.pad(q, (0, 1)).expand(1, n, n + 1)
     block = Block(torch.arange(n)[None], torch.full((1, n), -1), rows)
     got = without_replacement(p, block, Philox(0, torch.tensor([0])))
-    assert rounds(got) == [Round((n,), ())]
+    assert unpadded(got) == [((n,), ())]
 
 
 def test_block_weights_of_long_blocks_do_not_underflow() -> None:
@@ -104,6 +86,13 @@ def test_block_weights_of_long_blocks_do_not_underflow() -> None:
     block = Block(torch.zeros(1, n, dtype=torch.int64), torch.arange(-1, n - 1)[None], row.expand(1, n, 2))
     got = block_rule(row.expand(1, n + 1, 2), block, Philox(0, torch.tensor([0])))
     assert got.length.tolist() == [n + 1]
+
+
+def test_a_place_without_a_draft_keeps_the_weight_before_it() -> None:
+    """Kills a prefix weight that goes on into a place that is empty: what stands there is another lane's row."""
+    p, q = torch.full((1, 3, 2), 0.5), torch.tensor([[[0.25, 0.75], [0.875, 0.125]]])
+    num, den = prefix_weights(p, Block(torch.tensor([[1, NOTHING]]), torch.tensor([[-1, 0]]), q))
+    assert (num / den).tolist() == [[1.0, 2 / 3, 2 / 3]]
 
 
 def test_rescaling_is_exact_and_lands_in_one_half_to_one() -> None:
@@ -147,17 +136,9 @@ def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
 
 def good() -> tuple[Tensor, Block]:
     """Two lanes, the second drafted one node fewer; unused places hold NaN and wild ids."""
-    c = Case(((Fraction(1, 2),) * 2,) * 3, _block((0, 1), (-1, 0)))
-    shorter = Case(((Fraction(1, 2),) * 2,) * 2, _block((1,), (-1,)))
-    p, block = tensors([c, shorter])
-    parents = block.parents.clone()
-    parents[1, 1] = 77
-    return p, replace(block, parents=parents)
-
-
-def _block(tokens: tuple[int, ...], parents: tuple[int, ...]) -> Exact:
-    half = (Fraction(1, 2),) * 2
-    return Exact(tokens, parents, (half,) * len(tokens), (None,) * len(tokens))
+    p, q = torch.full((2, 3, 2), 0.5), torch.full((2, 2, 2), 0.5)
+    p[1, 2], q[1, 1] = NAN, NAN
+    return p, Block(torch.tensor([[0, 1], [1, NOTHING]]), torch.tensor([[-1, 0], [-1, 77]]), q)
 
 
 def test_check_rows_passes_what_is_sound() -> None:

@@ -1,4 +1,4 @@
-"""The loop and the target: ends of output, trees, rollback, and incremental = from scratch under any accept pattern."""
+"""State: trees, rollback, and incremental = from scratch under any accept pattern, on toys and on tiny networks."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM
 
-from properties.helpers.forced import forced
-from refengine.decoder import Stop, generate, load_drafter, load_target
+from properties.helpers.coins import COINS
+from refengine.decoder import generate, load_drafter, load_target
 from refengine.decoder.drafters.ar import AR
 from refengine.decoder.loop import Session, begin, nodes, plain
 from refengine.decoder.protocols import Drafter, Target, Tokens, Turn
@@ -24,13 +24,13 @@ from refengine.engine.rules.greedy import greedy as greedy_rule
 from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Chance, runs
 from refengine.selfcheck.drafters.cells import greedy_parts
+from refengine.selfcheck.drafters.checks import along
 from refengine.selfcheck.drafters.exact_law import difference, off_scratch
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
 SAMPLED = pipeline(temperature(0.8))
 GREEDY = pipeline(greedy())
-COINS = Philox(5, torch.tensor([0]))
 
 
 def toy() -> tuple[ToyTarget, ToyDrafter]:
@@ -47,63 +47,6 @@ def windowed() -> TransformersTarget:
         layer_types=["full_attention", "sliding_attention"] * 2, attn_implementation="eager",
     )  # fmt: skip
     return TransformersTarget(Qwen3ForCausalLM(config).double().eval())
-
-
-def test_a_stop_token_inside_an_accepted_block_ends_the_output_there() -> None:
-    """Kills stop tokens looked for at the end of a round only, and tokens after the stop."""
-    target, drafter = toy()
-    ended_inside = 0
-    for seed in range(6):
-        coins = Philox(seed, torch.tensor([0]))
-        whole = generate(target, drafter, leviathan, SAMPLED, (0, 1), 20, coins).tokens
-        for token in sorted(set(whole)):
-            stopped = generate(target, drafter, leviathan, SAMPLED, (0, 1), 20, coins, Stop(frozenset({token})))
-            assert stopped.tokens == whole[: whole.index(token) + 1]
-            last = stopped.rounds[-1] if stopped.rounds else None
-            ended_inside += last is not None and len(last.emitted) < len(last.verdict.tokens)
-    assert ended_inside
-
-
-@pytest.mark.parametrize("limit", range(8))
-def test_the_limit_is_exact(limit: int) -> None:
-    """Kills an output that overshoots max_new_tokens by the rest of a block, and a limit of zero that emits one."""
-    assert len(generate(*toy(), leviathan, SAMPLED, (0, 1), limit, COINS).tokens) == limit
-
-
-def test_a_stop_string_may_span_tokens_and_blocks() -> None:
-    """Kills stop strings looked for in one token or one block only."""
-    whole = "".join(map(str, generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS).tokens))
-    for start in range(18):
-        string = whole[start : start + 2]
-        stop = Stop(strings=(string,), decode=lambda tokens: "".join(map(str, tokens)))
-        out = generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS, stop).tokens
-        assert "".join(map(str, out)) == whole[: whole.index(string) + 2]
-
-
-def test_bad_requests_are_named() -> None:
-    """Kills a crash deep inside a network, or silence, where the request is at fault."""
-    with pytest.raises(ValueError, match="prompt is empty"):
-        generate(*toy(), leviathan, SAMPLED, (), 4, COINS)
-    with pytest.raises(ValueError, match="token 9 is outside the vocabulary of 5"):
-        generate(*toy(), leviathan, SAMPLED, (0, 9), 4, COINS)
-    with pytest.raises(ValueError, match="stop strings need"):
-        Stop(strings=("x",))
-    target, drafter = toy()
-    target.head = target.head * float("nan")
-    with pytest.raises(ValueError, match="NaN"):
-        generate(target, drafter, leviathan, SAMPLED, (0, 1), 4, COINS)
-    session = Session(*toy(), leviathan, SAMPLED, 1)
-    session.begin((0, 1), COINS)
-    with pytest.raises(ValueError, match="has ended"):
-        session.play(COINS)
-
-
-def test_the_first_token_comes_from_the_law() -> None:
-    """Kills an argmax as the first token of a sampled request."""
-    firsts = {
-        generate(*toy(), leviathan, SAMPLED, (0, 1), 1, Philox(seed, torch.tensor([0]))).tokens for seed in range(40)
-    }
-    assert len(firsts) > 1
 
 
 # --- incremental = from scratch ------------------------------------------------------------------------------------
@@ -148,20 +91,17 @@ def test_a_target_that_drafts_for_itself_is_always_right() -> None:
         assert all(len(played.verdict.path) == 3 for played in result.rounds)
 
 
-@pytest.mark.parametrize("name", sorted(PARTS))
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     prompt=st.lists(st.integers(0, 4), min_size=1, max_size=4),
     pattern=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=5),
 )
-def test_state_after_any_pattern_is_that_of_a_recompute(
-    name: str, prompt: list[int], pattern: list[tuple[int, int]]
-) -> None:
+def test_state_after_any_pattern_is_that_of_a_recompute(prompt: list[int], pattern: list[tuple[int, int]]) -> None:
     """Kills a cache that keeps a rejected row, misses an accepted one, or holds it at the wrong position."""
-    session = Session(*PARTS[name], leviathan, SAMPLED, 10**6)
+    session = Session(*toy(), leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-        session.rule = forced(kept, token)
+        session.rule = along((token,) * kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
 
@@ -225,7 +165,7 @@ def test_recurrent_state_is_rolled_back_too(prompt: list[int], pattern: list[tup
     session = Session(RECURRENT, AR(DRAFT, 2), leviathan, SAMPLED, 10**6)
     session.begin(tuple(prompt), COINS)
     for kept, token in pattern:
-        session.rule = forced(kept, token)
+        session.rule = along((token,) * kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
 

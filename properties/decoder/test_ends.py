@@ -1,0 +1,76 @@
+"""Where a request ends, what it refuses, and what a snapshot restores: on toy networks."""
+
+import pytest
+import torch
+
+from properties.helpers.coins import COINS
+from refengine.decoder import Stop, generate
+from refengine.decoder.loop import Session
+from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
+from refengine.engine.coins import Philox
+from refengine.engine.policy import pipeline, temperature
+from refengine.engine.rules.leviathan import leviathan
+
+SAMPLED = pipeline(temperature(0.8))
+
+
+def toy() -> tuple[ToyTarget, ToyDrafter]:
+    target = ToyTarget(5)
+    return target, ToyDrafter(target, 3)
+
+
+def test_a_stop_token_inside_an_accepted_block_ends_the_output_there() -> None:
+    """Kills stop tokens looked for at the end of a round only, and tokens after the stop."""
+    target, drafter = toy()
+    ended_inside = 0
+    for seed in range(6):
+        coins = Philox(seed, torch.tensor([0]))
+        whole = generate(target, drafter, leviathan, SAMPLED, (0, 1), 20, coins).tokens
+        for token in sorted(set(whole)):
+            stopped = generate(target, drafter, leviathan, SAMPLED, (0, 1), 20, coins, Stop(frozenset({token})))
+            assert stopped.tokens == whole[: whole.index(token) + 1]
+            last = stopped.rounds[-1] if stopped.rounds else None
+            ended_inside += last is not None and len(last.emitted) < len(last.verdict.tokens)
+    assert ended_inside
+
+
+@pytest.mark.parametrize("limit", range(8))
+def test_the_limit_is_exact(limit: int) -> None:
+    """Kills an output that overshoots max_new_tokens by the rest of a block, and a limit of zero that emits one."""
+    assert len(generate(*toy(), leviathan, SAMPLED, (0, 1), limit, COINS).tokens) == limit
+
+
+def test_a_stop_string_may_span_tokens_and_blocks() -> None:
+    """Kills stop strings looked for in one token or one block only."""
+    whole = "".join(map(str, generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS).tokens))
+    for start in range(18):
+        string = whole[start : start + 2]
+        stop = Stop(strings=(string,), decode=lambda tokens: "".join(map(str, tokens)))
+        out = generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS, stop).tokens
+        assert "".join(map(str, out)) == whole[: whole.index(string) + 2]
+
+
+def test_bad_requests_are_named() -> None:
+    """Kills a crash deep inside a network, or silence, where the request is at fault."""
+    with pytest.raises(ValueError, match="prompt is empty"):
+        generate(*toy(), leviathan, SAMPLED, (), 4, COINS)
+    with pytest.raises(ValueError, match="token 9 is outside the vocabulary of 5"):
+        generate(*toy(), leviathan, SAMPLED, (0, 9), 4, COINS)
+    with pytest.raises(ValueError, match="stop strings need"):
+        Stop(strings=("x",))
+    target, drafter = toy()
+    target.head = target.head * float("nan")
+    with pytest.raises(ValueError, match="NaN"):
+        generate(target, drafter, leviathan, SAMPLED, (0, 1), 4, COINS)
+    session = Session(*toy(), leviathan, SAMPLED, 1)
+    session.begin((0, 1), COINS)
+    with pytest.raises(ValueError, match="has ended"):
+        session.play(COINS)
+
+
+def test_the_first_token_comes_from_the_law() -> None:
+    """Kills an argmax as the first token of a sampled request."""
+    firsts = {
+        generate(*toy(), leviathan, SAMPLED, (0, 1), 1, Philox(seed, torch.tensor([0]))).tokens for seed in range(40)
+    }
+    assert len(firsts) > 1
