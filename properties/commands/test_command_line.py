@@ -54,7 +54,7 @@ MISTAKES = {
     "no record": (["audit", "trace", "{}/text"], "text"),
     "no address": (["audit", "endpoint", "--on", "localhost", "--off", "localhost"], "localhost"),
     "no prompts": (["audit", "endpoint", "--on", "a", "--off", "b", "--prompts", "{}/none.txt"], "none.txt"),
-    "no tokens": (["audit", "endpoint", "--on", "a", "--off", "b", "--tokens", "0"], "at least one token"),
+    "no requests": (["audit", "endpoint", "--on", "a", "--off", "b", "--requests", "0"], "--requests 0"),
     "no program": (["audit", "process", "no-such-program", "--fast"], "no-such-program"),
     "library": (["audit", "generate", "unheard_of"], "unheard_of"),
     "generator": (["audit", "generate", "odd:verify", "--off", "odd:missing", "--path", "{}"], "missing"),

@@ -13,7 +13,7 @@ from refengine.report.finding import Finding
 from refengine.report.step import Step
 from refengine.selfcheck import recorded
 from refengine.selfcheck.recorded import AGAIN, ON_RECORD, OTHERWISE, RECORD, STALE, sample, settle, summary
-from refengine.selfcheck.records import RECORDS
+from refengine.selfcheck.records import KNOWN_STALE, RECORDS
 from refengine.source_edits import committed
 from refengine.source_edits.committed import Committed, file_digest, module_digest
 
@@ -137,6 +137,8 @@ def test_the_sample_is_drawn_by_the_commit() -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_no_record_is_stale(name: str) -> None:
-    """Kills a committed result that is older than what it was computed from: `make records` makes it again."""
+    """Kills a committed result that is older than what it was computed from: `make records` makes it again. One that is
+    listed as stale must be: the list does not outlive its reasons."""
     record, _ = RECORDS[name]
-    assert record.every_stale() == [], f"stale: {name} (run: {record.command})"
+    stale = record.every_stale()
+    assert bool(stale) == (name in KNOWN_STALE), f"stale: {name}, {len(stale)} entries (run: {record.command})"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli.output import AsJson, Out, finish, print_rows
+from refengine.cli.output import AllowUntested, AsJson, Files, Junit, Out, Sarif, finish, finish_grouped, print_rows
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
@@ -36,17 +36,23 @@ def kernel(
     calls: Calls = None,
     as_json: AsJson = False,
     out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
 ) -> None:
     """Audit a verification function: rows and drafts in, tokens out."""
     check_folder(path)
     folder = str(path) if path else None
-    called(subject, signature, folder, seed, as_json, out, alpha=alpha, seconds=seconds, calls=calls)
+    called(
+        subject, signature, folder, seed, as_json, Files(out, junit, sarif), alpha=alpha, seconds=seconds, calls=calls
+    )
 
 
 def library(
     name: Annotated[str, typer.Argument(help="One of the libraries that are listed without it.")] = "",
     as_json: AsJson = False,
     out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
 ) -> None:
     """Audit an installed library by its name; without one, list the libraries and what is installed of them."""
     from refengine.audit.adapters import Absent, adapters
@@ -66,7 +72,7 @@ def library(
         raise BadInput(f"no library is called {name!r}: one of {', '.join(known)}")
     with progress() as tell:
         found = list(known[name].audit(tell))
-    finish(found, as_json, out)
+    finish(found, as_json, Files(out, junit, sarif))
 
 
 def process(
@@ -78,13 +84,25 @@ def process(
     calls: Calls = None,
     as_json: AsJson = False,
     out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
 ) -> None:
     """Audit a program in any language: rows and drafts in, tokens out (docs/auditing.md)."""
-    called("$ " + shlex.join(command), signature, None, seed, as_json, out, alpha=alpha, seconds=seconds, calls=calls)
+    called(
+        "$ " + shlex.join(command),
+        signature,
+        None,
+        seed,
+        as_json,
+        Files(out, junit, sarif),
+        alpha=alpha,
+        seconds=seconds,
+        calls=calls,
+    )
 
 
 def called(
-    subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, out: Path | None, **limits: Any
+    subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, files: Files, **limits: Any
 ) -> NoReturn:
     """The audit of what is called with rows and drafts."""
     from refengine.audit.kernel.audit import audit_kernel
@@ -93,7 +111,7 @@ def called(
     check_seconds(limits["seconds"])
     with progress() as tell:
         findings = audit_kernel(subject, signature.value, path, seed_of(seed), progress=tell, **limits)
-    finish(findings, as_json, out)
+    finish(findings, as_json, files)
 
 
 def trace(
@@ -101,6 +119,8 @@ def trace(
     alpha: Alpha = ALPHA,
     as_json: AsJson = False,
     out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
 ) -> None:
     """Audit an engine's own record of its rounds (docs/auditing.md). Nothing is run."""
     from refengine.audit.trace import audit_trace
@@ -108,82 +128,72 @@ def trace(
     check_alpha(alpha)
     with progress() as tell:
         findings = audit_trace(str(record), alpha, progress=tell)
-    finish(findings, as_json, out)
+    finish(findings, as_json, Files(out, junit, sarif))
 
 
 Prompts = Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")]
-Tokens = Annotated[int, typer.Option(help="Length of a sampled completion.")]
-Temperature = Annotated[float, typer.Option(help="Of the sampled completions.")]
-Pairs = Annotated[int, typer.Option(help="Most completions to sample from each side.")]
+Requests = Annotated[int, typer.Option(help="Most that are sent to both sides together.")]
+Only = Annotated[str, typer.Option(help="Look only at the claims whose names begin so: parity/top_k, state, law.")]
 
 
 def endpoint(
     on: Annotated[str, typer.Option(help="Base address of the server with speculation, up to /v1.")],
     off: Annotated[str, typer.Option(help="The same model without.")],
     model: Annotated[str | None, typer.Option(help="As the servers call it, where they need it.")] = None,
+    requests: Requests = 3000,
     prompts: Prompts = None,
-    tokens: Tokens = 4,
-    temperature: Temperature = 1.0,
-    pairs: Pairs = 4000,
-    seed: Seed = "0",
+    only: Only = "",
+    journal: Annotated[Path | None, typer.Option(help="A file that keeps answers; a second run goes on.")] = None,
     alpha: Alpha = ALPHA,
-    seconds: Seconds = 50.0,
+    allow_untested: AllowUntested = False,
     as_json: AsJson = False,
     out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
 ) -> None:
-    """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/auditing.md)."""
-    from refengine.audit.paired.endpoint import audit_endpoint
+    """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
+    from refengine.audit.served.endpoint import audit_served
 
-    asked = questions(prompts, tokens, temperature, pairs, seed, alpha, seconds)
+    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
     with progress() as tell:
-        findings = audit_endpoint(on, off, model, tell, **asked)
-    finish(findings, as_json, out)
+        findings = audit_served(on, off, model=model, progress=tell, **asked)
+    finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
 
 
 def generate(
     on: Annotated[str, typer.Argument(metavar="ON", help="MODULE:FUNCTION with speculation.")],
     off: Annotated[str | None, typer.Option(help="MODULE:FUNCTION, the same without speculation.")] = None,
-    row: Annotated[str | None, typer.Option(help="MODULE:FUNCTION that gives what follows, to tell ties.")] = None,
     path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
+    requests: Requests = 3000,
     prompts: Prompts = None,
-    tokens: Tokens = 4,
-    temperature: Temperature = 1.0,
-    pairs: Pairs = 20_000,
-    seed: Seed = "0",
+    only: Only = "",
     alpha: Alpha = ALPHA,
-    seconds: Seconds = 50.0,
+    allow_untested: AllowUntested = False,
     as_json: AsJson = False,
     out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
 ) -> None:
-    """Audit a generate function with speculation on, beside the same with it off (docs/auditing.md)."""
-    from refengine.audit.paired.functions import audit_generate
+    """Audit a generate function with speculation on, beside the same with it off (docs/serving.md)."""
+    from refengine.audit.served.endpoint import audit_generate
 
     if off is None:
         raise BadInput(f"{on} is held to the same without speculation: name that with --off MODULE:FUNCTION")
     check_folder(path)
-    asked = questions(prompts, tokens, temperature, pairs, seed, alpha, seconds)
+    asked = questions(requests, prompts, only, alpha)
     with progress() as tell:
-        findings = audit_generate(on, off, row, str(path) if path else None, tell, **asked)
-    finish(findings, as_json, out)
+        findings = audit_generate(on, off, str(path) if path else None, progress=tell, **asked)
+    finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
 
 
-def questions(
-    prompts: Path | None, tokens: int, temperature: float, pairs: int, seed: str, alpha: float, seconds: float
-) -> dict[str, Any]:
-    """What two sides are asked (audit/paired/comparison.py), from the command line."""
-    from refengine.audit.paired.comparison import PROMPTS
+def questions(requests: int, prompts: Path | None, only: str, alpha: float) -> dict[str, Any]:
+    """What two sides are asked, from the command line."""
+    from refengine.audit.served.bench import PROMPTS
 
     check_alpha(alpha)
-    check_seconds(seconds)
-    return {
-        "prompts": lines_of(prompts) if prompts else PROMPTS,
-        "tokens": tokens,
-        "temperature": temperature,
-        "pairs": pairs,
-        "seed": seed_of(seed),
-        "alpha": alpha,
-        "seconds": seconds,
-    }
+    if requests < 1:
+        raise BadInput(f"--requests {requests} is not a positive number")
+    return {"requests": requests, "prompts": lines_of(prompts) if prompts else PROMPTS, "only": only, "alpha": alpha}
 
 
 def check_folder(path: Path | None) -> None:

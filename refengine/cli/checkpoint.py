@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from refengine.cli.decoder import Ngram, Precision
-from refengine.cli.output import AsJson, Out, finish
+from refengine.cli.output import AsJson, Files, Out, finish
 
 
 def verify(
@@ -26,7 +26,7 @@ def verify(
     from refengine.commands.verify_checkpoint import verify
 
     store = str(ngram) if ngram else None
-    finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json, out)
+    finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json, Files(out))
 
 
 def convert(

@@ -3,10 +3,12 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer import CallbackParam
 
 from refengine.errors import BadInput
 
@@ -19,30 +21,96 @@ WIDEST = 160  # characters of one entry of a witness on a terminal; --json has t
 AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
 
 
-def writable(file: Path | None) -> Path | None:
+def writable(option: CallbackParam, file: Path | None) -> Path | None:
     """A file that can be written when the work is done; else that is said before it begins."""
     if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-        raise BadInput(f"--out {file} is a folder, or is in none")
+        raise BadInput(f"--{option.name} {file} is a folder, or is in none")
     return file
 
 
 Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a report.json, which `rerun` makes again.")]
+Junit = Annotated[Path | None, typer.Option(callback=writable, help="Write JUnit XML: a test case for each finding.")]
+Sarif = Annotated[Path | None, typer.Option(callback=writable, help="Write SARIF: a result for each finding.")]
+AllowUntested = Annotated[bool, typer.Option("--allow-untested", help="Exit 0 although claims are not tested.")]
 
 
-def finish(findings: "Sequence[Finding]", as_json: bool, out: Path | None = None) -> NoReturn:
-    """Print what was found and the verdict line, write it where it was asked for, and exit with the verdict's code."""
+@dataclass(frozen=True)
+class Files:
+    """Where findings are written, in each format."""
+
+    out: Path | None = None
+    junit: Path | None = None
+    sarif: Path | None = None
+
+    def write(self, findings: "Sequence[Finding]") -> None:
+        from refengine.files import write_atomic
+        from refengine.report.exchange import junit, sarif
+
+        if self.out is not None:
+            save(findings, self.out)
+        if self.junit is not None:
+            write_atomic(self.junit, junit(findings))
+        if self.sarif is not None:
+            write_atomic(self.sarif, sarif(findings))
+
+
+def finish(findings: "Sequence[Finding]", as_json: bool, files: Files) -> NoReturn:
+    """Print what was found, write it where it was asked for, print the verdict line last, and exit with its code."""
     if as_json:
-        import msgspec
-
-        typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
+        print_findings(findings)
     else:
         for finding in findings:
             print_finding(finding)
+    end(findings, *verdict(findings), files)
+
+
+def finish_grouped(findings: "Sequence[Finding]", as_json: bool, files: Files, allow_untested: bool) -> NoReturn:
+    """The same of a suite: what is violated first, a sentence each; then what is not tested; the rest is counted.
+
+    A claim that is not tested is no success: it exits 3, unless that is allowed.
+    """
+    by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "not tested", "consistent")}
+    if as_json:
+        print_findings(findings)
+    else:
+        for finding in by_verdict["violated"]:
+            typer.echo(f"{coloured('violated')} {finding.id}\n            {finding.diagnosis}")
+            print_witness(finding)
+            for note in finding.notes:
+                typer.echo(f"            note: {note}")
+        for finding in by_verdict["not tested"]:
+            typer.echo(f"{coloured('not tested')} {finding.id}: {finding.reason}")
+        typer.echo(f"{coloured('consistent')} {len(by_verdict['consistent'])} claims")
+        for finding in by_verdict["consistent"]:
+            if finding.tables:  # what became of every parameter
+                for line in told_rows(finding):
+                    typer.echo(f"            {line}")
     code, line = verdict(findings)
+    if code == CONSISTENT and by_verdict["not tested"] and not allow_untested:
+        code, line = NOT_TESTED, line.replace("VERDICT consistent", "VERDICT not-tested")
+    end(findings, code, line, files)
+
+
+def told_rows(finding: "Finding") -> list[str]:
+    """The tables of a finding a line a row, then its notes."""
+    rows = [" : ".join(map(str, row)) for table in finding.tables.values() for row in zip(*table.values(), strict=True)]
+    return [*rows, *finding.notes]
+
+
+def end(findings: "Sequence[Finding]", code: int, line: str, files: Files) -> NoReturn:
+    """The verdict is said even where a file cannot be written."""
     typer.echo(line)
-    if out is not None:
-        save(findings, out)
+    try:
+        files.write(findings)
+    except OSError as error:
+        raise BadInput(f"the verdict could not be written: {error.filename}: {error.strerror}") from None
     raise typer.Exit(code)
+
+
+def print_findings(findings: "Sequence[Finding]") -> None:
+    import msgspec
+
+    typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
 
 
 def save(findings: "Sequence[Finding]", out: Path) -> None:
@@ -99,11 +167,15 @@ def print_finding(finding: "Finding") -> None:
         bound = "=" if size.exact else ">="
         mask = ", and a token of probability zero can be emitted" if size.breaks_mask else ""
         typer.echo(f"            magnitude: TV {bound} {size.tv.value:.3g}{mask}")
+    print_witness(finding)
+    for note in finding.notes:
+        typer.echo(f"            note: {note}")
+
+
+def print_witness(finding: "Finding") -> None:
     if finding.witness:
         shown = (f"{key} {json.dumps(value, default=str)}" for key, value in sorted(finding.witness.items()))
         typer.echo("            witness: " + "\n                     ".join(line[:WIDEST] for line in shown))
-    for note in finding.notes:
-        typer.echo(f"            note: {note}")
 
 
 def explained(diagnosis: str) -> list[str]:

@@ -1,0 +1,251 @@
+"""The suite of a served path: honest servers are accused of nothing, what speculation breaks is named by parameter."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from properties.helpers.served_engine import DEFECTS, ODD, UNSEEN, Engine, serving
+from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
+from refengine.audit.served.audit import Named, findings
+from refengine.audit.served.belief import Faults, Partings
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.cells import logprobs_apart, ties
+from refengine.audit.served.faults import faults
+from refengine.audit.served.http import Server
+from refengine.audit.served.journal import Journal, Journalled
+from refengine.audit.served.sampled import PLACES, Law
+from refengine.audit.served.suite import Suite, planned
+from refengine.errors import BadInput
+from refengine.report.finding import Finding, Recipe
+
+RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
+
+
+def audited(defect: str, manner: str, requests: int, only: str = "") -> list[Finding]:
+    """The findings about a server with a defect; with `only`, of the cells whose name begins so."""
+    with (
+        serving(Engine(True, defect), manner) as on,
+        serving(Engine(), manner) as off,
+        Server(on, patience=10.0) as here,
+        Server(off, patience=10.0) as there,
+        Bench(here, there) as bench,
+    ):
+        plan = planned(bench)
+        assert bench.sent < 400
+        plan.cells = [cell for cell in plan.cells if cell.name.startswith(only)]
+        suite = Suite(bench, plan, 1e-6, bench.sent + requests)
+        suite.run(lambda what, share: None)
+        return list(findings(suite, Named("endpoint", "test", RECIPE)))
+
+
+def violated(found: list[Finding]) -> set[str]:
+    return {finding.id.removeprefix("audit.endpoint/") for finding in found if finding.verdict == "violated"}
+
+
+MISSED = {  # what 3000 requests were seen not to decide
+    "presence counted twice": pytest.mark.xfail(reason="parts two completions in five, of which ties may be one"),
+    "min_tokens counts rounds": pytest.mark.xfail(reason="shows in the few completions that end between 16 and 32"),
+    "the third choice is greedy": pytest.mark.xfail(reason="no claim holds the law of a later choice to anything"),
+    "corrected from p": pytest.mark.xfail(reason="some 130 pairs of completions a law are too few for its distance"),
+    "temperature on one side only": pytest.mark.xfail(reason="the same"),
+    "worn out after 300 requests": pytest.mark.xfail(reason="one request in three, at one position of a block"),
+}
+MANNERS = ("", "text only", "noisy", "another text every time", "falls over some parameters", "small context")
+
+
+def accuses_nobody(manner: str, requests: int) -> None:
+    found = audited("", manner, requests)
+    assert not violated(found)
+    assert sum(finding.verdict == "consistent" for finding in found) > 20
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_an_honest_server_is_accused_of_nothing(manner: str) -> None:
+    """Kills a claim that takes a convention or the rounding of a server for a defect."""
+    accuses_nobody(manner, 300)
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("manner", ODD)
+def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
+    """Null: both sides are alike but for rounding; n = 3000 requests, alpha = 1e-6 over all claims. Kills the same."""
+    accuses_nobody(manner, 3000)
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("defect", [pytest.param(d, marks=MISSED.get(d, ())) for d in (*DEFECTS, *UNSEEN)])
+def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
+    """n = 3000 requests, alpha = 1e-6 over all claims. Kills a budget spent where no defect is."""
+    assert violated(audited(defect, "", 3000))
+
+
+@pytest.mark.parametrize(
+    ("defect", "only", "named"),
+    [
+        ("penalties once a block", "parity/frequency", "parity/frequency_penalty"),
+        ("top_k on the last row only", "parity/top_k", "parity/top_k"),
+        ("bias ignored", "parity/logit_bias", "parity/logit_bias"),
+        ("stop checked once a round", "parity/stop", "parity/stop"),
+        ("one token too many", "greedy", "greedy: the text"),
+        ("log probabilities of the row before", "greedy", "greedy: the log probabilities"),
+        ("usage counts the drafts", "greedy", "metadata/usage is not the number of tokens"),
+        ("rows swapped in company", "state/company of 4", "state/company of 4"),
+        ("seeds are not honoured", "seed/same", "seed/same"),
+        ("unseeded requests share a stream", "seed/none", "seed/none"),
+        ("position off by one after forty", "state/long", "state/long"),
+    ],
+)
+def test_a_defect_is_named(defect: str, only: str, named: str) -> None:
+    """Kills a claim that does not see what it is about; each of these was shipped by an engine."""
+    found = violated(audited(defect, "", 600, only))
+    assert any(name.startswith(named) for name in found), found
+
+
+def test_a_fault_of_both_sides_accuses_nobody() -> None:
+    """Kills evidence that forgets the side without speculation."""
+    both, alone = Faults(), Faults()
+    for _ in range(40):
+        both.add(True, True)
+        alone.add(True, False)
+    assert both.log_evidence < 0
+    assert alone.log_evidence > 40
+    assert both.counts() == {"looks": 40, "with speculation": 40, "without": 40}
+
+
+def test_a_few_ties_are_no_defect() -> None:
+    """Kills evidence against a share of partings that ties account for."""
+    belief = Partings()
+    for k in range(60):
+        belief.add(k % 5 == 0)
+    assert belief.log_evidence < 0
+    for _ in range(40):
+        belief.add(True)
+    assert belief.log_evidence > 5
+
+
+def test_the_evidence_of_a_look_is_fair_under_the_null() -> None:
+    """Kills a bet that gains on average when both sides show the fault equally often: exact, at every common rate."""
+    from math import exp
+
+    for rate in (0.0, 0.01, 0.3, 0.5, 0.9, 1.0):
+        mean = 0.0
+        for on in (False, True):
+            for off in (False, True):
+                belief = Faults()
+                belief.add(on, off)
+                chance = (rate if on else 1 - rate) * (rate if off else 1 - rate)
+                mean += chance * exp(belief.log_evidence)
+        assert mean <= 1 + 1e-12
+
+
+def test_what_one_answer_says_of_itself() -> None:
+    """Kills a check that is blind to its fault, and one that sees it where it is not."""
+    ask = Ask(("a",), 4, options={"stop": ["cd"]})
+    good = Choice("ab", "stop", ("a", "b"), (-0.5, -1.0), ({"a": -0.5, "x": -2.0}, {"b": -1.0, "y": -1.2}))
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    assert not any(faults(ask, Answer((good,), usage)).values())
+    bad = Choice("abcd", None, ("ab", "cd", "e", "f", "g"), (0.5, -1.0, -1.0, -1.0, -1.0), ({"ab": -0.1},) * 5)
+    shows = {name for name, there in faults(ask, Answer((bad, bad), {**usage, "total_tokens": 9})).items() if there}
+    assert {
+        "usage is not the number of tokens",
+        "usage does not add up",
+        "more tokens than max_tokens",
+        "another number of choices than n",
+        "text holds a stop string",
+        "tokens are reported past the stop string",
+        "no finish_reason",
+        "a log probability is above 0 or no number",
+        "a token's log probability is not that of its row",
+    } <= shows
+
+
+def test_a_tie_is_told_by_the_row() -> None:
+    """Kills a near tie called a defect, and a defect called a tie."""
+    off = Choice("a", tokens=("a", "b"), logprobs=(-0.6, -1.0), top=({"a": -0.69, "c": -0.7, "e": -1.7}, {"b": -1.0}))
+    assert ties(Choice("c", tokens=("c", "b")), off, 0.25) is True
+    assert ties(Choice("e", tokens=("e", "b")), off, 0.25) is False
+    assert ties(Choice("d", tokens=("d", "b")), off, 0.25) is False
+    assert ties(Choice("c"), off, 0.25) is None
+    assert logprobs_apart(Choice("a", tokens=("a", "x"), logprobs=(-0.9, 0.0)), off) == pytest.approx(0.3)
+
+
+def test_an_audit_that_was_stopped_asks_nothing_twice(tmp_path: Path) -> None:
+    """Kills a journal that loses an answer, counts one twice, or trips over a line that was cut off."""
+
+    class Counting:
+        sent = 0
+
+        def send(self, ask: Ask) -> Answer:
+            self.sent += 1
+            if ask.temperature > 1:
+                raise Refused("too warm")
+            return Answer((Choice(f"answer {self.sent}", tokens=("a",)),), {"total_tokens": 1})
+
+    ask, subject = Ask(("a",), 4), Counting()
+    first = Journalled(subject, "on", Journal(tmp_path / "journal"))
+    said = [first.send(ask), first.send(ask)]
+    with pytest.raises(Refused, match="too warm"):
+        first.send(Ask(("a",), 4, 2.0))
+    with (tmp_path / "journal").open("a") as file:
+        file.write('{"key": "on/')
+    again = Journalled(subject, "on", Journal(tmp_path / "journal"))
+    assert [again.send(ask), again.send(ask)] == said
+    with pytest.raises(Refused, match="too warm"):
+        again.send(Ask(("a",), 4, 2.0))
+    assert subject.sent == 3
+    assert json.loads((tmp_path / "journal").read_text().splitlines()[1])["key"].startswith("on/")
+    assert again.send(ask).text == "answer 4"
+    assert Journalled(subject, "on", Journal(tmp_path / "journal")).send(ask) == said[0]
+    with pytest.raises(BadInput, match="another audit"):
+        Journal(tmp_path / "journal", "another server")
+
+
+def test_a_server_that_restarts_is_waited_for() -> None:
+    """Kills an audit that ends with the first connection that breaks, and one that waits for ever."""
+    with serving(Engine()) as base:
+        pass
+    with Server(base, patience=0.5) as server, pytest.raises(Failed, match="gave no answer"):
+        server.send(Ask(("a",), 4))
+
+
+def test_a_side_that_is_gone_leaves_claims_untested() -> None:
+    """Kills a verdict on a server that died in the middle, and an hour of waiting for it."""
+
+    class Dying:
+        left = 200
+
+        def send(self, ask: Ask) -> Answer:
+            self.left -= 1
+            if self.left < 0:
+                raise Gone("connection refused")
+            return Answer((Choice("a b c d e f g h", "length"),))
+
+    with Bench(Dying(), Dying()) as bench:
+        suite = Suite(bench, planned(bench), 1e-6, 3000)
+        suite.run(lambda what, share: None)
+        found = {f.id: f for f in findings(suite, Named("endpoint", "test", RECIPE))}
+    assert found["audit.endpoint/there to the end"].reason == "connection refused"
+    assert bench.sent < 500
+
+
+def test_a_sample_at_one_odd_prompt_is_no_law() -> None:
+    """Kills evidence from one prompt at which rounding decides what a filter keeps."""
+    odd, wrong = Law(["a"] * PLACES), Law(["a"] * PLACES)
+    for k in range(600):
+        place, other = k % PLACES, str(k * 7919 % 5)
+        odd.add(place, other if place else "9", str(k * 104729 % 5) if place else "8")
+        wrong.add(place, other, "1" + other)
+    assert odd.log_evidence < 3
+    assert wrong.log_evidence > 30
+
+
+def test_a_witness_is_made_small() -> None:
+    """Kills a reduction that keeps what is not needed, or says that it vanishes where it does not."""
+    found = {f.id: f for f in audited("bias ignored", "", 400, "parity/logit_bias")}
+    witness = next(f.witness for f in found.values() if f.verdict == "violated" and f.witness)
+    assert witness["request"]["max_tokens"] < 32
+    assert "without the parameter" in witness["it vanishes"]
+    company = audited("rows swapped in company", "", 500, "state/company of 8")
+    (small,) = (f.witness for f in company if f.verdict == "violated" and "company" in f.id and f.witness)
+    assert sum(map(len, small["requests"])) < 9

@@ -1,0 +1,79 @@
+"""A request as a user makes it, and what came back: the same for a server and for a function in the process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+Row: TypeAlias = dict[str, float]  # log probabilities of some tokens of one position
+
+
+class Refused(Exception):
+    """The subject says that it does not do what was asked: an honest answer."""
+
+
+class Failed(Exception):
+    """No answer came back, for a reason that says nothing of what was asked."""
+
+
+class Gone(Failed):
+    """Nobody answers any more: there is nothing left to ask."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request.
+
+    turns     what user and assistant said in turn, the user first; one turn is a plain prompt
+    tokens    the most that may be generated
+    options   further parameters by the names of the OpenAI API and of its dialects
+    chat      through the chat API
+    stream    answered in pieces
+    seed      None: the request names none
+    """
+
+    turns: tuple[str, ...]
+    tokens: int
+    temperature: float = 0.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    chat: bool = False
+    stream: bool = False
+    seed: int | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """As a witness shows it."""
+        shown: dict[str, Any] = {"prompt": list(self.turns), "max_tokens": self.tokens, "temperature": self.temperature}
+        shown |= dict(self.options) | ({"seed": self.seed} if self.seed is not None else {})
+        return shown | {name: True for name in ("chat", "stream") if getattr(self, name)}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One completion. tokens, logprobs and top have an entry per reported token; None where nothing is reported."""
+
+    text: str
+    finish: str | None = None
+    tokens: tuple[str, ...] | None = None
+    logprobs: tuple[float | None, ...] | None = None
+    top: tuple[Row, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """choices in the order of their index; usage as it was reported, {} where it was not."""
+
+    choices: tuple[Choice, ...]
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return self.choices[0].text
+
+    def outcome(self) -> tuple[tuple[str, str | None], ...]:
+        """What a user sees: texts and why they ended."""
+        return tuple((choice.text, choice.finish) for choice in self.choices)
+
+
+class Subject(Protocol):
+    """Whoever answers. Raises Refused, Failed."""
+
+    def send(self, ask: Ask) -> Answer: ...

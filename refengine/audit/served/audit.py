@@ -1,0 +1,183 @@
+"""The suite as findings: one for each claim, and one that says which parameters the two sides take.
+
+What a server honestly refuses or lacks is said there, and is not "not tested": that is kept for claims that could be
+looked at and were not looked at enough.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from refengine.audit.served.belief import Faults
+from refengine.audit.served.cells import LOGPROBS, TEXT, Parity
+from refengine.audit.served.sampled import Law
+from refengine.audit.served.suite import State, Suite, beliefs
+from refengine.report.finding import Finding, Quantity, Recipe
+
+SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
+MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
+SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
+LEAST_TV = 0.9  # a law that was held to so few samples that only a larger distance would have shown is not tested
+
+
+@dataclass(frozen=True)
+class Named:
+    """Who was audited, and how the findings are made again."""
+
+    kind: str  # endpoint | generate
+    subject: str
+    recipe: Recipe
+
+    def finding(self, name: str, claim: str, **more: Any) -> Finding:
+        """One about a third party, whose noise is its own."""
+        return Finding(
+            id=f"audit.{self.kind}/{name}",
+            subject=self.subject,
+            claim=claim,
+            source=SOURCE,
+            role="subject",
+            recipe=self.recipe,
+            replay="statistical",
+            **more,
+        )
+
+
+def findings(suite: Suite, named: Named) -> Iterator[Finding]:
+    """One a claim that both sides let be asked, in the order of the suite; then what they take."""
+    for name, claim, belief, state in beliefs(suite):
+        if state is None or not (_lacking(state) or _not_done(state)):
+            yield _finding(suite, named, name, claim, belief, state)
+    yield _parameters(suite, named)
+    if suite.gone:
+        yield named.finding(
+            "there to the end", "Both sides answer.", verdict="not tested", reason=suite.gone, method="none"
+        )
+
+
+def _lacking(state: State) -> bool:
+    """A side refuses it."""
+    return state.given_up and state.refusals > 0
+
+
+def _not_done(state: State) -> bool:
+    """The side without speculation takes it and does not do it."""
+    return isinstance(state.cell, Parity) and 0 < state.cell.looks == state.cell.sampled
+
+
+def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, state: State | None) -> Finding:
+    several = state is not None and len(state.cell.beliefs) > 1
+    method = f"sequential evidence, {belief.looks} looks, alpha {suite.alpha:g} over all claims"
+    numbers = {**belief.counts(), "nats": Quantity(value=round(belief.log_evidence, 2), tolerance=1e9)}
+
+    def told(verdict: str, **more: Any) -> Finding:
+        full = name + (f": {claim}" if several else "")
+        return named.finding(full, _sentence(claim, name), verdict=verdict, method=method, numbers=numbers, **more)
+
+    if belief.log_evidence >= suite.bar:
+        small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
+        witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
+        return told("violated", witness=witness, diagnosis=_diagnosis(name, claim, state, witness))
+    if reason := _untested(suite, belief, state):
+        return told("not tested", reason=reason, notes=_example(belief))
+    return told("consistent", notes=[_would_have_shown(suite, belief), *_without_too(belief)])
+
+
+def _example(belief: Any) -> list[str]:
+    return [f"An example: {belief.witnesses[0]}"] if belief.signs and belief.witnesses else []
+
+
+def _untested(suite: Suite, belief: Any, state: State | None) -> str:
+    """Why nothing can be said of a claim; "" where something can."""
+    if state is not None and state.given_up:
+        return state.failed
+    if not belief.looks:
+        return "no answer showed anything of it"
+    if isinstance(belief, Law) and belief.constant:
+        return "both sides give one completion to a prompt whatever the seed is: nothing is sampled"
+    if belief.log_evidence > SUSPECT_NATS:
+        return f"there is some evidence against it in {belief.looks} looks, too little to decide: more --requests"
+    if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > LEAST_TV:
+        return f"{belief.looks} pairs would not show a total variation of {least:.2g}: more --requests"
+    return ""
+
+
+def _would_have_shown(suite: Suite, belief: Any) -> str:
+    if isinstance(belief, Law):
+        return f"A total variation of {belief.would_show(suite.bar):.2g} would have been seen 99% of the time."
+    share = 1 - MISSED ** (1 / belief.looks)
+    return f"What shows in {share:.0%} of requests or more would have shown, with probability {1 - MISSED:.0%}."
+
+
+def _without_too(belief: Any) -> list[str]:
+    if isinstance(belief, Faults) and (there := belief.counts()["without"]):
+        return [f"It shows without speculation too, in {there} of {belief.looks} looks."]
+    return []
+
+
+def _sentence(claim: str, name: str) -> str:
+    return claim if claim.endswith(".") else f"Under {name}, {claim}."
+
+
+def _diagnosis(name: str, claim: str, state: State | None, witness: dict[str, Any]) -> str:
+    """What a maintainer reads first: what, under which parameter, where it begins, and when it is not there."""
+    cell = state.cell if state is not None else None
+    if isinstance(cell, Parity):
+        said = f"{cell.option.name}: {_parity(cell, claim)}"
+    elif cell is None:
+        said = f"{name.removeprefix('metadata/')}, with speculation alone"
+    else:
+        said = f"{name}: not so with speculation: {claim.rstrip('.')}"
+    for kind in ("token", "character") if claim == TEXT else ():
+        if (first := witness.get(f"first difference at {kind}")) is not None:
+            said += f"; the first difference is at {kind} {first}"
+            break
+    gone = witness.get("it vanishes") or []
+    return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
+
+
+def _parity(cell: Parity, claim: str) -> str:
+    if claim != TEXT:
+        return "log probabilities differ with speculation"
+    parted = cell.beliefs[TEXT].parted
+    if parted and cell.as_greedy >= parted / 2:
+        return "another text with speculation, as at these prompts without the parameter"
+    if cell.changes and cell.as_plain >= 0.9 * cell.changes:
+        return "ignored with speculation"
+    return "another text with speculation"
+
+
+def _parameters(suite: Suite, named: Named) -> Finding:
+    """What became of every parameter: honoured, wrong, without effect, or why it could not be asked."""
+    states: dict[str, str] = {}
+    for state in suite.states:
+        cell = state.cell
+        if not isinstance(cell, Parity):
+            continue
+        name = cell.name.removeprefix("parity/")
+        if state.evidence() >= suite.bar:
+            states[name] = _parity(cell, TEXT)
+        elif state.given_up:
+            states[name] = state.refused or state.failed
+        elif cell.sampled == cell.looks > 0:
+            states[name] = "not honoured without speculation: it samples where one token is left"
+        elif cell.looks:
+            states[name] = "honoured" if cell.changes else f"no effect in {cell.looks} completions, on neither side"
+        else:
+            states[name] = "not asked"
+    refused = {state.cell.name: state.refused for state in suite.states if state.given_up and state.refusals}
+    lacking = suite.plan.lacking | {name: why for name, why in refused.items() if not name.startswith("parity/")}
+    noise = suite.bench.noise
+    notes = [f"{name}: {why}" for name, why in lacking.items()]
+    if noise.parted:
+        notes.append(
+            f"Without speculation {noise.parted} of {noise.looks} completions at temperature 0 are others in company:"
+            f" up to a share of {noise.tie_share():.0%} may part, and log probabilities by {noise.nats:.2g} nats."
+        )
+    return named.finding(
+        "parameters",
+        "What a side is asked it does, or says that it does not.",
+        verdict="consistent",
+        method=f"each asked for once, then in the claims about it; {suite.bench.sent} requests in all",
+        tables={"parameters": {"parameter": [*states], "state": [*states.values()]}},
+        notes=notes,
+    )

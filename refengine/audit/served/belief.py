@@ -1,0 +1,96 @@
+"""What a claim has gathered against it, in nats: two e-processes that a schedule may look at whenever it likes.
+
+The first is for faults: the same thing is done to both sides, and each either shows the fault or does not. The null is
+that both show it with one probability, which may be another at every look. The bet is the two-sample e-variable of
+Turner, Ly and Grünwald (2024): the joint probability under two rates, divided by that under their mean for both. A
+convention of the server that looks like a fault shows on both sides and accuses nobody. Both are asked with one prompt,
+so the two may be dependent: with equal rates the bet's mean grows with the chance that they disagree, and is at most 1
+as long as they disagree no more often than independent sides would.
+
+The second is for partings: completions at temperature 0 that ought to be equal, and part only where two tokens tie. The
+null is that this happens to a share of at most `tie_share` of the prompts, whatever was seen of the others (noise.py).
+"""
+
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+RATES = ((0.99, 0.01), (0.8, 0.05), (0.5, 0.05), (0.2, 0.01))  # of a fault with speculation and without, to bet on
+SHARES = (0.15, 0.5, 0.8, 0.99)  # of the way from the share of ties to every prompt: what partings are bet to be
+TIE_SHARE = 0.2  # of prompts at which an honest pair of servers may part, each by a tie
+WITNESSES = 3  # that are kept of a claim
+
+
+@dataclass
+class Faults:
+    """`shown` counts (on, off): how often both, one or neither showed the fault."""
+
+    shown: dict[tuple[bool, bool], int] = field(default_factory=dict)
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, on: bool, off: bool, witness: dict[str, Any] | None = None) -> None:
+        self.shown[on, off] = self.shown.get((on, off), 0) + 1
+        if on and not off and witness is not None and len(self.witnesses) < WITNESSES:
+            self.witnesses.append(witness)
+
+    @property
+    def looks(self) -> int:
+        return sum(self.shown.values())
+
+    @property
+    def signs(self) -> int:
+        """How often the fault showed with speculation alone."""
+        return self.shown.get((True, False), 0)
+
+    @property
+    def log_evidence(self) -> float:
+        ratios = [sum(n * _two_samples(on, off, *rates) for (on, off), n in self.shown.items()) for rates in RATES]
+        return float(logsumexp(np.array(ratios)) - log(len(RATES)))
+
+    def counts(self) -> dict[str, int]:
+        on = sum(n for (shows, _), n in self.shown.items() if shows)
+        off = sum(n for (_, shows), n in self.shown.items() if shows)
+        return {"looks": self.looks, "with speculation": on, "without": off}
+
+
+@dataclass
+class Partings:
+    """How many of so many prompts parted, against the null of at most a share of ties."""
+
+    tie_share: float = TIE_SHARE
+    parted: int = 0
+    looks: int = 0
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, parted: bool, witness: dict[str, Any] | None = None) -> None:
+        self.looks += 1
+        self.parted += parted
+        if parted and witness is not None and len(self.witnesses) < WITNESSES:
+            self.witnesses.append(witness)
+
+    @property
+    def signs(self) -> int:
+        return self.parted
+
+    @property
+    def log_evidence(self) -> float:
+        kept, null = self.looks - self.parted, self.tie_share
+        rates = [null + (1 - null) * share for share in SHARES]
+        ratios = [self.parted * log(rate / null) + kept * log((1 - rate) / (1 - null)) for rate in rates]
+        return float(logsumexp(np.array(ratios)) - log(len(rates)))
+
+    def counts(self) -> dict[str, int]:
+        return {"looks": self.looks, "parted": self.parted}
+
+
+def _two_samples(on: bool, off: bool, with_it: float, without: float) -> float:
+    """The log of the e-variable of one look."""
+    mean = (with_it + without) / 2
+
+    def chance(shows: bool, rate: float) -> float:
+        return log(rate if shows else 1 - rate)
+
+    return chance(on, with_it) + chance(off, without) - chance(on, mean) - chance(off, mean)

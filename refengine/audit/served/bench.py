@@ -1,0 +1,126 @@
+"""Both sides under one roof: requests are sent, counted and inspected here, and prompts come from here."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import product
+from threading import Lock
+from typing import Any
+
+from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Subject
+from refengine.audit.served.belief import Faults
+from refengine.audit.served.faults import CHECKS, faults, shown
+from refengine.audit.served.noise import Noise
+
+PROMPTS = (
+    "The capital of France is",
+    "Once upon a time there was a",
+    "def add(a, b):\n    return",
+    "1, 2, 3, 4, 5, 6,",
+    "yes no yes no yes no",
+    "red green blue red green blue red",
+    "In the beginning the",
+)
+
+UNANSWERED = "a request is not answered"
+
+
+@dataclass
+class Bench:
+    """on, off: the two sides. `metadata` gathers the faults of every request that both sides were sent alike."""
+
+    on: Subject
+    off: Subject
+    prompts: Sequence[str] = PROMPTS
+    at_once: int = 16
+    together: bool = True  # whether requests can be under way together
+    sent: int = 0
+    metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
+    plain_answers: dict[tuple[str, int], tuple[Answer, Answer]] = field(default_factory=dict)
+    logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
+    noise: Noise = field(default_factory=Noise)
+
+    def __post_init__(self) -> None:
+        self.pool = ThreadPoolExecutor(8 * self.at_once)
+        self.lock = Lock()  # claims are looked at together
+
+    def __enter__(self) -> "Bench":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.shutdown()
+
+    def prompt(self, number: int) -> str:
+        """The prompt of that number: the ones that were given, then two and three of them in a row, all different."""
+        singles = len(self.prompts)
+        if number < singles:
+            return self.prompts[number]
+        longer = (
+            product(range(singles), repeat=2) if number < singles + singles**2 else product(range(singles), repeat=3)
+        )
+        skipped = singles if number < singles + singles**2 else singles + singles**2
+        rows = list(longer)
+        return " ".join(self.prompts[i] for i in rows[(number - skipped) * 31 % len(rows)])
+
+    def both(self, ask: Ask) -> tuple[Answer, Answer]:
+        """The same request to both sides at once; its metadata is held side against side. Raises Refused, Failed."""
+        (on,), (off,) = self.each([ask])
+        here, there = faults(ask, on), faults(ask, off)
+        witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
+        for name in sorted(here.keys() & there.keys()):
+            self.keep(name, here[name], there[name], witness)
+        return on, off
+
+    def without(self, asks: Sequence[Ask]) -> list[Answer]:
+        """These requests together to the side without speculation. Raises Refused, Failed."""
+        self.sent += len(asks)
+        return [future.result() for future in [self.pool.submit(self.off.send, ask) for ask in asks]]
+
+    def each(self, asks: Sequence[Ask]) -> tuple[list[Answer], list[Answer]]:
+        """These requests together to either side: they are under way at the same time. Raises Refused, Failed."""
+        self.sent += 2 * len(asks)
+        futures = [[self.pool.submit(_said, side, ask) for ask in asks] for side in (self.on, self.off)]
+        on, off = ([future.result() for future in side] for side in futures)
+        for ask, here, there in zip(asks, on, off, strict=True):
+            if not any(isinstance(said, Refused | Gone) for said in (here, there)):
+                self.keep(UNANSWERED, isinstance(here, Failed), isinstance(there, Failed), {"request": ask.summary()})
+        for said in (*on, *off):
+            if isinstance(said, Exception):
+                raise said
+        return on, off  # type: ignore[return-value]  # what is no answer was raised
+
+    def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
+        with self.lock:
+            self.metadata[name].add(on, off, witness)
+
+    def plain(self, number: int, tokens: int) -> tuple[Answer, Answer]:
+        """What both sides say to a prompt at temperature 0 with nothing else asked; asked once."""
+        prompt = self.prompt(number)
+        if (prompt, tokens) not in self.plain_answers:
+            self.plain_answers[prompt, tokens] = self.both(Ask((prompt,), tokens, options=self.logprobs))
+        return self.plain_answers[prompt, tokens]
+
+    def complaints(self, ask: Ask) -> tuple[str, str]:
+        """What either side has against such a request; "" where it is taken. Raises Gone."""
+        said = []
+        for side in (self.on, self.off):
+            self.sent += 1
+            try:
+                side.send(ask)
+                said.append("")
+            except Gone:
+                raise
+            except (Refused, Failed) as error:
+                said.append(str(error) or type(error).__name__)
+        return said[0], said[1]
+
+    def accepts(self, ask: Ask) -> bool:
+        """Whether both sides take such a request."""
+        return not any(self.complaints(ask))
+
+
+def _said(side: Subject, ask: Ask) -> Answer | Refused | Failed:
+    try:
+        return side.send(ask)
+    except (Refused, Failed) as error:
+        return error

@@ -1,0 +1,89 @@
+"""`audit endpoint` and `audit generate`: the suite over two servers, or over two functions in a child process."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from refengine.audit.common import Progress
+from refengine.audit.sandbox.child import Child
+from refengine.audit.served.ask import Failed, Refused, Subject
+from refengine.audit.served.audit import Named, findings
+from refengine.audit.served.bench import PROMPTS, Bench
+from refengine.audit.served.functions import opened
+from refengine.audit.served.http import Server
+from refengine.audit.served.journal import Journal, Journalled
+from refengine.audit.served.suite import Suite, planned
+from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
+from refengine.report.finding import Finding, Recipe
+
+REQUESTS = 3000
+
+
+def audit_served(
+    on: str,
+    off: str,
+    requests: int = REQUESTS,
+    model: str | None = None,
+    prompts: Sequence[str] = PROMPTS,
+    only: str = "",
+    journal: str | None = None,
+    alpha: float = ALPHA,
+    progress: Progress = lambda what, share: None,
+) -> list[Finding]:
+    """The claims about an OpenAI-compatible server with speculation, beside the same without.
+
+    on, off   base addresses, up to and including /v1
+    requests  the most that are sent to both sides together
+    only      looks at the claims alone whose names begin so
+    journal   a file that keeps answers; an audit that was stopped goes on with it
+    Raises BadInput where a side takes no plain request.
+    """
+    asked = {"requests": requests, "prompts": list(prompts), "only": only, "alpha": alpha}
+    arguments = {"on": on, "off": off, "model": model, **asked}
+    recipe = Recipe(function=f"{__name__}:audit_served", arguments=arguments)
+    named = Named("endpoint", f"{on} beside {off}", recipe)
+    with ExitStack() as stack:
+        sides: list[Subject] = [stack.enter_context(Server(base, model)) for base in (on, off)]
+        if journal is not None:
+            kept = Journal(Path(journal), f"{on} beside {off}" + (f", model {model}" if model else ""))
+            sides = [Journalled(side, name, kept) for side, name in zip(sides, ("on", "off"), strict=True)]
+        return _audited(Bench(sides[0], sides[1], prompts), named, progress, requests, only, alpha)
+
+
+def audit_generate(
+    on: str,
+    off: str,
+    path: str | None = None,
+    requests: int = REQUESTS,
+    prompts: Sequence[str] = PROMPTS,
+    only: str = "",
+    alpha: float = ALPHA,
+    progress: Progress = lambda what, share: None,
+) -> list[Finding]:
+    """The claims about functions named "module:function" (functions.py). path: a folder put on the import path.
+
+    Raises BadInput where one cannot be loaded or takes no plain request.
+    """
+    asked = {"requests": requests, "prompts": list(prompts), "only": only, "alpha": alpha}
+    arguments = {"on": on, "off": off, "path": path, **asked}
+    recipe = Recipe(function=f"{__name__}:audit_generate", arguments=arguments)
+    named = Named("generate", f"{on} beside {off}", recipe)
+    with Child("refengine.audit.served.functions:make", path=path) as child:
+        sides = opened(child, (on, off))
+        return _audited(Bench(sides[0], sides[1], prompts, together=False), named, progress, requests, only, alpha)
+
+
+def _audited(bench: Bench, named: Named, progress: Progress, requests: int, only: str, alpha: float) -> list[Finding]:
+    with bench:
+        try:
+            plan = planned(bench)
+        except (Refused, Failed) as error:
+            raise BadInput(str(error)) from None
+        if not (cells := [cell for cell in plan.cells if cell.name.startswith(only)]):
+            names = ", ".join(sorted(cell.name for cell in plan.cells))
+            raise BadInput(f"no claim is called {only}...: {names}")
+        plan.cells = cells
+        suite = Suite(bench, plan, alpha, requests)
+        suite.run(progress)
+        return list(findings(suite, named))

@@ -1,0 +1,172 @@
+"""What is wrong with one answer by itself: its metadata against its text, and its text against what was asked.
+
+Each check returns True where the fault shows, False where it could have and does not, None where it does not apply.
+Servers differ in their conventions, so a fault counts only as far as the same server without speculation is free of it
+(belief.py).
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from math import exp, isfinite
+from typing import Any
+
+from refengine.audit.served.ask import Answer, Ask, Choice, Row
+
+ROUNDING = 1e-3  # nats by which printed log probabilities may be off
+TOP_ENTRIES = 6  # of a row: the five that are asked for and the token itself
+Check = Callable[[Ask, Answer], bool | None]
+
+
+def faults(ask: Ask, answer: Answer) -> dict[str, bool]:
+    """By the name of the fault, whether it shows; only what applies."""
+    found = {name: check(ask, answer) for name, check in CHECKS.items()}
+    return {name: shows for name, shows in found.items() if shows is not None}
+
+
+def stops(ask: Ask) -> tuple[str, ...]:
+    told = ask.options.get("stop") or ()
+    return (told,) if isinstance(told, str) else tuple(told)
+
+
+def _choices(test: Callable[[Ask, Choice], bool | None]) -> Check:
+    """The check of one choice on all of them."""
+
+    def check(ask: Ask, answer: Answer) -> bool | None:
+        found = [shows for choice in answer.choices if (shows := test(ask, choice)) is not None]
+        return any(found) if found else None
+
+    return check
+
+
+def _usage_differs(ask: Ask, answer: Answer) -> bool | None:
+    told = answer.usage.get("completion_tokens")
+    if told is None or any(choice.tokens is None for choice in answer.choices):
+        return None
+    return bool(told != sum(len(choice.tokens or ()) for choice in answer.choices))
+
+
+def _total_differs(ask: Ask, answer: Answer) -> bool | None:
+    parts = [answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")]
+    return None if None in parts else bool(parts[0] + parts[1] != parts[2])  # type: ignore[operator]
+
+
+def _too_long(ask: Ask, answer: Answer) -> bool | None:
+    told = answer.usage.get("completion_tokens")
+    counts = [len(choice.tokens) for choice in answer.choices if choice.tokens is not None]
+    if told is not None:
+        counts.append(-(-int(told) // len(answer.choices)))
+    return max(counts) > ask.tokens if counts else None
+
+
+def _length_without_reason(ask: Ask, answer: Answer) -> bool | None:
+    """It says that the length ended it although fewer tokens came."""
+    if len(answer.choices) != 1 or answer.choices[0].finish is None:
+        return None
+    told = answer.usage.get("completion_tokens")
+    count = told if told is not None else len(answer.choices[0].tokens or ()) or None
+    return None if count is None else answer.choices[0].finish == "length" and bool(count < ask.tokens)
+
+
+def _no_reason(ask: Ask, choice: Choice) -> bool:
+    return choice.finish is None
+
+
+def _wrong_count(ask: Ask, answer: Answer) -> bool:
+    return len(answer.choices) != int(ask.options.get("n", 1))
+
+
+def _past_stop(ask: Ask, choice: Choice) -> bool | None:
+    """The text holds a stop string that it should have ended before."""
+    return any(stop in choice.text for stop in stops(ask)) if stops(ask) else None
+
+
+def _tokens_past_stop(ask: Ask, choice: Choice) -> bool | None:
+    """Tokens are reported beyond the one that completed the stop string."""
+    if not stops(ask) or not choice.tokens:
+        return None
+    before = "".join(choice.tokens[:-1])
+    return any(stop in before for stop in stops(ask))
+
+
+def _ended_early(ask: Ask, choice: Choice) -> bool | None:
+    least = ask.options.get("min_tokens")
+    return None if least is None or choice.tokens is None else len(choice.tokens) < least
+
+
+def _banned(ask: Ask, choice: Choice) -> bool | None:
+    words = [word.strip() for word in ask.options.get("bad_words", ())]
+    return any(word in choice.text.split() for word in words) if words else None
+
+
+def _not_json(ask: Ask, choice: Choice) -> bool | None:
+    if "response_format" not in ask.options or choice.finish != "stop":
+        return None
+    try:
+        json.loads(choice.text)
+    except ValueError:
+        return True
+    return False
+
+
+def _tokens_not_text(ask: Ask, choice: Choice) -> bool | None:
+    if choice.tokens is None or stops(ask) or ask.options.get("echo"):
+        return None
+    return "".join("".join(choice.tokens).split()) != "".join(choice.text.split())
+
+
+def _logprob_impossible(ask: Ask, choice: Choice) -> bool | None:
+    if not choice.logprobs:
+        return None
+    return any(chance is not None and not (isfinite(chance) and chance <= ROUNDING) for chance in choice.logprobs)
+
+
+def _not_in_row(ask: Ask, choice: Choice) -> bool | None:
+    """A token whose log probability is not the one in its row, or that should be in its row and is not."""
+    if not choice.logprobs or not choice.top or choice.tokens is None or len(choice.top) != len(choice.tokens):
+        return None
+    rows = zip(choice.tokens, choice.logprobs, choice.top, strict=True)
+    return any(_misplaced(token, chance, row) for token, chance, row in rows if row and chance is not None)
+
+
+def _misplaced(token: str, chance: float, row: Row) -> bool:
+    return abs(row[token] - chance) > ROUNDING if token in row else chance > min(row.values()) + ROUNDING
+
+
+def _row_above_one(ask: Ask, choice: Choice) -> bool | None:
+    rows = [row for row in choice.top or () if row]
+    masses = [sum(exp(min(chance, 1.0)) for chance in row.values()) for row in rows]
+    return max(masses) > 1 + ROUNDING * TOP_ENTRIES if masses else None
+
+
+def _not_the_likeliest(ask: Ask, choice: Choice) -> bool | None:
+    """At temperature 0, with nothing that moves the logits, a token below the top of its own row."""
+    if ask.temperature > 0 or set(ask.options) - {"logprobs", "n", "stop"} or not choice.logprobs or not choice.top:
+        return None
+    pairs = [(lp, row) for lp, row in zip(choice.logprobs, choice.top, strict=False) if row and lp is not None]
+    return any(lp < max(row.values()) - 0.1 for lp, row in pairs)  # a tie in half precision is closer
+
+
+CHECKS: Mapping[str, Check] = {
+    "usage is not the number of tokens": _usage_differs,
+    "usage does not add up": _total_differs,
+    "more tokens than max_tokens": _too_long,
+    "finish_reason says length before the length": _length_without_reason,
+    "no finish_reason": _choices(_no_reason),
+    "another number of choices than n": _wrong_count,
+    "text holds a stop string": _choices(_past_stop),
+    "tokens are reported past the stop string": _choices(_tokens_past_stop),
+    "fewer tokens than min_tokens": _choices(_ended_early),
+    "a banned word is emitted": _choices(_banned),
+    "what ended by itself is no JSON": _choices(_not_json),
+    "the reported tokens are not the text": _choices(_tokens_not_text),
+    "a log probability is above 0 or no number": _choices(_logprob_impossible),
+    "a token's log probability is not that of its row": _choices(_not_in_row),
+    "the probabilities of a row exceed 1": _choices(_row_above_one),
+    "a greedy token is not the likeliest of its row": _choices(_not_the_likeliest),
+}
+
+
+def shown(answer: Answer) -> dict[str, Any]:
+    """An answer as a witness shows it."""
+    choice = answer.choices[0]
+    return {"text": choice.text, "finish_reason": choice.finish, "usage": dict(answer.usage)}

@@ -1,0 +1,40 @@
+"""How far an honest server's numerics move its greedy text: the side without speculation, alone and in company.
+
+The order of additions depends on what a request is computed with, so two likely tokens that are close may change
+places, and from there on the text is another. Verification of a block is one more such shape. What the side without
+speculation does to itself in company is therefore allowed to the side with it, with a floor for servers whose plain
+decoding is exact.
+"""
+
+from dataclasses import dataclass
+
+from scipy.stats import beta
+
+TIE_SHARE = 0.2  # of prompts at which an honest pair may part within UNIT tokens, each by a tie, whatever was measured
+KNOWN_TIE_SHARE = 0.02  # the same, where the rows are reported and say of every parting whether it is a tie
+UNIT = 32  # tokens, of which that is the share
+LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
+DOUBT = 0.01  # that the share is larger than its bound
+NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
+MARGIN = 2.0  # times the largest distance that was measured
+
+
+@dataclass(frozen=True)
+class Noise:
+    """looks at prompts, parted of them; apart: the largest distance of a token's log probabilities, in nats."""
+
+    looks: int = 0
+    parted: int = 0
+    apart: float = 0.0
+
+    def tie_share(self, tokens: int = UNIT) -> float:
+        """Of completions of so many tokens: the bound of Clopper and Pearson (1934), position for position alike."""
+        k, n = self.parted, self.looks
+        bound = 1.0 if k == n and n else float(beta.ppf(1 - DOUBT, k + 1, n - k)) if n else 0.0
+        share = max(TIE_SHARE, bound if k else 0.0)
+        return float(min(0.99, 1 - (1 - min(share, 0.999)) ** max(1.0, tokens / UNIT)))
+
+    @property
+    def nats(self) -> float:
+        """The least distance of two log probabilities that is more than noise, and the margin of a parting that is."""
+        return max(NATS, MARGIN * self.apart)

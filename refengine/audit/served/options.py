@@ -1,0 +1,109 @@
+"""The sampling parameters of a served request, each asked for so that what it does is decided by the logits alone.
+
+At temperature 0, and where a filter leaves one token, a completion has one right answer: speculation on and off must
+give the same text, so that a dozen prompts say what a thousand samples would. Engines name some parameters differently;
+the first name that the side without speculation takes is used.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Options: TypeAlias = dict[str, Any]
+Made: TypeAlias = Callable[[str, int], tuple[Options, ...]]  # (plain text of the prompt, number) -> one per dialect
+
+TOKENS = 32  # of a completion: some rounds of every drafter, and the borders between them
+STOP_CHARACTERS = 5  # of a stop string: longer than most tokens, so that it crosses from one to the next
+
+
+@dataclass(frozen=True)
+class Option:
+    """made: the options of the request of that number, in every dialect; () where the prompt gives nothing to ask."""
+
+    name: str
+    made: Made
+    temperature: float = 0.0
+    tokens: int = TOKENS
+    extreme: bool = False  # leaves one token at every position: at temperature 1 what temperature 0 gives
+
+
+def fixed(*dialects: Options) -> Made:
+    """The same options for every prompt."""
+    return lambda text, number: dialects
+
+
+def stop(text: str, number: int) -> tuple[Options, ...]:
+    """A piece of what would be said, from a place that moves with the prompt."""
+    start = 4 + number * 7 % max(1, len(text) - STOP_CHARACTERS - 4)
+    piece = text[start : start + STOP_CHARACTERS]
+    return ({"stop": [piece]},) if len(piece.strip()) >= 2 else ()
+
+
+def stop_after_minimum(text: str, number: int) -> tuple[Options, ...]:
+    """A stop that comes early, beside a minimum that is longer."""
+    made = stop(text[:20], number)
+    return ({**made[0], "min_tokens": TOKENS // 2},) if made else ()
+
+
+def bad_word(text: str, number: int) -> tuple[Options, ...]:
+    """A word that would be said."""
+    words = text.split()
+    return ({"bad_words": [words[number % len(words)]]},) if words else ()
+
+
+def few_tokens(text: str, number: int) -> tuple[Options, ...]:
+    return ({"max_tokens": 1 + number % 17},)
+
+
+def bias(value: float) -> Made:
+    """On some ids, moving with the prompt; small ones, which every vocabulary has."""
+
+    def made(text: str, number: int) -> tuple[Options, ...]:
+        ids = [(3 + number * 5 + i) % 24 for i in range(4)]
+        return ({"logit_bias": {str(i): value for i in ids}},)
+
+    return made
+
+
+JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+OPTIONS: tuple[Option, ...] = (
+    Option("max_tokens", few_tokens),
+    Option("frequency_penalty", fixed({"frequency_penalty": 0.7})),
+    Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0})),
+    Option("presence_penalty", fixed({"presence_penalty": 1.5})),
+    Option("repetition_penalty", fixed({"repetition_penalty": 1.5}, {"repeat_penalty": 1.5})),
+    Option("logit_bias", bias(4.0)),
+    Option("logit_bias, strong", bias(100.0)),
+    Option("logit_bias, against", bias(-100.0)),
+    Option("allowed_token_ids", fixed({"allowed_token_ids": list(range(2, 24, 3))})),
+    Option("bad_words", bad_word),
+    Option("stop", stop),
+    Option("min_tokens", fixed({"min_tokens": TOKENS // 2})),
+    Option("min_tokens and stop", stop_after_minimum),
+    Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
+    Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
+    Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
+    Option("echo", fixed({"echo": True})),
+    Option("response_format", fixed({"response_format": {"type": "json_object"}})),
+    Option(
+        "json_schema",
+        fixed(
+            {"guided_json": JSON_SCHEMA},
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": JSON_SCHEMA}}},
+            {"json_schema": JSON_SCHEMA},
+        ),
+    ),
+    Option(
+        "regex",
+        fixed({"guided_regex": "[a-z]+( [a-z]+)*"}, {"regex": "[a-z]+( [a-z]+)*"}, {"grammar": "root ::= [a-z ]+"}),
+    ),
+)
+
+# Where the law itself is asked for: (name, temperature, options).
+SAMPLED: tuple[tuple[str, float, Options], ...] = (
+    ("temperature 1", 1.0, {}),
+    ("temperature 1.7", 1.7, {}),
+    ("top_k 3", 1.0, {"top_k": 3}),
+    ("top_p 0.6", 1.0, {"top_p": 0.6}),
+    ("min_p 0.2", 1.0, {"min_p": 0.2}),
+)

@@ -1,0 +1,75 @@
+"""A violated claim made small: the shortest request or schedule that still shows it, and what it vanishes under.
+
+Both sides are asked again, with one thing less each time; what still shows the difference is kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from refengine.audit.served.ask import Ask
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.cells import Cell, Own, Parity, Plain, difference
+
+TRIES = 40  # requests, to both sides together, that go into making a witness small, about
+PLACES = 4  # looks that showed it, which are made again
+
+
+def reduced(bench: Bench, cell: Cell) -> dict[str, Any] | None:
+    """The smallest witness that was found; None where nothing is to be made smaller. Raises Refused, Failed."""
+    if not getattr(cell, "shown_at", ()):
+        return None
+    if isinstance(cell, Own):
+        return _schedule(bench, cell)
+    if isinstance(cell, Parity | Plain):
+        return _request(bench, cell)
+    return None
+
+
+def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
+    """Fewer tokens first, then what may be left out."""
+
+    def shows(ask: Ask) -> bool:
+        return cell.shows(bench, *bench.both(ask))
+
+    asks = [ask for k in cell.shown_at[:PLACES] if (ask := cell.ask(bench, k)) is not None]
+    found = next((ask for ask in asks if shows(ask)), None)
+    if found is None:
+        return {"it vanishes": ["when nothing else is under way"]}
+    low, high = 0, found.tokens  # it shows with `high` tokens; a defect that comes and goes may show with fewer
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(replace(found, tokens=middle)) else (middle, high)
+    small = replace(found, tokens=high)
+    tried = {
+        f"below {high} tokens": high > 1,
+        "without the parameter": isinstance(cell, Parity) and not shows(replace(small, options={}, temperature=0.0)),
+        "when not streamed": small.stream and not shows(replace(small, stream=False)),
+        "outside chat": small.chat and len(small.turns) == 1 and not shows(replace(small, chat=False)),
+    }
+    vanishes = {"it vanishes": [how for how, gone in tried.items() if gone]}
+    return difference(small, *bench.both(small)) | vanishes
+
+
+def _schedule(bench: Bench, cell: Own) -> dict[str, Any]:
+    """A request less each time, never the first or the last; what is left is needed."""
+    before = bench.sent
+
+    def shows(steps: Sequence[Sequence[Ask]]) -> bool:
+        on, off, _ = cell.tried(bench, steps)
+        return on and not off
+
+    found = next((steps for k in cell.shown_at[:PLACES] if shows(steps := cell.steps(bench, k))), None)
+    if found is None:
+        return {"it vanishes": ["when it is tried again"]}
+    kept = [list(step) for step in found]
+    for i in reversed(range(len(kept))):
+        for j in reversed(range(len(kept[i]))):
+            ends = (i, j) in ((0, 0), (len(kept) - 1, len(kept[-1]) - 1))
+            less = [[ask for b, ask in enumerate(step) if (a, b) != (i, j)] for a, step in enumerate(kept)]
+            if not ends and bench.sent - before < 2 * TRIES and shows([step for step in less if step]):
+                kept = less
+    kept = [step for step in kept if step]
+    _, _, witness = cell.tried(bench, kept)
+    vanishes = ["without the other requests"] if sum(map(len, kept)) > 2 else []
+    return witness | {"it vanishes": vanishes}
