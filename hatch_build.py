@@ -12,7 +12,7 @@ SHIPPED = (
     "properties/decoder/test_ends.py",
     "proofs/*.json",
     "proofs/claims/*.toml",
-    "proofs/rocq/*.v",
+    "proofs/rocq/*",
     "benchmarks/fused_taps.py",
     "benchmarks/results/*.json",
 )

@@ -75,4 +75,4 @@ Example used_7 (g : nat) h := let: And3 rule keeps ok := rival_instance g h in n
 Example used_8 := candidates_on_trees rows_p rows_q.
 Example used_9 := the_programs_that_run rows_p rows_q.
 Lemma rows_differ h : 2%:R^-1 * total (fun x => `|p h x - q h x|) <= 1 :> field. Proof. exact: drift_instance. Qed.
-Example used_10 n h (f : seq two -> field) := @rows_that_drift _ _ p rows_p q 1 n h f rows_q rows_differ.
+Example used_10 n h := @rows_that_drift field two p rows_p q 1 n h (fun _ => 1) rows_q rows_differ (fun _ => one01 field).

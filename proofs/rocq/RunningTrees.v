@@ -173,7 +173,7 @@ elim: fuel u path said => [|fuel IH] u path said //= le sz.
 rewrite {1}/body row_of // choose_dist // from_step; last exact: agreeing_ext.
 apply: total_ext => y; congr (_ * _).
 rewrite -[RHS](@where_drafted _ u said y g (fun j => forever raised fuel (j.+1, rcons path j, rcons said y) body (fun o => g o.1))).
-- by rewrite /py_child; case: (ohead _).
+- by case: (ohead _).
 - exact: lawful_agreement_node.
 - by move=> j jin; rewrite IH ?(deeper jin) //; case: (kid jin).
 Qed.
@@ -192,7 +192,7 @@ elim: fuel u path said => [|fuel IH] u path said //= le sz.
 rewrite {1}/body row_of // best from_step; last exact: agreeing_ext.
 rewrite {1}/agreement_node /bind /pick {1}/r /onehot_row total_pick; set y := top (h0 ++ word u).
 rewrite -[RHS](@where_drafted _ u said y g (fun j => forever raised fuel (j.+1, rcons path j, rcons said y) body (fun o => g o.1))).
-- by rewrite /py_child; case: (ohead _).
+- by case: (ohead _).
 - exact: lawful_agreement_node.
 - by move=> j jin; rewrite IH ?(deeper jin) //; case: (kid jin).
 Qed.

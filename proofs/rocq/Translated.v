@@ -30,10 +30,6 @@ Definition py_normalised (weights : V -> R) (k : (V -> R) -> answer R V) : answe
   else
   k (fun z : V => ((weights z) / total)).
 
-(** refengine/exact/path.py, child *)
-Definition py_child (block : flat_block R V) (here : nat) (x : V) (k : (option nat) -> answer R V) : answer R V :=
-  k (ohead [seq j <- (children_of block here) | is_token block x j]).
-
 (** refengine/exact/rules/leviathan.py, leviathan *)
 Definition py_leviathan (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
   let k := @ret R (outcome V) in
@@ -227,14 +223,13 @@ Definition py_agreement (p : seq (V -> R)) (block : flat_block R V) : answer R V
       ask_choose raised v1 (fun v2 =>
         let y := v2 in
         let tokens := rcons tokens y in
-        py_child block here y (fun v3 =>
-          let hit := v3 in
-          if hit is Some hit then
-          let path := rcons path hit in
-          let here := hit.+1 in
-          next (here, path, tokens)
-          else
-          k (tokens, path))))).
+        let hit := (ohead [seq j <- (children_of block here) | is_token block y j]) in
+        if hit is Some hit then
+        let path := rcons path hit in
+        let here := hit.+1 in
+        next (here, path, tokens)
+        else
+        k (tokens, path)))).
 
 (** refengine/exact/rules/greedy.py, greedy *)
 Definition py_greedy (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
@@ -247,13 +242,12 @@ Definition py_greedy (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
       argmax_row raised v1 (fun v2 =>
         let best := v2 in
         let tokens := rcons tokens best in
-        py_child block here best (fun v3 =>
-          let hit := v3 in
-          if hit is Some hit then
-          let path := rcons path hit in
-          let here := hit.+1 in
-          next (here, path, tokens)
-          else
-          k (tokens, path))))).
+        let hit := (ohead [seq j <- (children_of block here) | is_token block best j]) in
+        if hit is Some hit then
+        let path := rcons path hit in
+        let here := hit.+1 in
+        next (here, path, tokens)
+        else
+        k (tokens, path)))).
 
 End Translated.

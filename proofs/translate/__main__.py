@@ -3,10 +3,14 @@
 import sys
 
 from proofs.translate.rules import FILE, written
+from proofs.translate.terms import Untranslated
 
 
 def main() -> int:
-    text = written()
+    try:
+        text = written()
+    except Untranslated as error:
+        sys.exit(f"violated: a rule is not translated: {error}")
     if sys.argv[1:] == ["--write"]:
         FILE.write_text(text)
     fresh = FILE.is_file() and FILE.read_text() == text

@@ -26,7 +26,7 @@ from proofs.translate.terms import (
     used,
 )
 
-RESULTS = {"prefix_weights": "seq num", "child": "option"}  # of helpers; of the others a row
+RESULTS = {"prefix_weights": "seq num"}  # of helpers; of the others a row
 
 Then = Callable[[Term], str]
 

@@ -10,7 +10,7 @@ EXACT = ROOT / "refengine" / "exact"
 FILE = PROOFS / "rocq" / "Translated.v"
 # (file, function): helpers first.
 WANTED = (
-    *(("row", "residual"), ("row", "without"), ("row", "normalised"), ("path", "child")),
+    *(("row", "residual"), ("row", "without"), ("row", "normalised")),
     *(("rules/leviathan", "leviathan"), ("rules/block", "prefix_weights"), ("rules/block", "block")),
     *(("rules/point_mass", "point_mass"), ("rules/iid_candidates", "iid_candidates")),
     *(
@@ -59,7 +59,10 @@ def definition(file: str, name: str) -> ast.FunctionDef:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = OTHERWISE.get(node.id, node.id)
-    return next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+    if len(found) != 1:
+        raise Untranslated(f"{file}.py defines {name} {len(found)} times")
+    return found[0]
 
 
 def body_text(function: ast.FunctionDef) -> str:
