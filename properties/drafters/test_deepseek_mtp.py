@@ -193,7 +193,7 @@ def test_a_checkpoint_is_verified(name: str, gamma: int | None, monkeypatch: pyt
     """Kills a row that `checkpoint verify` cannot run, and an acceptance outside what is realistic."""
     monkeypatch.setattr(verify_checkpoint, "NEW_TOKENS", 20)
     found = verify_checkpoint.verify(str(TINY / name), str(TINY / name), "float32", gamma=gamma)
-    assert [finding.verdict for finding in found] == ["consistent"] * 3
-    judged, expected = found[2].numbers["judged"], found[2].numbers["expected"]
+    assert {finding.verdict for finding in found} == {"consistent"}
+    judged, expected = found[-1].numbers["judged"], found[-1].numbers["expected"]
     assert isinstance(judged, int)
     assert 0.5 < getattr(expected, "value", 0.0) / judged < 0.9

@@ -83,8 +83,11 @@ def test_a_sound_checkpoint_is_consistent(layout: str, monkeypatch: pytest.Monke
     found = verify_checkpoint.verify(
         str(TINY / layout), str(TINY / "target"), "float32", gamma=3 if layout == "target" else None
     )
-    assert [finding.verdict for finding in found] == ["consistent"] * 3
-    assert 0.5 < found[2].numbers["accepted"] / found[2].numbers["judged"] < 0.95
+    by_id = {finding.id: finding for finding in found}
+    assert by_id.pop("checkpoint/bitwise").verdict in ("consistent", "not tested")
+    assert {finding.verdict for finding in by_id.values()} == {"consistent"}
+    acceptance = by_id["checkpoint/acceptance"].numbers
+    assert 0.5 < acceptance["accepted"] / acceptance["judged"] < 0.95
 
 
 # --- an oracle: where module and target are the same function, everything is accepted ---------------------------------

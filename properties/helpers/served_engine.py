@@ -338,7 +338,7 @@ DEFECTS = (
     "the n choices share a stream",
     "prefix of another request",
 )
-UNSEEN = (  # written after the suite, without a look at what it asks for
+UNSEEN = (  # written after the suite, by somebody who knew it
     "one token injected in company", "log probabilities wrong in the last block", "seeds fail under load",
     "argmax in verification", "the first token is the likeliest", "drafts go on past the end",
     "usage counts past the end", "presence counted twice", "allowed tokens forgotten in the correction",

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,16 +39,17 @@ def test_fused_taps_are_judged_by_the_committed_runs(monkeypatch: pytest.MonkeyP
     """Kills a verdict that does not look at the seeds, smaller rivals, and a result of another script."""
     (finding,) = fused_taps.fused_taps()
     assert finding.numbers["parameters that one drafter has more than another"] == 0
-    held = json.loads(fused_taps.RESULT.read_text())
-    runs = held["one stream"].values()
+    held = json.loads(fused_taps.RECORD.file.read_text())
+    runs = held["fused_taps"]["languages"]["one stream"].values()
     first = [run["overlap"]["fused"][0] - run["overlap"]["top"][0] for run in runs]
     table = finding.tables["overlap, fused taps less"]
     assert table["difference"][0].value == pytest.approx(sum(first) / len(first))
     next(iter(runs))["overlap"]["fused"] = [0.0, 0.0, 0.0]
-    monkeypatch.setattr(fused_taps, "RESULT", tmp_path / "result.json")
-    fused_taps.RESULT.write_text(json.dumps(held))
+    record = replace(fused_taps.RECORD, file=tmp_path / "result.json")
+    monkeypatch.setattr(fused_taps, "RECORD", record)
+    record.file.write_text(json.dumps(held))
     assert fused_taps.fused_taps()[0].verdict == "violated"
-    monkeypatch.setattr(fused_taps, "SCRIPT", Path(__file__))
+    monkeypatch.setattr(fused_taps, "RECORD", replace(record, digest=lambda key: "another script"))
     assert fused_taps.fused_taps()[0].verdict == "not tested"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.cells import LOGPROBS, TEXT, Parity
 from refengine.audit.served.sampled import Law
@@ -17,7 +18,6 @@ from refengine.report.finding import Finding, Quantity, Recipe
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
-LEAST_TV = 0.9  # a law that was held to so few samples that only a larger distance would have shown is not tested
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _untested(suite: Suite, belief: Any, state: State | None) -> str:
         return "both sides give one completion to a prompt whatever the seed is: nothing is sampled"
     if belief.log_evidence > SUSPECT_NATS:
         return f"there is some evidence against it in {belief.looks} looks, too little to decide: more --requests"
-    if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > LEAST_TV:
+    if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > MAX_UNSEEN_TV:
         return f"{belief.looks} pairs would not show a total variation of {least:.2g}: more --requests"
     return ""
 
