@@ -9,24 +9,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, Rows, State, Target, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, chain_rows, tree_rows
-from refengine.engine.block import Block, Round
+from refengine.engine.block import NOTHING, Block, Round
 from refengine.engine.check import check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import Policy
 from refengine.engine.policy import rows as policy_rows
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
+from refengine.engine.rules.without_replacement import without_replacement
 
 Rule: TypeAlias = Callable[[Tensor, Block, Coins], Round]  # p [1, n + 1, V] root first, the block, the coins
 
 
 def fitting(p: Tensor, block: Block, coins: Coins) -> Round:
-    """The rule that fits how the block came about: drawn from q, or deterministic."""
-    return point_mass(p, block, coins) if block.q is None else leviathan(p, block, coins)
+    """The rule that fits how the block came about: deterministic, a chain drawn from q, or a tree whose siblings were
+    drawn from q without replacement."""
+    if block.q is None:
+        return point_mass(p, block, coins)
+    chain = torch.arange(-1, block.tokens.shape[1] - 1, device=block.tokens.device)
+    branches = (block.parents != chain) & (block.tokens != NOTHING)
+    return (without_replacement if bool(branches.any()) else leviathan)(p, block, coins)
 
 
 @dataclass(frozen=True)
