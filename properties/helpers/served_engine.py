@@ -263,7 +263,8 @@ class Engine:
             self.served += 1
             number = self.served
         try:
-            time.sleep(0.002)  # so that requests which are sent together are under way together
+            # Requests that are sent together must be under way together, on a loaded machine too.
+            time.sleep(0.05 if self.defect in OF_COMPANY else 0.002)
             text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
             choices = []
             for index in range(body.get("n", 1)):
@@ -346,11 +347,12 @@ UNSEEN = (  # written after the suite, by somebody who knew it
     "chat forgets the penalties", "nucleus of the draft", "the third choice is greedy",
     "cache cut at forty tokens of prompt",
 )  # fmt: skip
+OF_COMPANY = ("rows swapped in company", "one token injected in company", "seeds fail under load", "neighbour's bias")
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
     "strips spaces", "counts the end", "takes all and does nothing", "falls over some parameters", "odd pieces",
     "small context", "refuses with speculation",
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 
 
 @contextmanager
