@@ -27,17 +27,33 @@ Policy: TypeAlias = Callable[[Tensor, Tokens, Tokens], Tensor]
 BANNED = float("-inf")
 
 
+class NothingLeft(ValueError):
+    """A policy bans every token."""
+
+
 def pipeline(*steps: Step) -> Policy:
-    """The steps from left to right, then softmax. Raises ValueError where the steps have banned every token."""
+    """The steps from left to right, then softmax. Raises NothingLeft where the steps have banned every token."""
 
     def policy(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
         for step in steps:
             logits = step(logits, prompt, prefix)
         if bool((logits == BANNED).all()):
-            raise ValueError(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
+            raise NothingLeft(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
         return logits.softmax(-1)
 
     return policy
+
+
+def or_zeros(policy: Policy) -> Policy:
+    """The same policy, with a row of zeros where it bans every token."""
+
+    def lenient(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        try:
+            return policy(logits, prompt, prefix)
+        except NothingLeft:
+            return torch.zeros_like(logits)
+
+    return lenient
 
 
 def rows(
@@ -46,7 +62,9 @@ def rows(
     """The target's rows that judge one lane's block, root first: float [n + 1, V] from logits [n + 1, V].
 
     Row 0 follows the prefix, row j + 1 follows node j (`tokens[j]`, child of `parents[j]`, -1 being the root).
+    A row of zeros is one of which the policy leaves nothing: behind a token that ends the text, or that it bans itself.
     """
+    policy = or_zeros(policy)
     paths: list[Tokens] = [()]
     for token, parent in zip(tokens, parents, strict=True):
         paths.append((*paths[parent + 1], token))
@@ -59,10 +77,20 @@ def greedy() -> Step:
 
 
 def temperature(value: float) -> Step:
-    """Divide logits by the temperature. Zero is `greedy`."""
-    if not value > 0:
-        raise ValueError(f"a temperature is positive (greedy() is the limit at 0), got {value}")
-    return lambda logits, prompt, prefix: logits / value
+    """Divide logits by the temperature. Zero is `greedy`.
+
+    Where a quotient is beyond the range of the dtype, all are counted from the largest, which then stands at 0.
+    """
+    if not 0 < value < float("inf"):
+        raise ValueError(f"a temperature is positive (greedy() is the limit at 0) and finite, got {value}")
+
+    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        divided = logits / value
+        if torch.equal(divided.isfinite(), logits.isfinite()):
+            return divided
+        return ((logits.double() - logits.max().double()) / value).to(logits.dtype)
+
+    return step
 
 
 def top_k(k: int) -> Step:
