@@ -12,11 +12,12 @@ from refengine.decoder import Result, Stop, generate, load_drafter, load_target
 from refengine.decoder.checkpoints.reading.causal_lm import reason
 from refengine.decoder.checkpoints.reading.config import read_config
 from refengine.decoder.drafters.dspark_schedule import Load
-from refengine.decoder.loop import Rule, fitting
+from refengine.decoder.loop import Rule, fits
 from refengine.decoder.protocols import Target, Tokens
 from refengine.engine import policy as steps
 from refengine.engine.block import Block, Round
-from refengine.engine.coins import Coins, Philox
+from refengine.engine.coins import Coins
+from refengine.engine.kernels import CompiledPhilox, compiled
 from refengine.engine.rules import RULES
 from refengine.errors import BadInput
 from refengine.exact.rules import RULES as CARDS
@@ -55,11 +56,11 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
     drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram, load=curve(request.load))
     tokenizer = load_tokenizer(request.target)
     prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
-    rule = rule_named(request.rule) if request.rule else fitting
+    rule = rule_named(request.rule) if request.rule else compiled_fitting
     stop = Stop(frozenset(stop_tokens(request.target)))
     if request.slots is not None and len(prompt) + request.max_new_tokens > request.slots:
         raise BadInput(f"prompt and new tokens are {len(prompt) + request.max_new_tokens}, and --slots {request.slots}")
-    coins = Philox(request.seed, torch.tensor([0], device=target.device))
+    coins = CompiledPhilox(request.seed, torch.tensor([0], device=target.device))
     try:
         result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
     except IndexError as error:
@@ -122,9 +123,14 @@ def rule_named(name: str) -> Rule:
     def held(p: Tensor, block: Block, coins: Coins) -> Round:
         if block.q is None and CARDS[name].drawn:
             raise BadInput(f"--rule {name} weighs what was drawn, and this drafter draws nothing: use point_mass")
-        return RULES[name](p, block, coins)
+        return compiled(RULES[name])(p, block, coins)
 
     return held
+
+
+def compiled_fitting(p: Tensor, block: Block, coins: Coins) -> Round:
+    """`loop.fitting`, compiled where it can be."""
+    return compiled(fits(block))(p, block, coins)
 
 
 def load_tokenizer(folder: Path) -> Any:
