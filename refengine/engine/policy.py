@@ -79,14 +79,14 @@ def greedy() -> Step:
 def temperature(value: float) -> Step:
     """Divide logits by the temperature. Zero is `greedy`.
 
-    Where a quotient is beyond the range of the dtype, all are counted from the largest, which then stands at 0.
+    Where it, or a quotient, is beyond the range of the dtype, all are counted from the largest, which then stands at 0.
     """
     if not 0 < value < float("inf"):
         raise ValueError(f"a temperature is positive (greedy() is the limit at 0) and finite, got {value}")
 
     def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
-        divided = logits / value
-        if torch.equal(divided.isfinite(), logits.isfinite()):
+        divided, dtype = logits / value, torch.finfo(logits.dtype)
+        if dtype.tiny <= value <= dtype.max and bool((divided.isfinite() | (divided == logits)).all()):
             return divided
         return ((logits.double() - logits.max().double()) / value).to(logits.dtype)
 
