@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from properties.helpers.served_engine import DEFECTS, ODD, UNSEEN, Engine, serving
+from properties.helpers.served_defects import DEFECTS, UNSEEN
+from properties.helpers.served_engine import Engine
+from properties.helpers.served_http import ODD, serving
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.belief import Faults, Partings
@@ -14,7 +16,8 @@ from refengine.audit.served.cells import logprobs_apart, ties
 from refengine.audit.served.faults import faults
 from refengine.audit.served.http import Server
 from refengine.audit.served.journal import Journal, Journalled
-from refengine.audit.served.sampled import PLACES, Law
+from refengine.audit.served.sampled import PROMPTS, Law
+from refengine.audit.served.scores import Reader
 from refengine.audit.served.suite import Suite, planned
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
@@ -231,11 +234,11 @@ def test_a_side_that_is_gone_leaves_claims_untested() -> None:
 
 def test_a_sample_at_one_odd_prompt_is_no_law() -> None:
     """Kills evidence from one prompt at which rounding decides what a filter keeps."""
-    odd, wrong = Law(["a"] * PLACES), Law(["a"] * PLACES)
+    odd, wrong = Law(Reader({}, 1.0)), Law(Reader({}, 1.0))
     for k in range(600):
-        place, other = k % PLACES, str(k * 7919 % 5)
-        odd.add(place, other if place else "9", str(k * 104729 % 5) if place else "8")
-        wrong.add(place, other, "1" + other)
+        place, other = k % PROMPTS, str(k * 7919 % 5)
+        odd.add(place, [Choice(other if place else "9")], [Choice(str(k * 104729 % 5) if place else "8")])
+        wrong.add(place, [Choice(other)], [Choice("1" + other)])
     assert odd.log_evidence < 3
     assert wrong.log_evidence > 30
 

@@ -89,6 +89,13 @@ class Bench:
                 raise said
         return on, off  # type: ignore[return-value]  # what is no answer was raised
 
+    def apart(self, on: Ask, off: Ask) -> tuple[Answer, Answer]:
+        """A request to either side, of its own, at the same time. Raises Refused, Failed."""
+        futures = [self.pool.submit(side.send, ask) for side, ask in ((self.on, on), (self.off, off))]
+        self.sent += 2
+        here, there = (future.result() for future in futures)
+        return here, there
+
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
         with self.lock:
             self.metadata[name].add(on, off, witness)

@@ -18,7 +18,7 @@ from refengine.audit.served.cells import Cell, Own, Parity, Plain, logprobs_apar
 from refengine.audit.served.noise import LOOKS, Noise
 from refengine.audit.served.options import OPTIONS, SAMPLED, TOKENS, Option, Options
 from refengine.audit.served.reduce import TRIES, reduced
-from refengine.audit.served.sampled import Rescored, Sampled
+from refengine.audit.served.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.schedules import HEAVY, schedules
 
 TURNS = 3  # looks at every claim before belief decides
@@ -84,13 +84,15 @@ def planned(bench: Bench) -> Plan:
             continue
         arms = [(False, False), *([(False, True)] * streams), *([(True, False)] * chat)]
         plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
-    for name, temperature, options in SAMPLED:
-        if bench.accepts(Ask((bench.prompt(0),), 4, temperature, options, seed=1)):
-            plan.cells.append(Sampled(f"law/{name}", temperature, options))
-        else:
-            plan.lacking[f"law/{name}"] = "refused"
     needs: dict[str, Options] = {"n": {"n": 3}, "neighbour": HEAVY}
     extra = {name: bench.accepts(Ask((bench.prompt(0),), 4, 1.0, needed, seed=1)) for name, needed in needs.items()}
+    several = (n for n in CHOICES if extra["n"] and bench.accepts(Ask((bench.prompt(0),), 4, 1.0, {"n": n}, seed=1)))
+    choices = next(several, 1)
+    for name, temperature, options in SAMPLED:
+        if bench.accepts(Ask((bench.prompt(0),), 4, temperature, options, seed=1)):
+            plan.cells.append(Sampled(f"law/{name}", temperature, options, choices))
+        else:
+            plan.lacking[f"law/{name}"] = "refused"
     extra |= {"stream": streams, "chat": chat, "together": bench.together}
     plan.cells += schedules(bench.noise, rows, extra)
     return plan
