@@ -91,9 +91,9 @@ class Parity:
     sampled: int = 0  # looks at which the side without speculation does not give the one text that is left
     as_greedy: int = 0  # partings at prompts at which the plain texts part too
     cost: int = 2
-    wanted: int = 8
 
     def __post_init__(self) -> None:
+        self.wanted = 5 if self.chat or self.stream else 10  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.tie_share(self.option.tokens))}
         if self.rows and not self.stream:
@@ -106,7 +106,7 @@ class Parity:
 
     def ask(self, bench: Bench, k: int) -> Ask | None:
         """None where this prompt gives nothing to ask."""
-        made = self.option.made(bench.plain(k, TOKENS)[1].text, k)
+        made = self.option.made(bench.plain(k, TOKENS)[1].choices[0], k)
         if not made:
             return None
         options: Options = dict(made[min(self.dialect, len(made) - 1)])

@@ -17,7 +17,7 @@ from refengine.audit.served.ask import Ask, Choice
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.faults import shown
-from refengine.audit.served.options import Options
+from refengine.audit.served.options import Setting
 from refengine.audit.served.scores import KINDS as SCORES
 from refengine.audit.served.scores import Reader, pieces
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
@@ -25,10 +25,10 @@ from refengine.evidence.e_process_of_prefixes import Prefixes
 from refengine.evidence.e_process_of_scores import Scores
 from refengine.evidence.power import ends_wealth
 
-SAMPLED_TOKENS = 16  # of a completion: some rounds of every drafter
+SCORED_TOKENS = 8  # of a completion whose tokens are scored again, one at a time
 CHOICES = (16, 4)  # of a request, the first that both sides take: they cost one request
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
-PROMPTS = 4  # few, so that each is sampled often
+PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
 CLAIM = "the law is that of plain decoding"
@@ -131,20 +131,22 @@ def features(text: str) -> dict[str, Hashable]:
 class Sampled:
     """One setting of temperature and filters. choices: how many a request asks for."""
 
-    name: str
-    temperature: float
-    options: Options
+    setting: Setting
     choices: int = 1
     cost: int = 2
     wanted: int = 60
 
     def __post_init__(self) -> None:
-        self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.options, self.temperature))}
+        self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
+
+    @property
+    def name(self) -> str:
+        return f"law/{self.setting.name}"
 
     def ask(self, bench: Bench, place: int, seed: int) -> Ask:
         several = {"n": self.choices} if self.choices > 1 else {}
-        options = {**bench.logprobs, **self.options, **several}
-        return Ask((bench.prompt(place),), SAMPLED_TOKENS, self.temperature, options, seed=seed)
+        options = {**bench.logprobs, **self.setting.options, **several}
+        return Ask((bench.prompt(place),), self.setting.tokens, self.setting.temperature, options, seed=seed)
 
     def unit(self, bench: Bench, k: int) -> None:
         """One answer of each side, with seeds of their own that have nothing in common."""
@@ -169,7 +171,7 @@ class Rescored:
     )
 
     def unit(self, bench: Bench, k: int) -> None:
-        ask = Ask((bench.prompt(k),), SAMPLED_TOKENS, self.temperature, bench.logprobs, seed=k)
+        ask = Ask((bench.prompt(k),), SCORED_TOKENS, self.temperature, bench.logprobs, seed=k)
         answers = bench.each([ask])
         off_by, told = [], []
         for (answer,) in answers:

@@ -26,9 +26,10 @@ PLACES: Mapping[str, range] = {  # of tokens of a completion
     "tokens 5 to 16": range(4, 16),
     "later tokens": range(16, 1 << 30),
 }
-LATER_CHOICES, LENGTH, NEXT = "choices after the first", "the length", "how one surprise follows another"
+LATER_CHOICES = "choices after the first"
+LENGTH, ENDED, NEXT = "the length", "how many end by themselves", "how one surprise follows another"
 WHAT = ("the surprise", "the likeliest", "the unlisted")
-KINDS = len(WHAT) * (len(PLACES) + 1) + 2
+KINDS = len(WHAT) * (len(PLACES) + 1) + 3
 Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
 Law: TypeAlias = tuple[Row, float]  # (probabilities of the listed tokens, that of all others)
 
@@ -102,6 +103,7 @@ class Reader:
         sums: defaultdict[str, float] = defaultdict(float)
         for index, choice in enumerate(choices):
             before = 0.0
+            sums[ENDED] += choice.finish == "stop"
             for i, token in enumerate(self.tokens(choice)):
                 sums[LENGTH] += 1
                 sums[NEXT] += before * token[0]
