@@ -96,6 +96,14 @@ class Bench:
         here, there = (future.result() for future in futures)
         return here, there
 
+    def company(self, on: Sequence[Ask], off: Sequence[Ask]) -> list[tuple[Answer, Answer]]:
+        """Requests to either side, all under way together. Raises Refused, Failed."""
+        self.sent += len(on) + len(off)
+        here, there = (
+            [self.pool.submit(side.send, ask) for ask in asks] for side, asks in ((self.on, on), (self.off, off))
+        )
+        return [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
+
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
         with self.lock:
             self.metadata[name].add(on, off, witness)

@@ -19,8 +19,9 @@ from refengine.audit.served.ask import Choice, Row
 
 SURPRISE_NATS = 8.0  # a token scores at most
 UNLISTED = 10.0  # tokens that share the chance of those beyond the listed, about
+EVERY = "every token"
 PLACES: Mapping[str, range] = {  # of tokens of a completion
-    "every token": range(1 << 30),
+    EVERY: range(1 << 30),
     "the first token": range(1),
     "tokens 2 to 4": range(1, 4),
     "tokens 5 to 16": range(4, 16),
@@ -131,11 +132,13 @@ class Reader:
         """Its tokens with their chances; words without where no rows are reported."""
         if not _has_rows(choice):
             return [(word, None) for word in pieces(choice.text)]
-        laws = [self.reading(row, self.options, self.temperature) if row else ({}, 1.0) for row in choice.top or ()]
-        return [
-            (token, listed.get(token, rest / UNLISTED))
-            for token, (listed, rest) in zip(choice.tokens or (), laws, strict=False)
-        ]
+        laws = zip(choice.tokens or (), self.laws(choice), strict=True)
+        return [(token, listed.get(token, rest / UNLISTED)) for token, (listed, rest) in laws]
+
+    def laws(self, choice: Choice) -> list[Law]:
+        """The rows of its tokens as they are read; none where none are reported."""
+        rows = choice.top or () if _has_rows(choice) else ()
+        return [self.reading(row, self.options, self.temperature) if row else ({}, 1.0) for row in rows]
 
     @property
     def reading(self) -> Callable[[Row, Mapping[str, Any], float], Law]:
