@@ -3,7 +3,7 @@
 A defect is present with speculation alone. The others are asked for by name where they belong in `served_engine.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from properties.helpers.served_model import GAMMA, logits, shaped
@@ -40,6 +40,11 @@ UNSEEN = (  # written after the suite, by somebody who knew it
     "chat forgets the penalties", "nucleus of the draft", "the third choice is greedy",
     "cache cut at forty tokens of prompt",
 )  # fmt: skip
+FRESH = (  # written after the laws were sharpened, without a look at what they see
+    "residual of the row before", "bonus from the draft", "one coin for a block", "bias twice in the correction",
+    "top_p before the temperature", "frequency counts what was refused", "a stop at a block's end is missed",
+    "log probabilities of the draft",
+)  # fmt: skip
 OF_COMPANY = ("rows swapped in company", "one token injected in company", "seeds fail under load", "neighbour's bias")
 
 
@@ -53,6 +58,7 @@ class Node:
     now: list[int]
     least: int  # tokens before the end is allowed
     company: int  # requests under way
+    refused: list[int] = field(default_factory=list)  # tokens that the request's drafts had in vain
 
 
 def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
@@ -88,6 +94,11 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         past = past[:-1]
     if engine.has("cache cut at forty tokens of prompt") and len(node.context) > 40 and i:
         past = past[:-2] + past[-1:]
+    if engine.has("frequency counts what was refused"):
+        seen = now + node.refused
+    if engine.has("top_p before the temperature") and policy.get("temperature", 1.0) > 0 and policy.get("top_p"):
+        flat = shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
+        policy = {**policy, "top_p": 1.0, "top_k": sum(x > 0 for x in flat)}
     p = shaped(engine.seen(past, node.company), policy, seen, floor)
     if engine.has("argmax in verification") and i < GAMMA:
         p = shaped(logits(past), {**policy, "temperature": 0.0}, seen, floor)

@@ -30,6 +30,9 @@ class Engine:
     biases: list[dict[str, float]] = field(default_factory=list)
     noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
     every_time: bool = False  # and at every time
+    processed: bool = False  # rows are reported as they are sampled from
+    rounded: bool = False  # log probabilities are printed to two decimals
+    stratified: bool = False  # the choices of a request begin in different parts of the law
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def has(self, defect: str) -> bool:
@@ -63,11 +66,12 @@ class Engine:
             )
             done = False
             for x in block:
-                rows.append(self.seen(context + out, company))
+                rows.append(self.reported(context, out, body, company))
                 out.append(x)
                 text = "".join(WORDS[i] for i in out)
                 ends = x == END and not (self.has("drafts go on past the end") and len(out) % 2)
-                if ends or len(out) >= limit or any(s in text for s in stops):
+                blind = self.has("a stop at a block's end is missed") and x == block[-1] and len(block) > 1
+                if ends or len(out) >= limit or (any(s in text for s in stops) and not blind):
                     done = True
                     if not self.has("stop checked once a round") or x == END or len(out) >= limit:
                         break
@@ -75,6 +79,15 @@ class Engine:
                 break
         self.last_prefix = prompt
         return self.choice(out, rows, body, stops, limit)
+
+    def reported(self, context: list[int], out: list[int], body: dict[str, Any], company: int) -> list[float]:
+        """The row that log probabilities are made of."""
+        row = self.seen(context + out, company)
+        if self.has("log probabilities of the draft") and len(out) % 2:
+            return logits(context + out, 0.7)
+        if self.processed:
+            return [log(x) if x > 0 else -100.0 for x in shaped(row, body, out, body.get("min_tokens", 0))]
+        return row
 
     def step(
         self, context: list[int], out: list[int], body: dict[str, Any], chance: random.Random, company: int
@@ -100,11 +113,14 @@ class Engine:
                 drafted.append(max(range(V), key=lambda t: q[t]))
             else:
                 drafted.append(draw(q, chance))
+        if self.has("one coin for a block"):
+            chance = OneCoin(chance.random())
         for i in range(GAMMA + 1):
             now = out + emitted
-            p = bent(self, Node(i, context, out, now, least, company), body)
+            p = bent(self, Node(i, context, out, now, least, company, body.get("refused", [])), body)
             if i == GAMMA:
-                emitted.append(draw(p, chance))
+                bonus = shaped(logits(context + now, 0.7), body, now, least) if self.has("bonus from the draft") else p
+                emitted.append(draw(bonus, chance))
                 return emitted
             q = shaped(logits(context + now, 0.7), body, now, least)
             x = drafted[i]
@@ -113,8 +129,15 @@ class Engine:
                 if x == END and not self.has("drafts go on past the end"):
                     return emitted
                 continue
+            if self.has("frequency counts what was refused"):
+                body.setdefault("refused", []).extend(drafted[i:])
             if self.has("allowed tokens forgotten in the correction"):
                 p = shaped(logits(context + now), {**body, "allowed_token_ids": None}, now, least)
+            if self.has("residual of the row before") and i:
+                q = shaped(logits((context + now)[:-1], 0.7), body, now[:-1], least)
+            if self.has("bias twice in the correction"):
+                twice = {token: 2 * value for token, value in (body.get("logit_bias") or {}).items()}
+                p = shaped(logits(context + now), {**body, "logit_bias": twice}, now, least)
             rest = p if self.has("corrected from p") else [max(0.0, a - b) for a, b in zip(p, q, strict=True)]
             emitted.append(draw(rest if sum(rest) > 0 else p, chance))
             return emitted
@@ -149,6 +172,9 @@ class Engine:
                 dict(sorted(((WORDS[i], c) for i, c in enumerate(row)), key=lambda t: -t[1])[:5]) for row in chances
             ]
             own = [row[x] for x, row in zip(shown, chances, strict=False)]
+            if self.rounded:
+                own = [round(c, 2) for c in own]
+                tops = [{word: round(c, 2) for word, c in row.items()} for row in tops]
             if self.has("log probability zero"):
                 own = [0.0 for _ in own]
             if self.has("log probabilities wrong in the last block"):
@@ -177,6 +203,8 @@ class Engine:
                     seed = None
                 salt = index if not self.has("the n choices share a stream") else 0
                 chance = random.Random(f"{seed}/{salt}" if seed is not None else None)
+                if self.stratified:
+                    chance = Stratified(chance.random(), index, body.get("n", 1))
                 if self.has("the n choices share a stream") and seed is None:
                     chance = random.Random(number)
                 asked = dict(body)
@@ -213,3 +241,33 @@ def as_chat(choice: dict[str, Any]) -> dict[str, Any]:
             ]
         }
     return choice
+
+
+class OneCoin(random.Random):
+    """The same number every time."""
+
+    def __init__(self, coin: float) -> None:
+        super().__init__()
+        self.coin = coin
+
+    def random(self) -> float:
+        return self.coin
+
+
+class Stratified(random.Random):
+    """Its first number lies in the stratum of that index."""
+
+    def __new__(cls, seed: float, index: int, of: int) -> "Stratified":
+        return super().__new__(cls, seed)
+
+    def __init__(self, seed: float, index: int, of: int) -> None:
+        super().__init__(seed)
+        self.first: tuple[int, int] | None = (index, of)
+
+    def random(self) -> float:
+        number = super().random()
+        if self.first is None:
+            return number
+        index, of = self.first
+        self.first = None
+        return (index + number) / of

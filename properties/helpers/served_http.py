@@ -18,7 +18,7 @@ TAKEN = {
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
     "strips spaces", "counts the end", "takes all and does nothing", "falls over some parameters", "odd pieces",
-    "small context", "refuses with speculation",
+    "small context", "refuses with speculation", "rows of the policy", "rounded rows", "stratified choices",
 )  # fmt: skip
 
 
@@ -28,6 +28,8 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
     count = iter(range(10**9))
     if manner.startswith("noisy") or manner == "another text every time":
         engine.noise, engine.every_time = 0.05, manner == "another text every time"
+    engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
+    engine.stratified = manner == "stratified choices"
     size = 1 if manner == "odd pieces" else 7  # characters of a piece
 
     class Handler(BaseHTTPRequestHandler):

@@ -16,9 +16,8 @@ from math import log
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import logsumexp
 
-from refengine.evidence.rows import Rows
+from refengine.evidence.rows import Rows, log_sum
 
 WEIGHTS = (0.5, 2.0, 8.0)  # how many outcomes the pooled frequencies count for in the estimate of each sampler
 STAKE = 0.95  # of the wealth: an estimate from little must not ruin the bettor
@@ -99,7 +98,7 @@ class Pairs:
             _mean(list(_everywhere(bets).values()), self.kinds),
             _mean([common], 1),
         ]
-        return float(logsumexp(families) - np.log(len(families)))
+        return float(log_sum(np.array(families), 0) - np.log(len(families)))
 
     def strongest(self) -> tuple[int, str]:
         """(prompt, name) of the feature with the most evidence; the name is `COMMONER` where that has more than any."""
@@ -125,4 +124,4 @@ def _everywhere(bets: Mapping[tuple[int, str], Rows]) -> dict[str, Rows]:
 def _mean(wealth: list[Rows], count: int) -> float:
     """The log of the mean wealth of so many features, of which these have come."""
     logs = np.concatenate([*wealth, np.zeros((count - len(wealth)) * len(WEIGHTS))])
-    return float(logsumexp(logs) - np.log(len(logs)))
+    return float(log_sum(logs, 0) - np.log(len(logs)))

@@ -16,10 +16,9 @@ from math import log
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import logsumexp
 
 from refengine.evidence.e_process_of_pairs import MOST_ODDS, STAKE
-from refengine.evidence.rows import Rows
+from refengine.evidence.rows import Rows, log_sum
 
 WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # how many tokens the row counts for in the estimate of each sampler
 BETS = tuple(product(WEIGHTS, (False, True)))  # (weight, whether the second sampler is taken to follow the rows)
@@ -71,7 +70,7 @@ class Prefixes:
     def log_evidence(self, without: int | None = None) -> float:
         """without: a prompt at which nothing was bet."""
         wealth = [wealth for prompt, wealth in self.log_wealth.items() if prompt != without]
-        return float(logsumexp(sum(wealth, np.zeros(len(BETS)))) - np.log(len(BETS)))
+        return float(log_sum(sum(wealth, np.zeros(len(BETS))), 0) - np.log(len(BETS)))
 
     def _odds(self, prompt: int, texts: Sequence[Sequence[Step]]) -> Rows:
         total = np.zeros(len(BETS))

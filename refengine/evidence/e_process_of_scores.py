@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 import numpy as np
-from scipy.special import logsumexp
 
-from refengine.evidence.rows import Rows
+from refengine.evidence.rows import Rows, log_sum
 
 SHIFTS = np.array([-3.0, -1.0, -0.3, -0.1, 0.1, 0.3, 1.0, 3.0])  # of the difference, in its own deviations
 
@@ -66,7 +65,7 @@ class Scores:
         """Scores that have not come yet keep their share. without: a prompt at which nothing was bet."""
         wealth = [score.wealth(without) for score in self.scores.values()]
         logs = np.concatenate([*wealth, np.zeros((self.kinds - len(wealth)) * len(SHIFTS))])
-        return float(logsumexp(logs) - np.log(len(logs)))
+        return float(log_sum(logs, 0) - np.log(len(logs)))
 
     def strongest(self) -> str:
         """The score with the most evidence; "" before the first pair."""

@@ -38,6 +38,7 @@ class Bench:
     metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
     plain_answers: dict[tuple[str, int], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
+    choices: int = 1  # of a request, that both sides give
     noise: Noise = field(default_factory=Noise)
 
     def __post_init__(self) -> None:

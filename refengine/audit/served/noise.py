@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from scipy.stats import beta
 
 TIE_SHARE = 0.2  # of prompts at which an honest pair may part within UNIT tokens, each by a tie, whatever was measured
+SAMPLED_TIE_SHARE = 0.1  # the same, where the other side is asked whether it is a tie (ties.py)
 KNOWN_TIE_SHARE = 0.02  # the same, where the rows are reported and say of every parting whether it is a tie
 UNIT = 32  # tokens, of which that is the share
 LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
@@ -35,6 +36,7 @@ class Noise:
     tokens: int = 0
     close: int = 0
     sides_apart: float = 0.0
+    asked: bool = False  # whether it can be asked about a parting
 
     def tie_share(self, tokens: int = UNIT) -> float:
         """Of completions of so many tokens: the bound of Clopper and Pearson (1934), position for position alike."""
@@ -42,6 +44,10 @@ class Noise:
         bound = 1.0 if k == n and n else float(beta.ppf(1 - DOUBT, k + 1, n - k)) if n else 0.0
         share = max(self._floor(), bound if k else 0.0)
         return float(min(0.99, 1 - (1 - min(share, 0.999)) ** max(1.0, tokens / UNIT)))
+
+    def asked_share(self, tokens: int = UNIT) -> float:
+        """The same, where a parting is asked about."""
+        return min(SAMPLED_TIE_SHARE, self._floor()) if self.asked else self.tie_share(tokens)
 
     def _floor(self) -> float:
         """Of UNIT tokens, whatever parted."""

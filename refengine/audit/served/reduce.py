@@ -35,7 +35,7 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
     """Fewer tokens first, then what may be left out."""
 
     def shows(ask: Ask) -> bool:
-        return cell.shows(bench, *bench.both(ask))
+        return cell.shows(bench, ask, *bench.both(ask))
 
     asks = [ask for k in cell.shown_at[:PLACES] if (ask := cell.ask(bench, k)) is not None]
     found = next((ask for ask in asks if shows(ask)), None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import exp, log
 from typing import Any
 
-from scipy.special import logsumexp
+import numpy as np
 
 from refengine.audit.served.ask import Ask, Choice
 from refengine.audit.served.belief import Faults
@@ -24,6 +24,7 @@ from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
 from refengine.evidence.e_process_of_prefixes import Prefixes
 from refengine.evidence.e_process_of_scores import Scores
 from refengine.evidence.power import ends_wealth
+from refengine.evidence.rows import log_sum
 
 SCORED_TOKENS = 8  # of a completion whose tokens are scored again, one at a time
 CHOICES = (16, 4)  # of a request, the first that both sides take: they cost one request
@@ -65,7 +66,8 @@ class Law:
             seen.update(choice.text for choice in side)
         self.looks += 1
         self.choices += count
-        self.evidence = min(float(logsumexp(self.kinds(i))) - log(len(self.kinds())) for i in range(PROMPTS))
+        kinds = np.array([self.kinds(i) for i in range(PROMPTS)])
+        self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
 
     def kinds(self, without: int | None = None) -> list[float]:
         """The evidence of each kind."""

@@ -20,6 +20,7 @@ from refengine.audit.served.options import OPTIONS, SAMPLED, TOKENS, Option, Opt
 from refengine.audit.served.reduce import TRIES, reduced
 from refengine.audit.served.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.schedules import HEAVY, schedules
+from refengine.audit.served.ties import ties
 
 TURNS = 3  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
@@ -69,6 +70,8 @@ def planned(bench: Bench) -> Plan:
     bench.logprobs, rows = _reports(bench)
     streams = bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
+    several = [n for n in CHOICES if bench.accepts(Ask((bench.prompt(0),), 4, 1.0, {"n": n}, seed=1))]
+    bench.choices = max(several, default=1)
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {})
     plan.lacking |= {
@@ -87,7 +90,6 @@ def planned(bench: Bench) -> Plan:
         plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
     needs: dict[str, Options] = {"n": {"n": 3}, "neighbour": HEAVY}
     extra = {name: bench.accepts(Ask((bench.prompt(0),), 4, 1.0, needed, seed=1)) for name, needed in needs.items()}
-    several = [n for n in CHOICES if extra["n"] and bench.accepts(Ask((bench.prompt(0),), 4, 1.0, {"n": n}, seed=1))]
     for setting in SAMPLED:
         choices = next((n for n in several if n <= setting.choices), 1)
         cell = Sampled(setting, choices)
@@ -112,8 +114,9 @@ def _reports(bench: Bench) -> tuple[Options, bool]:
 
 
 def measured(bench: Bench) -> Noise:
-    """The side without speculation beside itself: every prompt alone, then some together; and rows side by side."""
-    parted, apart = 0, 0.0
+    """The side without speculation beside itself: every prompt alone, then some together; and rows side by side.
+    Where rows say of the sides that they part at a tie, that is noise too."""
+    parted, tied_sides, apart = 0, 0, 0.0
     sides, margins = [], []
     for first in range(0, LOOKS, NOISE_COMPANY):
         numbers = range(first, first + NOISE_COMPANY)
@@ -125,10 +128,12 @@ def measured(bench: Bench) -> Noise:
         for k in numbers:
             on, off = (side.choices[0] for side in bench.plain(k, TOKENS))
             sides.append(logprobs_apart(on, off) or 0.0)
+            tied_sides += ties(on, off, Noise().nats) is True
             rows = [sorted(row.values())[-2:] for row in off.top or () if len(row) > 1]
             margins += [likeliest - second for second, likeliest in rows]
     close = sum(margin < CLOSE for margin in margins)
-    return Noise(LOOKS, parted, apart, len(margins), close, sorted(sides)[9 * len(sides) // 10])
+    near = sorted(sides)[9 * len(sides) // 10]
+    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1)
 
 
 def _dialect(bench: Bench, option: Option) -> tuple[int | None, str]:
