@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.helpers.served_defects import DEFECTS, UNSEEN
+from properties.helpers.served_defects import DEFECTS, FRESH, UNSEEN
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import ODD, serving
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
@@ -48,14 +48,6 @@ def violated(found: list[Finding]) -> set[str]:
     return {finding.id.removeprefix("audit.endpoint/") for finding in found if finding.verdict == "violated"}
 
 
-MISSED = {  # what 3000 requests were seen not to decide
-    "presence counted twice": pytest.mark.xfail(reason="parts two completions in five, of which ties may be one"),
-    "min_tokens counts rounds": pytest.mark.xfail(reason="shows in the few completions that end between 16 and 32"),
-    "the third choice is greedy": pytest.mark.xfail(reason="no claim holds the law of a later choice to anything"),
-    "corrected from p": pytest.mark.xfail(reason="some 130 pairs of completions a law are too few for its distance"),
-    "temperature on one side only": pytest.mark.xfail(reason="the same"),
-    "worn out after 300 requests": pytest.mark.xfail(reason="one request in three, at one position of a block"),
-}
 MANNERS = ("", "text only", "noisy", "another text every time", "falls over some parameters", "small context")
 
 
@@ -79,7 +71,7 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 
 
 @pytest.mark.stat
-@pytest.mark.parametrize("defect", [pytest.param(d, marks=MISSED.get(d, ())) for d in (*DEFECTS, *UNSEEN)])
+@pytest.mark.parametrize("defect", [*DEFECTS, *UNSEEN, *FRESH])
 def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
     """n = 3000 requests, alpha = 1e-6 over all claims. Kills a budget spent where no defect is."""
     assert violated(audited(defect, "", 3000))

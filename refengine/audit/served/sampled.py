@@ -136,7 +136,7 @@ class Sampled:
     setting: Setting
     choices: int = 1
     cost: int = 2
-    wanted: int = 60
+    wanted: int = 66
 
     def __post_init__(self) -> None:
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
