@@ -159,7 +159,7 @@ def filled(past: Cache) -> DynamicCache:
     """A cache of transformers that holds these keys and values, [b, G, n, d]."""
     cache = DynamicCache()
     for k, v in past:
-        layer = DynamicLayer()  # given its tensors as they are: `update` would copy them
+        layer: Any = DynamicLayer()  # type: ignore[no-untyped-call]  # given its tensors as they are: `update` would copy them
         layer.lazy_initialization(k, v)
         layer.keys, layer.values = k, v
         cache.layers.append(layer)

@@ -60,11 +60,13 @@ def choose(coins: Philox, weights: Tensor, kind: int, place: int | Tensor, node:
     lanes, vocabulary = weights.shape
     if weights.dtype not in STORED or not vocabulary or len(coins.requests) != lanes:
         return None
-    numbers = [torch.as_tensor(n).expand(lanes).contiguous().numpy() for n in (coins.requests, place, node)]
+    requests, places, nodes = (
+        torch.as_tensor(n).expand(lanes).contiguous().numpy() for n in (coins.requests, place, node)
+    )
     rows, key, out = stored(weights), (coins.seed & MASK, coins.seed >> 32), np.empty(lanes, np.int64)
 
     def pick(first: int, end: int) -> None:
-        lane.picks(first, end, rows, kind, *numbers, key, lane.scratch(vocabulary, False), out)
+        lane.picks(first, end, rows, kind, requests, places, nodes, key, lane.scratch(vocabulary, False), out)
 
     shared(lanes, vocabulary, pick)
     return torch.from_numpy(out)
