@@ -12,10 +12,17 @@ from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
 
+SHOWN_LINES = 10  # of what a subject prints
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
 Alpha = Annotated[float, typer.Option(help="False-alarm rate of the audit.")]
-Seconds = Annotated[float, typer.Option(help="Wall-clock limit.")]
-Calls = Annotated[int | None, typer.Option(help="Most calls to sample; by default 50,000 to 200,000 by signature.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(help="When the clock ends it; by default after ten minutes, with --calls never."),
+]
+Calls = Annotated[
+    int | None,
+    typer.Option(help="How many are sampled; by default 10,000 to 50,000 by signature, fewer of a slow function."),
+]
 
 
 class Signature(StrEnum):
@@ -32,7 +39,7 @@ def kernel(
     path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
     seed: Seed = "0",
     alpha: Alpha = ALPHA,
-    seconds: Seconds = 50.0,
+    seconds: Seconds = None,
     calls: Calls = None,
     as_json: AsJson = False,
     out: Out = None,
@@ -80,7 +87,7 @@ def process(
     signature: Annotated[Signature, typer.Option(help="Which plain signature its calls have.")] = Signature.verify,
     seed: Seed = "0",
     alpha: Alpha = ALPHA,
-    seconds: Seconds = 50.0,
+    seconds: Seconds = None,
     calls: Calls = None,
     as_json: AsJson = False,
     out: Out = None,
@@ -104,14 +111,27 @@ def process(
 def called(
     subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, files: Files, **limits: Any
 ) -> NoReturn:
-    """The audit of what is called with rows and drafts."""
-    from refengine.audit.kernel.audit import audit_kernel
+    """The audit of what is called with rows and drafts. What is mistyped is said before torch is imported."""
+    from refengine.audit.kernel.request import Request
 
-    check_alpha(limits["alpha"])
-    check_seconds(limits["seconds"])
+    request = Request(subject, signature.value, path, seed_of(seed), **limits)
+    request.check_that_it_exists()
+    from refengine.audit.kernel.audit import audited
+
     with progress() as tell:
-        findings = audit_kernel(subject, signature.value, path, seed_of(seed), progress=tell, **limits)
-    finish(findings, as_json, files)
+        found = audited(request, tell)
+    tell_printed(subject, found.printed)
+    finish([found.finding], as_json, files, found.advice)
+
+
+def tell_printed(subject: str, printed: str) -> None:
+    """What the subject printed, on standard error: the first lines, and how many there are."""
+    lines = printed.splitlines()
+    if lines:
+        typer.echo(f"{subject} printed {len(lines)} line{'s' * (len(lines) > 1)}:", err=True)
+        typer.echo("\n".join(f"    {line}" for line in lines[:SHOWN_LINES]), err=True)
+        if len(lines) > SHOWN_LINES:
+            typer.echo(f"    ... and {len(lines) - SHOWN_LINES} more", err=True)
 
 
 def trace(
@@ -206,8 +226,8 @@ def check_alpha(alpha: float) -> None:
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
 
 
-def check_seconds(seconds: float) -> None:
-    if not seconds > 0:
+def check_seconds(seconds: float | None) -> None:
+    if seconds is not None and not seconds > 0:
         raise BadInput(f"--seconds {seconds} is not a positive time")
 
 

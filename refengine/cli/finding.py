@@ -1,0 +1,112 @@
+"""A finding for a person reading a terminal: a violation as a letter, everything else as its claim."""
+
+import json
+import os
+import shutil
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from refengine.report.finding import Finding
+
+WIDEST = 160  # characters of one entry of a witness on a terminal; --json has the whole
+INDENT = " " * 12  # below a verdict
+# Entries of a witness that its table shows, or the sentence above it.
+TOLD = ("law", "null", "came", "due", "site", "what", "emitted", "position", "group", "cells that come too often")
+
+
+def coloured(verdict: str) -> str:
+    """A verdict in its colour, as wide as the widest; plain where NO_COLOR asks for it (no-color.org)."""
+    if os.environ.get("NO_COLOR"):
+        return f"{verdict:<11}"
+    colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(verdict, typer.colors.YELLOW)
+    return typer.style(f"{verdict:<11}", fg=colour, bold=True)
+
+
+def print_finding(finding: "Finding") -> None:
+    typer.echo("\n".join([f"{coloured(finding.verdict)} {finding.id}", *told(finding)]))
+
+
+def told(finding: "Finding") -> list[str]:
+    """The lines below the verdict: what is wrong and where to look; then the numbers; then the witness."""
+    from refengine.report.letter import sentence
+
+    said = sentence(finding)
+    lines = [*_paragraph(said), *_explained(finding), ""] if said else _paragraph(finding.claim)
+    if not said and finding.diagnosis:
+        lines += _explained(finding)
+    facts = [("claim", finding.claim)] if said else []
+    facts += [("method", finding.method), ("reason", finding.reason), ("size", _size(finding))]
+    lines += [line for name, value in facts if value for line in _entry(name, value)]
+    lines += witness_lines(finding)
+    return lines + [line for note in finding.notes for line in _entry("note", note)]
+
+
+def _explained(finding: "Finding") -> list[str]:
+    """What would explain it, what that class is and where it was reported, and where to look."""
+    from refengine.bugs.catalogue.classes import glossary
+    from refengine.evidence.naming import NO_CLASS
+    from refengine.report.letter import where_to_look
+
+    if not finding.diagnosis:
+        return []
+    named = glossary([finding.diagnosis]).get(finding.diagnosis, [])
+    if finding.diagnosis.startswith(NO_CLASS) or not named:
+        lines = _paragraph(finding.diagnosis[0].upper() + finding.diagnosis[1:] + ".")
+    else:
+        lines = _paragraph(f"It looks like {finding.diagnosis}.")
+    if look := where_to_look(found.name for found in named):
+        lines += _paragraph(f"Look at {look}.")
+    about = (
+        f"{found.name}: {title} ({source})"
+        for found in named
+        for title, source in zip(found.titles, found.sources, strict=True)
+    )
+    return lines + [line for entry in about for line in _entry("class", entry)]
+
+
+def _size(finding: "Finding") -> str:
+    if finding.magnitude is None:
+        return ""
+    size = finding.magnitude
+    mask = ", and a token of probability zero can be emitted" if size.breaks_mask else ""
+    return f"total variation {'' if size.exact else '>= '}{size.tv.value:.3g}{mask}"
+
+
+def witness_lines(finding: "Finding") -> list[str]:
+    """The row at which it shows as a table, then what else one needs to see it again."""
+    from refengine.report.letter import site, table
+
+    if not finding.witness:
+        return []
+    shown = site(finding)
+    lines = table(shown) if shown else []
+    hidden = TOLD if shown or "call made" in finding.witness else ()
+    lines += [line[:WIDEST] for key, value in finding.witness.items() if key not in hidden for line in _value(key, value)]
+    first, *rest = lines
+    return [f"{INDENT}{'witness':<9} {first}", *(f"{INDENT}{'':<9} {line}" for line in rest)]
+
+
+def _value(key: str, value: Any) -> Iterator[str]:
+    """An entry of a witness; a list of rows a row a line."""
+    if isinstance(value, list) and value and all(isinstance(row, list) for row in value):
+        yield from (f"{key}[{i}] = {json.dumps(row)}" for i, row in enumerate(value))
+    else:
+        yield f"{key} = {value if isinstance(value, str) else json.dumps(value, default=str)}"
+
+
+def _entry(name: str, value: str) -> list[str]:
+    first, *rest = _wrapped(value, 10)
+    return [f"{INDENT}{name:<9} {first}", *(f"{INDENT}{'':<9} {line}" for line in rest)]
+
+
+def _paragraph(text: str) -> list[str]:
+    return [INDENT + line for line in _wrapped(text, 0)]
+
+
+def _wrapped(text: str, further: int) -> list[str]:
+    width = max(60, min(shutil.get_terminal_size((120, 0)).columns, 120) - len(INDENT) - further)
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
