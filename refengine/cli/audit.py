@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from refengine.cli import checks
 from refengine.cli.output import AllowUntested, AsJson, Files, Junit, Out, Sarif, finish, finish_grouped, print_rows
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
@@ -143,9 +144,10 @@ def trace(
     sarif: Sarif = None,
 ) -> None:
     """Audit an engine's own record of its rounds (docs/auditing.md). Nothing is run."""
+    check_alpha(alpha)
+    checks.readable(record)
     from refengine.audit.trace import audit_trace
 
-    check_alpha(alpha)
     with progress() as tell:
         findings = audit_trace(str(record), alpha, progress=tell)
     finish(findings, as_json, Files(out, junit, sarif))
@@ -172,9 +174,12 @@ def endpoint(
     sarif: Sarif = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
+    for base in (on, off):
+        if not base.startswith(("http://", "https://")):
+            raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
+    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
     from refengine.audit.served.endpoint import audit_served
 
-    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
     with progress() as tell:
         findings = audit_served(on, off, model=model, progress=tell, **asked)
     finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
@@ -195,25 +200,28 @@ def generate(
     sarif: Sarif = None,
 ) -> None:
     """Audit a generate function with speculation on, beside the same with it off (docs/serving.md)."""
-    from refengine.audit.served.endpoint import audit_generate
-
     if off is None:
         raise BadInput(f"{on} is held to the same without speculation: name that with --off MODULE:FUNCTION")
     check_folder(path)
     asked = questions(requests, prompts, only, alpha)
+    from refengine.audit.kernel.request import Request
+
+    for side in (on, off):
+        Request(side, "verify", str(path) if path else None).check_that_it_exists()
+    from refengine.audit.served.endpoint import audit_generate
+
     with progress() as tell:
         findings = audit_generate(on, off, str(path) if path else None, progress=tell, **asked)
     finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
 
 
 def questions(requests: int, prompts: Path | None, only: str, alpha: float) -> dict[str, Any]:
-    """What two sides are asked, from the command line."""
-    from refengine.audit.served.bench import PROMPTS
-
+    """What two sides are asked, from the command line; prompts of our own unless others are given."""
     check_alpha(alpha)
     if requests < 1:
         raise BadInput(f"--requests {requests} is not a positive number")
-    return {"requests": requests, "prompts": lines_of(prompts) if prompts else PROMPTS, "only": only, "alpha": alpha}
+    asked = {"requests": requests, "only": only, "alpha": alpha}
+    return asked | ({"prompts": lines_of(prompts)} if prompts else {})
 
 
 def check_folder(path: Path | None) -> None:
@@ -224,11 +232,6 @@ def check_folder(path: Path | None) -> None:
 def check_alpha(alpha: float) -> None:
     if not 0 < alpha < 1:
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
-
-
-def check_seconds(seconds: float | None) -> None:
-    if seconds is not None and not seconds > 0:
-        raise BadInput(f"--seconds {seconds} is not a positive time")
 
 
 def lines_of(file: Path) -> list[str]:

@@ -14,8 +14,22 @@ if TYPE_CHECKING:
 
 WIDEST = 160  # characters of one entry of a witness on a terminal; --json has the whole
 INDENT = " " * 12  # below a verdict
-# Entries of a witness that its table shows, or the sentence above it.
-TOLD = ("law", "null", "came", "due", "site", "what", "emitted", "position", "group", "cells that come too often")
+# Entries of a function's witness: those that name its input, and those that its sentence and its table say.
+INPUT = {"case", "gamma", "lanes", "vocabulary", "contexts", "seed", "start", "calls"}
+TOLD = {
+    "law",
+    "null",
+    "came",
+    "due",
+    "site",
+    "what",
+    "emitted",
+    "position",
+    "group",
+    "cells that come too often",
+    "lane",
+}
+WORDS = ("drafts", "lanes", "ids")
 
 
 def coloured(verdict: str) -> str:
@@ -34,13 +48,13 @@ def told(finding: "Finding") -> list[str]:
     """The lines below the verdict: what is wrong and where to look; then the numbers; then the witness."""
     from refengine.report.letter import sentence
 
-    said = sentence(finding)
-    lines = [*_paragraph(said), *_explained(finding), ""] if said else _paragraph(finding.claim)
-    if not said and finding.diagnosis:
-        lines += _explained(finding)
-    facts = [("claim", finding.claim)] if said else []
-    facts += [("method", finding.method), ("reason", finding.reason), ("size", _size(finding))]
-    lines += [line for name, value in facts if value for line in _entry(name, value)]
+    witness, said = finding.witness or {}, sentence(finding)
+    lines = _paragraph(said or finding.claim)
+    if "call made" in witness:  # what was wanted explains it, and no class of defects does
+        return lines + _entry("expected", witness["expected"]) + _entry("call made", witness["call made"])
+    lines += [*_explained(finding), *[""] * bool(said)]
+    facts = [("claim", finding.claim if said else ""), ("method", finding.method), ("reason", finding.reason)]
+    lines += [line for name, value in [*facts, ("size", _size(finding))] if value for line in _entry(name, value)]
     lines += witness_lines(finding)
     return lines + [line for note in finding.notes for line in _entry("note", note)]
 
@@ -82,10 +96,13 @@ def witness_lines(finding: "Finding") -> list[str]:
 
     if not finding.witness:
         return []
-    shown = site(finding)
+    shown, held = site(finding), dict(finding.witness)
     lines = table(shown) if shown else []
-    hidden = TOLD if shown or "call made" in finding.witness else ()
-    lines += [line[:WIDEST] for key, value in finding.witness.items() if key not in hidden for line in _value(key, value)]
+    if held.keys() >= INPUT:
+        size = [f"{held[name]} {word}" for name, word in zip(("gamma", "lanes", "vocabulary"), WORDS, strict=True)]
+        lines.append(f"input {held['case']!r} ({', '.join(size)}), seed {held['seed']}")
+        held = {name: value for name, value in held.items() if name not in INPUT | TOLD}
+    lines += [line[:WIDEST] for name, value in held.items() for line in _value(name, value)]
     first, *rest = lines
     return [f"{INDENT}{'witness':<9} {first}", *(f"{INDENT}{'':<9} {line}" for line in rest)]
 

@@ -16,7 +16,9 @@ BONUS = "the draw after a block that was kept whole, which is from the target's 
 COINS = "where random numbers come from: every decision of every position, row and round needs one of its own"
 INDICES = "the indices of rows: row i of p and row i of q judge draft i, in the lane that it was drafted in"
 ROWS = "what is done to the rows (temperature, filters, dtype): the same to those drawn from and those judged by"
-IDS = "the step from what is drawn to the id that is emitted: offsets, tails of the vocabulary, maps between vocabularies"
+IDS = (
+    "the step from what is drawn to the id that is emitted: offsets, tails of the vocabulary, maps between vocabularies"
+)
 PROPOSER = "the proposer: q must be the very row that the draft was drawn from"
 STATE = "what is kept from one call to the next: caches, counters, generators"
 LOOK = {
@@ -103,7 +105,10 @@ def site(finding: Finding) -> Site | None:
         return Site(witness["site"]["position"], None, rows)
     if {"position", "tokens", "due"} <= witness.keys():  # one call
         at, tokens = witness["position"], witness["tokens"]
-        rows = [Row(str(t), due, "it came" * (t == tokens[at]), float(t == tokens[at])) for t, due in enumerate(witness["due"])]
+        rows = [
+            Row(str(t), due, "it came" * (t == tokens[at]), float(t == tokens[at]))
+            for t, due in enumerate(witness["due"])
+        ]
         return Site(at, tokens[:at], rows)
     return None
 

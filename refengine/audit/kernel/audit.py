@@ -67,7 +67,7 @@ def audit_kernel(
     seed     decides every draft and generator of the audit
     alpha    the probability of accusing a correct subject, whatever the number of calls
     seconds  when the clock ends it, from when the subject is loaded; ten minutes, or no limit where calls are given
-    calls    how many are sampled; by default as many as `plan` allows, which depends on the clock for slow subjects only
+    calls    how many are sampled; by default as `plan` says, where the clock counts for slow subjects only
     """
     return [audited(Request(subject, signature, path, seed, alpha, seconds, calls), progress).finding]
 
@@ -99,7 +99,7 @@ class Audit:
     exact: Exact = field(default_factory=Exact)
     advice: str = ""
     said: list[str] = field(default_factory=list)  # what the subject printed in processes that have ended
-    raised: str = ""  # what the subject raised in the exact stage: it is not tested, unless sampling shows it wrong
+    raised: str = ""  # what the subject raised before it was sampled: it is not tested, unless sampling shows it wrong
 
     def __enter__(self) -> Self:
         self.child = self.children.enter_context(opened(self.request))
@@ -131,7 +131,10 @@ class Audit:
                 return self._not_tested(end.message)
             case "broken":
                 return witness.smallest(self.request, campaign, end, self.until, [])
-            case "raised" | "impossible" | "rejected" | "clock":
+            case "raised":
+                self.raised = end.message
+                return None  # the later stages may show it wrong all the same
+            case "impossible" | "rejected" | "clock":
                 return None  # the later stages say more about it
             case _:
                 assert_never(end.kind)
@@ -143,7 +146,7 @@ class Audit:
         self.notes = found.notes
         if found.failure is not None and found.failure.kind != "raised":
             return self._not_tested(str(found.failure))
-        self.raised = str(found.failure or "")
+        self.raised = self.raised or str(found.failure or "")
         stateful = found.stateful
         if case := found.violated():
             finding = witness.of_law(self.request, case, explain(found.laws), self.notes)
@@ -174,7 +177,7 @@ class Audit:
             case "clock":
                 return self._held(campaign, monotonic() - begun, clock=True)
             case "raised" | "hang" | "killed" | "adapter":
-                return self._not_tested(end.message)
+                return self._not_tested(self.raised or end.message)
             case "impossible" | "broken" | "rejected":
                 self.progress("looking for the smallest witness", 0.0)
                 return witness.smallest(self.request, campaign, end, self.until, self.notes)
@@ -202,8 +205,9 @@ class Audit:
             return self._not_tested(self.raised)
         tried = [item for item in campaign.cases.values() if item.calls]
         if campaign.skipped:
-            first, others = next(iter(campaign.skipped.values())), [t for t in tried if t.case.name not in campaign.skipped]
-            beside = f"; nothing wrong was seen on {len(others)} others" if others else ""
+            first = next(iter(campaign.skipped.values()))
+            others = sum(item.case.name not in campaign.skipped for item in tried)
+            beside = f"; nothing wrong was seen on {others} others" if others else ""
             return self._not_tested(f"{first}; so on {len(campaign.skipped)} of {len(campaign.cases)} inputs{beside}")
         least = detectable(campaign)
         self.advice = further(campaign.calls, least, seconds)
@@ -280,7 +284,7 @@ def reproducible(request: Request, campaign: Campaign) -> bool:
         again = Campaign(child, request.signature, request.seed, request.alpha, monotonic() + request.limit)
         again.add(campaign.cases[name].case)
         again.run(name, len(tokens), stop=False)
-        return np.array_equal(again.last["tokens"], tokens)
+        return again.last != {} and np.array_equal(again.last["tokens"], tokens)
 
 
 def visited_most(campaign: Campaign) -> Tried:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from refengine.audit.inputs.case import step
+from refengine.audit.kernel.request import PARAMETERS
 from refengine.audit.kernel.signatures import (
     NOTHING,
-    PARAMETERS,
     ContractBroken,
     Prefix,
     as_list,
@@ -84,7 +84,8 @@ class Subject:
     def described(self) -> str:
         """The last call, for a message."""
         given = zip(PARAMETERS[self.signature], self.arguments, strict=True)
-        return f"call {self.calls}: f({', '.join(f'{name}{_shown(value)}' for name, value in given)})"
+        name = getattr(self.function, "__name__", "the program")
+        return f"call {self.calls}: {name}({', '.join(f'{name}{_shown(value)}' for name, value in given)})"
 
     def call(self, *arguments: Any) -> Any:
         alive()

@@ -14,11 +14,12 @@ from typing import Any, Literal, TypeAlias, assert_never
 import msgspec
 import numpy as np
 
+from refengine.audit.common import CLAIM, CONTRACT_CLAIM
 from refengine.audit.inputs.case import Case
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.campaign import HANG_SECONDS, Campaign, End
 from refengine.audit.kernel.calls import turn
+from refengine.audit.kernel.campaign import HANG_SECONDS, Campaign, End
 from refengine.audit.kernel.exact_law import ExactLaw, exact_law, target_row
 from refengine.audit.kernel.history import features
 from refengine.audit.kernel.plan import RUNS_OF_AN_INPUT
@@ -28,6 +29,7 @@ from refengine.audit.sandbox.child import Child
 from refengine.evidence.distance import mean_tv_at_least, tv_at_least
 from refengine.evidence.e_process import CaseEvidence, Evidence
 from refengine.evidence.fixed_bets import BALL
+from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 FRESH_CALLS, FRESH_WIDE_CALLS = 2000, 200  # at least, for the lower bound on the total variation; of many ids
@@ -100,6 +102,7 @@ def made_again(asked: Replay) -> Finding:
         "violated",
         method,
         recipe,
+        CONTRACT_CLAIM if asked.diagnosis == BROKEN_CONTRACT else CLAIM,
         numbers={**numbers, **observed.numbers},
         magnitude=observed.magnitude,
         witness={**_inputs(item, asked.case), **calls, **observed.shown},

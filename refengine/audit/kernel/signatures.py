@@ -13,18 +13,13 @@ The generator is a torch.Generator. Tokens may come as a tensor, an array or a l
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-Signature: TypeAlias = Literal["verify", "verify_batch", "round"]
-SIGNATURES: tuple[str, ...] = get_args(Signature)
-PARAMETERS = {
-    "verify": ("p", "q", "draft", "generator"),
-    "verify_batch": ("p", "q", "draft", "generator"),
-    "round": ("target", "draft", "prefix", "gamma", "generator"),
-}
+from refengine.audit.kernel.request import PARAMETERS
+
 NOTHING = -1
 
 
@@ -104,7 +99,7 @@ def refusal(function: Callable[..., Any], signature: str) -> str:
     try:
         takes.bind(*PARAMETERS[signature])
     except TypeError as error:
-        others = [name for name in SIGNATURES if _binds(takes, name)]
+        others = [name for name in PARAMETERS if _binds(takes, name)]
         hint = f"--signature {others[0]} fits" if others else "wrap it in a function that takes these in this order"
         return f"it takes {takes}, and is called as f({', '.join(PARAMETERS[signature])}) ({error}); {hint}"
     return ""

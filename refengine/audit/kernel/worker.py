@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from refengine.audit.kernel.calls import Subject, Table, emit, expected
 from refengine.audit.kernel.enumerate import enumerate_law, stateless
-from refengine.audit.kernel.program import MARK, Program
+from refengine.audit.kernel.program import Program
+from refengine.audit.kernel.request import MARK
 from refengine.audit.kernel.signatures import (
     NOTHING,
     ContractBroken,
