@@ -174,10 +174,10 @@ def endpoint(
     sarif: Sarif = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
+    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
     for base in (on, off):
         if not base.startswith(("http://", "https://")):
             raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
-    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
     from refengine.audit.served.endpoint import audit_served
 
     with progress() as tell:

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from refengine.cli.finding import coloured
-from refengine.cli.output import AsJson, print_json, print_rows
+from refengine.cli.output import AsJson, coloured, print_json, print_rows
 from refengine.errors import BadInput
 
 

@@ -1,6 +1,7 @@
 """What every command prints, and what it exits with."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer import CallbackParam
 
-from refengine.cli.finding import coloured, print_finding
 from refengine.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Files:
     sarif: Path | None = None
 
     def write(self, findings: "Sequence[Finding]") -> None:
+        from refengine.commands.told import save
         from refengine.files import write_atomic
         from refengine.report.exchange import junit, sarif
 
@@ -114,15 +115,6 @@ def print_findings(findings: "Sequence[Finding]") -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
 
 
-def save(findings: "Sequence[Finding]", out: Path) -> None:
-    """A report of these findings; the seed is that of the first."""
-    from refengine.bugs.catalogue.classes import glossary
-    from refengine.report.report import make_report, save_report
-
-    seed = findings[0].recipe.arguments.get("seed", 0) if findings else 0
-    save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
-
-
 def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     """The exit code and the last line of an audit: the worst finding decides, nothing tested is not consistent, and
     what was not tested is said."""
@@ -147,6 +139,21 @@ def _together(diagnoses: Sequence[str]) -> str:
     explained = glossary(different)
     classes = [[found.name for found in explained.get(said, [])] or [said] for said in different]
     return different[0] if len(different) == 1 else ", ".join(sorted({name for names in classes for name in names}))
+
+
+def coloured(verdict: str) -> str:
+    """A verdict in its colour, as wide as the widest; plain where NO_COLOR asks for it (no-color.org)."""
+    if os.environ.get("NO_COLOR"):
+        return f"{verdict:<11}"
+    colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(verdict, typer.colors.YELLOW)
+    return typer.style(f"{verdict:<11}", fg=colour, bold=True)
+
+
+def print_finding(finding: "Finding") -> None:
+    """One finding for a person reading a terminal."""
+    from refengine.commands.told import told
+
+    typer.echo("\n".join([f"{coloured(finding.verdict)} {finding.id}", *told(finding)]))
 
 
 def print_json(rows: Sequence[dict[str, Any]]) -> None:

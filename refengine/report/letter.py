@@ -33,7 +33,7 @@ LOOK = {
     **dict.fromkeys(
         (
             *("resample from target", "one-hot residual", "another correction", "empty residual"),
-            "agreement draws again after a mismatch",
+            *("agreement draws again after a mismatch", "equal candidates merged"),
         ),
         CORRECTION,
     ),

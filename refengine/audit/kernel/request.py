@@ -29,7 +29,7 @@ class Request:
     """What is audited, and how. A subject is MODULE:FUNCTION, or the command line of a program after "$ "."""
 
     subject: str
-    signature: str
+    signature: str = "verify"
     path: str | None = None
     seed: int = 0
     alpha: float = ALPHA

@@ -1,13 +1,11 @@
-"""A finding for a person reading a terminal: a violation as a letter, everything else as its claim."""
+"""A finding for a person: a violation as a letter, everything else as its claim. For terminals and test reports."""
 
 import json
-import os
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 if TYPE_CHECKING:
     from refengine.report.finding import Finding
@@ -16,32 +14,9 @@ WIDEST = 160  # characters of one entry of a witness on a terminal; --json has t
 INDENT = " " * 12  # below a verdict
 # Entries of a function's witness: those that name its input, and those that its sentence and its table say.
 INPUT = {"case", "gamma", "lanes", "vocabulary", "contexts", "seed", "start", "calls"}
-TOLD = {
-    "law",
-    "null",
-    "came",
-    "due",
-    "site",
-    "what",
-    "emitted",
-    "position",
-    "group",
-    "cells that come too often",
-    "lane",
-}
+TOLD = {"law", "null", "came", "due", "site", "what", "emitted", "position", "lane"}
+TOLD |= {"group", "cells that come too often"}
 WORDS = ("drafts", "lanes", "ids")
-
-
-def coloured(verdict: str) -> str:
-    """A verdict in its colour, as wide as the widest; plain where NO_COLOR asks for it (no-color.org)."""
-    if os.environ.get("NO_COLOR"):
-        return f"{verdict:<11}"
-    colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(verdict, typer.colors.YELLOW)
-    return typer.style(f"{verdict:<11}", fg=colour, bold=True)
-
-
-def print_finding(finding: "Finding") -> None:
-    typer.echo("\n".join([f"{coloured(finding.verdict)} {finding.id}", *told(finding)]))
 
 
 def told(finding: "Finding") -> list[str]:
@@ -69,7 +44,7 @@ def _explained(finding: "Finding") -> list[str]:
         return []
     named = glossary([finding.diagnosis]).get(finding.diagnosis, [])
     if finding.diagnosis.startswith(NO_CLASS) or not named:
-        lines = _paragraph(finding.diagnosis[0].upper() + finding.diagnosis[1:] + ".")
+        lines = _paragraph(finding.diagnosis[0].upper() + finding.diagnosis[1:].rstrip(".") + ".")
     else:
         lines = _paragraph(f"It looks like {finding.diagnosis}.")
     if look := where_to_look(found.name for found in named):
@@ -127,3 +102,12 @@ def _paragraph(text: str) -> list[str]:
 def _wrapped(text: str, further: int) -> list[str]:
     width = max(60, min(shutil.get_terminal_size((120, 0)).columns, 120) - len(INDENT) - further)
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def save(findings: "Sequence[Finding]", out: Path) -> None:
+    """A report of these findings; the seed is that of the first."""
+    from refengine.bugs.catalogue.classes import glossary
+    from refengine.report.report import make_report, save_report
+
+    seed = findings[0].recipe.arguments.get("seed", 0) if findings else 0
+    save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
