@@ -1,13 +1,13 @@
 """`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from refengine.commands.decode_request import Request, check
 from refengine.decoder import Result, Stop, generate, load_drafter, load_target
 from refengine.decoder.checkpoints.reading.causal_lm import reason
 from refengine.decoder.checkpoints.reading.config import read_config
@@ -21,32 +21,6 @@ from refengine.engine.kernels import CompiledPhilox, compiled
 from refengine.engine.rules import RULES
 from refengine.errors import BadInput
 from refengine.exact.rules import RULES as CARDS
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for.
-
-    rule  None: the ratio rule where drafts are drawn, point_mass where not
-    load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
-    slots  given: bitwise decoding of texts of up to so many tokens, drafts included
-    """
-
-    target: Path
-    drafter: Path
-    prompt: str
-    max_new_tokens: int = 64
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    rule: str | None = None
-    gamma: int | None = None
-    seed: int = 0
-    dtype: str = "float32"
-    device: str = "cpu"
-    ngram: Path | None = None
-    load: str | None = None
-    slots: int | None = None
 
 
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
@@ -75,22 +49,6 @@ def too_long(target: Target, tokens: int, error: IndexError) -> Exception:
     if positions is None or tokens <= positions:
         return error
     return BadInput(f"prompt and new tokens are {tokens}, drafts not counted, and the target has {positions} positions")
-
-
-def check(request: Request) -> None:
-    """Options that no file can contradict."""
-    if request.rule is not None and request.rule not in RULES:
-        raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
-    if request.rule is not None and CARDS[request.rule].law == "argmax" and request.temperature:
-        raise BadInput(f"--rule {request.rule} emits the argmax at any temperature: give --temperature 0")
-    if request.max_new_tokens < 1:
-        raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
-    if request.slots is not None and request.slots < 1:
-        raise BadInput(f"--slots {request.slots} is not positive")
-    if request.temperature < 0:
-        raise BadInput(f"--temperature {request.temperature} is negative")
-    if not 0 <= request.seed < 1 << 64:
-        raise BadInput(f"--seed {request.seed} is outside 0 .. 2^64 - 1")
 
 
 def policy(request: Request) -> steps.Policy:
