@@ -94,11 +94,18 @@ def _untested(suite: Suite, belief: Any, state: State | None) -> str:
         return "no answer showed anything of it"
     if isinstance(belief, Law) and belief.constant:
         return "both sides give one completion to a prompt whatever the seed is: nothing is sampled"
-    if belief.log_evidence > SUSPECT_NATS:
-        return f"there is some evidence against it in {belief.looks} looks, too little to decide: more --requests"
+    if reason := suspicion(belief.log_evidence, belief.looks):
+        return reason
     if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > MAX_UNSEEN_TV:
         return f"{belief.looks} pairs would not show a total variation of {least:.2g}: more --requests"
     return ""
+
+
+def suspicion(log_evidence: float, looks: int) -> str:
+    """Why a claim is left open that has some evidence against it; "" where there is none."""
+    if log_evidence <= SUSPECT_NATS:
+        return ""
+    return f"there is some evidence against it in {looks} looks, too little to decide: more --requests"
 
 
 def _would_have_shown(suite: Suite, belief: Any) -> str:

@@ -12,6 +12,8 @@ from refengine.audit.served.bench import PROMPTS, Bench
 from refengine.audit.served.functions import opened
 from refengine.audit.served.http import Server
 from refengine.audit.served.journal import Journal, Journalled
+from refengine.audit.served.known import audit_law
+from refengine.audit.served.known_law import KnownLaw
 from refengine.audit.served.suite import Suite, planned
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
@@ -49,6 +51,29 @@ def audit_served(
             kept = Journal(Path(journal), f"{on} beside {off}" + (f", model {model}" if model else ""))
             sides = [Journalled(side, name, kept) for side, name in zip(sides, ("on", "off"), strict=True)]
         return _audited(Bench(sides[0], sides[1], prompts), named, progress, requests, only, alpha)
+
+
+def audit_known(
+    on: str,
+    known: str,
+    requests: int = REQUESTS,
+    model: str | None = None,
+    alpha: float = ALPHA,
+    progress: Progress = lambda what, share: None,
+) -> list[Finding]:
+    """The claims about one server that serves FOLDER/target of `refengine fixtures export FOLDER`.
+
+    Raises BadInput where the folder is none, or the server takes no plain request.
+    """
+    arguments = {"on": on, "known": known, "requests": requests, "model": model, "alpha": alpha}
+    recipe = Recipe(function=f"{__name__}:audit_known", arguments=arguments)
+    named = Named("endpoint", f"{on} beside the law of {known}", recipe)
+    law, drafter = (KnownLaw.load(Path(known), part) for part in ("target", "drafter"))
+    with Server(on, model) as server:
+        try:
+            return audit_law(server, law, drafter, named, requests, alpha, progress)
+        except (Refused, Failed) as error:
+            raise BadInput(str(error)) from None
 
 
 def audit_generate(
