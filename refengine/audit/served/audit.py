@@ -54,6 +54,12 @@ def findings(suite: Suite, named: Named) -> Iterator[Finding]:
         )
 
 
+def full_name(name: str, claim: str, state: State | None) -> str:
+    """Of a finding, without what was audited."""
+    several = state is not None and len(state.cell.beliefs) > 1
+    return name + (f": {claim}" if several else "")
+
+
 def _lacking(state: State) -> bool:
     """A side refuses it."""
     return state.given_up and state.refusals > 0
@@ -65,13 +71,18 @@ def _not_done(state: State) -> bool:
 
 
 def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, state: State | None) -> Finding:
-    several = state is not None and len(state.cell.beliefs) > 1
     method = f"sequential evidence, {belief.looks} looks, alpha {suite.alpha:g} over all claims"
     numbers = {**belief.counts(), "nats": Quantity(value=round(belief.log_evidence, 2), tolerance=1e9)}
 
     def told(verdict: str, **more: Any) -> Finding:
-        full = name + (f": {claim}" if several else "")
-        return named.finding(full, _sentence(claim, name), verdict=verdict, method=method, numbers=numbers, **more)
+        return named.finding(
+            full_name(name, claim, state),
+            _sentence(claim, name),
+            verdict=verdict,
+            method=method,
+            numbers=numbers,
+            **more,
+        )
 
     if belief.log_evidence >= suite.bar:
         small = (state.small or {}) if state is not None and claim != LOGPROBS else {}

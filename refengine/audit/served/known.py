@@ -28,7 +28,7 @@ TOKENS, CHOICES = 16, (8, 4, 1)  # of a completion; of a request, the first that
 TURNS = 6  # requests of every claim before belief decides
 SIGN_NATS = 1.0
 IMPOSSIBLE = "a token comes that the policy leaves no chance"
-DRAFT = "the law of the drafter"
+DRAFT = "some tokens follow the law of the drafter"
 SETTINGS: tuple[tuple[str, float, Options], ...] = (
     ("temperature 0", 0.0, {}),
     ("temperature 1", 1.0, {}),
