@@ -1,51 +1,26 @@
 """`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from refengine.commands.decode_request import Request, check
 from refengine.decoder import Result, Stop, generate, load_drafter, load_target
 from refengine.decoder.checkpoints.reading.causal_lm import reason
 from refengine.decoder.checkpoints.reading.config import read_config
 from refengine.decoder.drafters.dspark_schedule import Load
-from refengine.decoder.loop import Rule, fitting
+from refengine.decoder.loop import Rule, fits
 from refengine.decoder.protocols import Target, Tokens
 from refengine.engine import policy as steps
 from refengine.engine.block import Block, Round
-from refengine.engine.coins import Coins, Philox
+from refengine.engine.coins import Coins
+from refengine.engine.kernels import CompiledPhilox, compiled
 from refengine.engine.rules import RULES
 from refengine.errors import BadInput
 from refengine.exact.rules import RULES as CARDS
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for.
-
-    rule  None: the ratio rule where drafts are drawn, point_mass where not
-    load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
-    slots  given: bitwise decoding of texts of up to so many tokens, drafts included
-    """
-
-    target: Path
-    drafter: Path
-    prompt: str
-    max_new_tokens: int = 64
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    rule: str | None = None
-    gamma: int | None = None
-    seed: int = 0
-    dtype: str = "float32"
-    device: str = "cpu"
-    ngram: Path | None = None
-    load: str | None = None
-    slots: int | None = None
 
 
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
@@ -55,11 +30,11 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
     drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram, load=curve(request.load))
     tokenizer = load_tokenizer(request.target)
     prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
-    rule = rule_named(request.rule) if request.rule else fitting
+    rule = rule_named(request.rule) if request.rule else compiled_fitting
     stop = Stop(frozenset(stop_tokens(request.target)))
     if request.slots is not None and len(prompt) + request.max_new_tokens > request.slots:
         raise BadInput(f"prompt and new tokens are {len(prompt) + request.max_new_tokens}, and --slots {request.slots}")
-    coins = Philox(request.seed, torch.tensor([0], device=target.device))
+    coins = CompiledPhilox(request.seed, torch.tensor([0], device=target.device))
     try:
         result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
     except IndexError as error:
@@ -74,22 +49,6 @@ def too_long(target: Target, tokens: int, error: IndexError) -> Exception:
     if positions is None or tokens <= positions:
         return error
     return BadInput(f"prompt and new tokens are {tokens}, drafts not counted, and the target has {positions} positions")
-
-
-def check(request: Request) -> None:
-    """Options that no file can contradict."""
-    if request.rule is not None and request.rule not in RULES:
-        raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
-    if request.rule is not None and CARDS[request.rule].law == "argmax" and request.temperature:
-        raise BadInput(f"--rule {request.rule} emits the argmax at any temperature: give --temperature 0")
-    if request.max_new_tokens < 1:
-        raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
-    if request.slots is not None and request.slots < 1:
-        raise BadInput(f"--slots {request.slots} is not positive")
-    if request.temperature < 0:
-        raise BadInput(f"--temperature {request.temperature} is negative")
-    if not 0 <= request.seed < 1 << 64:
-        raise BadInput(f"--seed {request.seed} is outside 0 .. 2^64 - 1")
 
 
 def policy(request: Request) -> steps.Policy:
@@ -122,9 +81,14 @@ def rule_named(name: str) -> Rule:
     def held(p: Tensor, block: Block, coins: Coins) -> Round:
         if block.q is None and CARDS[name].drawn:
             raise BadInput(f"--rule {name} weighs what was drawn, and this drafter draws nothing: use point_mass")
-        return RULES[name](p, block, coins)
+        return compiled(RULES[name])(p, block, coins)
 
     return held
+
+
+def compiled_fitting(p: Tensor, block: Block, coins: Coins) -> Round:
+    """`loop.fitting`, compiled where it can be."""
+    return compiled(fits(block))(p, block, coins)
 
 
 def load_tokenizer(folder: Path) -> Any:
