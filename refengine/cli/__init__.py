@@ -17,7 +17,7 @@ from refengine.cli import audit, checkpoint, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.lists import bugs, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
-from refengine.cli.reports import law, report, rerun
+from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
 
 INTERRUPTED = 130
@@ -38,6 +38,7 @@ def group(about: str, commands: dict[str, Command]) -> typer.Typer:
 
 TOP: dict[str, Command] = {
     "report": report,
+    "show": show,
     "rerun": rerun,
     "law": law,
     "decode": decode,
@@ -122,17 +123,16 @@ def refuse(why: str) -> NoReturn:
 
 
 def usage(error: Any) -> NoReturn:
-    """What is mistyped in one line, and where the help is; the help itself of a group that is called without more."""
-    message, context = error.format_message(), getattr(error, "ctx", None)
-    if "\n" in message or context is None:
-        error.show()
+    """What is mistyped in one line, and where the help is."""
+    message = error.format_message()
+    if not message.strip():  # the help of a group was printed
         sys.exit(BAD_INPUT)
-    refuse(f"{message.rstrip('.')}; see refengine {' '.join([*path_of(context), '--help'])}")
+    refuse(f"{message.rstrip('.')}; see refengine {' '.join([*path_of(getattr(error, 'ctx', None)), '--help'])}")
 
 
 def path_of(context: Any) -> list[str]:
     """The words of a command below the program."""
-    return [*path_of(context.parent), context.info_name] if context.parent else []
+    return [*path_of(context.parent), context.info_name] if context is not None and context.parent else []
 
 
 def internal() -> NoReturn:
