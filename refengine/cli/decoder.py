@@ -46,6 +46,9 @@ def decode(
         str | None,
         typer.Option(metavar="ROWS:SECONDS,...", help="DSpark: end blocks where a server of this speed gains nothing."),
     ] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="The prompt is a user's message: apply the tokenizer's template.")
+    ] = False,
     bitwise: Annotated[
         bool, typer.Option("--bitwise", help="Logits have the same bits however a row is computed; slower.")
     ] = False,
@@ -53,7 +56,8 @@ def decode(
         int, typer.Option(help="With --bitwise: tokens that a text may have; the bits depend on it.")
     ] = 1024,
 ) -> None:
-    """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
+    """Decode one prompt with the reference decoder and print the text. Then, as JSON on standard error: acceptance,
+    tokens per pass, times and memory."""
     from refengine.commands.decode_request import Request, check
 
     request = Request(
@@ -72,6 +76,7 @@ def decode(
         ngram=ngram,
         load=load,
         slots=slots if bitwise else None,
+        chat=chat,
     )
     check(request)
     checks.checkpoint_folder(target)

@@ -14,6 +14,7 @@ class Request:
     rule  None: the ratio rule where drafts are drawn, point_mass where not
     load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
     slots  given: bitwise decoding of texts of up to so many tokens, drafts included
+    chat  the prompt is a user's message, put into words by the template of the target's tokenizer
     """
 
     target: Path
@@ -31,6 +32,7 @@ class Request:
     ngram: Path | None = None
     load: str | None = None
     slots: int | None = None
+    chat: bool = False
 
 
 def check(request: Request) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.cells import LOGPROBS, TEXT, Parity
-from refengine.audit.served.sampled import Law
+from refengine.audit.served.sampled import Law, Sampled
 from refengine.audit.served.suite import State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
@@ -123,6 +123,8 @@ def _diagnosis(name: str, claim: str, state: State | None, witness: dict[str, An
     cell = state.cell if state is not None else None
     if isinstance(cell, Parity):
         said = f"{cell.option.name}: {_parity(cell, claim)}"
+    elif isinstance(cell, Sampled):
+        said = f"{cell.setting.name}: sampled from another law with speculation"
     elif cell is None:
         said = f"{name.removeprefix('metadata/')}, with speculation alone"
     else:
@@ -131,6 +133,8 @@ def _diagnosis(name: str, claim: str, state: State | None, witness: dict[str, An
         if (first := witness.get(f"first difference at {kind}")) is not None:
             said += f"; the first difference is at {kind} {first}"
             break
+    if where := witness.get("it shows"):
+        said += ": " + "; ".join(where)
     gone = witness.get("it vanishes") or []
     return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
 
