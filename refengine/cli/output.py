@@ -130,7 +130,7 @@ def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
     counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
     if violated := by_verdict["violated"]:
-        worst = _together([finding.diagnosis for finding in violated]) or violated[0].claim
+        worst = _together([_said(finding) for finding in violated]) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"
     reason = by_verdict["not tested"][0].reason if by_verdict["not tested"] else "nothing was run"
     if held := by_verdict["consistent"]:
@@ -138,6 +138,12 @@ def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
         beside = f"; not tested: {reason}" if by_verdict["not tested"] else ""
         return CONSISTENT, f"VERDICT consistent ({counts}){depth}{beside}"
     return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
+
+
+def _said(finding: "Finding") -> str:
+    """A violation in a few words."""
+    witness = finding.witness or {}
+    return f"contract broken: {witness['what']}" if "call made" in witness else finding.diagnosis
 
 
 def _together(diagnoses: Sequence[str]) -> str:
