@@ -1,7 +1,7 @@
 """The laws of `properties/helpers/laws.py` on many more cases, and on others in every run.
 
-Nothing is sampled against a law here: each case is decided exactly, so one that breaks its law is a defect, and no share
-of alpha is spent. A failure is printed with what makes it again, on any machine with the same version of Hypothesis:
+Nothing is sampled against a law here: each case is decided exactly, so one that breaks its law is a defect, and no
+share of alpha is spent. A failure is printed with what makes it again, by the same version of Hypothesis:
 
     python -m properties.helpers.laws "leviathan is lossless" 6.168.1 AXicY2BgAAAABAAB
 """
@@ -14,7 +14,7 @@ from statistical_tests.budget import SCALES
 
 pytestmark = pytest.mark.stat
 
-MORE = 8  # times as many cases as a quick run tries
+MORE = 4  # times as many cases as a quick run tries
 
 
 @pytest.mark.parametrize("times", SCALES)

@@ -26,7 +26,7 @@ from refengine.engine.rules import RULES as ENGINE
 from refengine.exact import loop
 from refengine.exact.block import Target
 from refengine.exact.card import Card
-from refengine.exact.chance import runs
+from refengine.exact.chance import Record, runs
 from refengine.exact.law import completed, law, round_law, target_law, tv
 from refengine.exact.row import argmax, overlap, point
 from refengine.exact.rules import RULES
@@ -77,10 +77,14 @@ def a_round_is_lossless(card: Card, world: World, prompt: Tokens) -> None:
 
 
 def the_loop_is_plain_decoding(card: Card, world: World, prompt: Tokens, length: int, stop: frozenset[int]) -> None:
-    """The law of a whole decode is that of a decode without speculation, stops and limit included."""
+    """The law of a whole decode is that of a decode without speculation, stops and limit included; no coin serves two
+    decisions."""
     wanted = promised(card, world.target)
-    fast = law(lambda chance: loop.generate(world.target, world.draft, card.rule, prompt, length, chance, stop))
-    assert fast == law(lambda chance: loop.plain(wanted, prompt, length, chance, stop))
+
+    def decoded(chance: Any) -> Tokens:
+        return loop.generate(world.target, world.draft, card.rule, prompt, length, Record(chance), stop)
+
+    assert law(decoded) == law(lambda chance: loop.plain(wanted, prompt, length, chance, stop))
 
 
 def the_first_candidate_is_kept_as_often_as_rows_allow(card: Card, world: World, prompt: Tokens) -> None:
