@@ -1,7 +1,7 @@
 (** What the words of Python mean that the rules of refengine/exact are written in.
 
-    What it says.  Definitions only.  A program ends in a law of rounds: tokens, and
-    the path of accepted nodes.  It is written with continuations: [k] is what is done
+    What it says.  Definitions only.  A program ends in a law of what it returns: a rule
+    of rounds, tokens and the path of accepted nodes; the loop of texts.  It is written with continuations: [k] is what is done
     next.  Every error of the program - an index out of range, weights that are none,
     a [raise] - ends it in [raised], a law of which nothing is known: a theorem that
     holds for every [raised] says that no error is met.
@@ -28,12 +28,15 @@ Record flat_block (R : realFieldType) (V : vocab) := FlatBlock {
   block_q : seq (option (V -> R))
 }.
 
-Section Python.
-Variables (R : realFieldType) (V : vocab).
-Implicit Types (w : V -> R) (b : flat_block R V).
+(** What a rule returns. *)
+Definition outcome (V : vocab) : Type := seq V * seq nat.
+Notation answer R V := (law R (outcome V)).
 
-Definition outcome : Type := seq V * seq nat.
-Definition answer : Type := law R outcome.
+Section Python.
+Variables (R : realFieldType) (V : vocab) (O : Type).
+Implicit Types (w : V -> R) (b : flat_block R V).
+(** A program returns an [O]. *)
+Local Notation answer := (law R O).
 Variable raised : answer.
 
 (** [s[i]], for i that is not negative, and [s[-1]]. *)
@@ -54,12 +57,22 @@ Fixpoint for_in A S (s : seq A) (st : S) (body : A -> S -> (S -> answer) -> (S -
 Fixpoint forever S (fuel : nat) (st : S) (body : S -> (S -> answer) -> answer) : answer :=
   if fuel is fuel'.+1 then body st (fun st' => forever fuel' st' body) else raised.
 
+(** [while test], at most so many times. *)
+Fixpoint while_do S (fuel : nat) (st : S) (test : S -> bool) (body : S -> (S -> answer) -> (S -> answer) -> answer)
+    (after : S -> answer) : answer :=
+  if fuel is fuel'.+1 then
+    if test st then body st (fun st' => while_do fuel' st' test body after) after else after st
+  else raised.
+
 (** Chance. *)
 Definition odds (num den : R) : R := if num < den then num / den else if 0 < num then 1 else 0.
 Definition ask_accept (num den : R) (k : bool -> answer) : answer :=
   if (0 <= num) && (0 <= den) then bind (coin (odds num den)) k else raised.
 Definition ask_choose w (k : V -> answer) : answer :=
   if all (fun x => 0 <= w x) (tokens V) && (0 < total w) then bind (pick (fun x => w x / total w)) k else raised.
+
+(** A callable that asks chance. *)
+Definition run A (m : law R A) (k : A -> answer) : answer := bind m k.
 
 (** The functions of refengine/exact that proofs/translate knows by their text. *)
 Definition row_after A (p : seq A) (node : nat) (k : A -> answer) : answer := item p node k.
@@ -70,6 +83,13 @@ Definition check_chain b (k : unit -> answer) : answer :=
 Definition children_of b (node : nat) : seq nat := [seq e.1 | e <- enumerate (block_parents b) & e.2 == node].
 Definition argmax_row w (k : V -> answer) : answer :=
   if tokens V is d :: _ then k (first_max d w) else raised.
+(** Parents come before children, so a node is not deeper than its place. *)
+Fixpoint path_upto b (fuel node : nat) : seq V :=
+  if fuel is fuel'.+1 then
+    if node is j.+1 then path_upto b fuel' (nth 0%N (block_parents b) j) ++ take 1 (drop j (block_tokens b)) else [::]
+  else [::].
+Definition target_rows (target : seq V -> V -> R) (prefix : seq V) b : seq (V -> R) :=
+  [seq target (prefix ++ path_upto b node node) | node <- iota 0 (size (block_tokens b)).+1].
 Definition is_token b (x : V) (j : nat) : bool := ohead (drop j (block_tokens b)) == Some x.
 
 End Python.

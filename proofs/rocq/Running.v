@@ -22,30 +22,36 @@ Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Section Words.
-Variables (R : realFieldType) (V : vocab) (raised : answer R V).
-Implicit Types (w p q : V -> R) (x : V) (f : outcome V -> R).
+Variables (R : realFieldType) (V : vocab) (O : Type) (raised : law R O).
+Implicit Types (w p q : V -> R) (x : V) (f : O -> R).
 
-Lemma item_nth A (d : A) s i (k : A -> answer R V) : (i < size s)%N -> item raised s i k = k (nth d s i).
+Lemma item_nth A (d : A) s i (k : A -> law R O) : (i < size s)%N -> item raised s i k = k (nth d s i).
 Proof. by move=> lt; rewrite /item (drop_nth d lt). Qed.
 
-Lemma item_iota A (g : nat -> A) n i (k : A -> answer R V) : (i < n)%N ->
+Lemma item_iota A (g : nat -> A) n i (k : A -> law R O) : (i < n)%N ->
   item raised [seq g j | j <- iota 0 n] i k = k (g i).
 Proof. by move=> lt; rewrite (item_nth (g 0%N)) ?size_map ?size_iota // (nth_map 0%N) ?size_iota // nth_iota. Qed.
 
-Lemma choose_weights w (k : V -> answer R V) f : (forall x, 0 <= w x) -> total w != 0 ->
+Lemma choose_weights w (k : V -> law R O) f : (forall x, 0 <= w x) -> total w != 0 ->
   ask_choose raised w k f = pick (fun x => w x / total w) (fun y => k y f).
 Proof.
 move=> w0 z; have w1 : 0 < total w by rewrite lt_neqAle eq_sym z total_ge0.
 by rewrite /ask_choose w1 andbT (introT allP).
 Qed.
 
-Lemma choose_dist w (k : V -> answer R V) f : dist w -> ask_choose raised w k f = pick w (fun y => k y f).
+Lemma choose_dist w (k : V -> law R O) f : dist w -> ask_choose raised w k f = pick w (fun y => k y f).
 Proof.
 case=> w0 w1; rewrite choose_weights ?w1 ?oner_eq0 //.
 by apply: total_ext => x; rewrite divr1.
 Qed.
 
-Lemma accept_asked (num den : R) (k : bool -> answer R V) f : 0 <= num -> 0 <= den ->
+Lemma a_token w : dist w -> exists d : V, True.
+Proof.
+case=> _; rewrite /total; case: (tokens V) => [/eqP|d s _]; last by exists d.
+by rewrite /= eq_sym oner_eq0.
+Qed.
+
+Lemma accept_asked (num den : R) (k : bool -> law R O) f : 0 <= num -> 0 <= den ->
   ask_accept raised num den k f = odds num den * k true f + (1 - odds num den) * k false f.
 Proof. by move=> n0 d0; rewrite /ask_accept n0 d0. Qed.
 
@@ -62,7 +68,7 @@ have e : q x = p x.
 by rewrite /accept -e ltxx qx.
 Qed.
 
-Lemma choose_residual p q x (k : V -> answer R V) f : dist p -> dist q -> 0 < q x ->
+Lemma choose_residual p q x (k : V -> law R O) f : dist p -> dist q -> 0 < q x ->
   (1 - accept p q x) * ask_choose raised (excess p q) k f
   = (1 - accept p q x) * pick (residual p q) (fun y => k y f).
 Proof.
@@ -312,9 +318,7 @@ Qed.
 Theorem block_program_lossless halt g h : lossless p h (round_of (py_block raised) halt g h).
 Proof.
 move=> n k; rewrite -(block_lossless halt pP qP g h n k); apply: draft_drawable => xs ok.
-have [d _] : exists d : V, True.
-  have [_] := pP h; rewrite /total; case: (tokens V) => [/eqP|d s _]; last by exists d.
-  by rewrite /= eq_sym oner_eq0.
+have [d _] := a_token (pP h).
 exact: (block_runs d (fun o => complete p n h o.1 k) ok).
 Qed.
 

@@ -6,7 +6,8 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates PointMass
-  Block Optimality Rational Counterexamples Vacuity Python Translated Running RunningTrees RunningSiblings Main.
+  WithoutReplacement Block Optimality Rational Counterexamples Vacuity Python Translated Running RunningTrees
+  RunningSiblings RunningLoop Main.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -53,9 +54,51 @@ Example used_iid_runs (raised : answer field two) (g : seq two -> field) :
     (flat flat_tokens flat_parents (rows_drawn flat_tokens flat_parents tok0 [::] q)) (fun o => g o.1)
   = walk (judge_node p (same_row q)) [::] (tree_of flat_tokens flat_parents tok0) g.
 Proof. by apply: iid_candidates_runs => // *; [apply: flat_first | apply: flat_drawn]. Qed.
+Lemma flat_once i j : (i < j)%N -> (j < 4)%N -> parent_at flat_parents i = parent_at flat_parents j ->
+  token_at flat_tokens tok0 i != token_at flat_tokens tok0 j.
+Proof. by case: i => [|[|[|i]]]; case: j => [|[|[|[|j]]]]. Qed.
+Example used_without_replacement_runs (raised : answer field two) (g : seq two -> field) :
+  py_without_replacement raised (rows_of flat_tokens flat_parents tok0 p [::])
+    (flat flat_tokens flat_parents (rows_drawn flat_tokens flat_parents tok0 [::] q)) (fun o => g o.1)
+  = walk (judge_node p (renormalised q)) [::] (tree_of flat_tokens flat_parents tok0) g.
+Proof. by apply: without_replacement_runs => // *; [apply: flat_first | apply: flat_drawn | apply: flat_once]. Qed.
 Example used_programs (raised : answer field two) halt g h :
   lossless p h (round_of p q (py_leviathan raised) halt g h) /\ lossless p h (round_of p q (py_block raised) halt g h).
 Proof. by split; [apply: leviathan_program_lossless | apply: block_program_lossless]. Qed.
+
+(** The loop: chains that halt after a [tok1], longer and longer ones; the text ends with a [tok1]. *)
+Notation at_one := (fun x : two => x == tok1).
+Notation proposes := (chain_drafter (fun _ => q) (fun _ => last false) size).
+Example used_plain_runs (raised : law field (seq two)) prompt n k :
+  py_plain raised p prompt n at_one k = plain p (ends at_one) n prompt k.
+Proof. exact: plain_runs. Qed.
+Example used_leviathan_generates (raised : law field (seq two)) (raised' : answer field two) prompt n k :
+  py_generate raised p proposes (py_leviathan raised') prompt n at_one k = py_plain raised p prompt n at_one k.
+Proof. exact: leviathan_generates. Qed.
+Example used_block_generates (raised : law field (seq two)) (raised' : answer field two) prompt n k :
+  py_generate raised p proposes (py_block raised') prompt n at_one k = py_plain raised p prompt n at_one k.
+Proof. exact: block_generates. Qed.
+(** A rule that draws one token, whatever was proposed. *)
+Definition one_draw (rows : seq (two -> field)) (b : flat_block field two) : law field (outcome two) :=
+  y <~ pick (nth (p [::]) rows 0);; ret ([:: y], [::]).
+Lemma one_draw_emits h : surely (fun out => (0 < size out.1)%N) (round p proposes one_draw tt h).
+Proof.
+move=> f f' e; apply: (draft_drawable (q := q)) => // xs _.
+by apply: total_ext => y; congr (_ * _); apply: e.
+Qed.
+Lemma one_draw_lossless h : lossless p h (out <~ round p proposes one_draw tt h;; ret out.1).
+Proof.
+move=> n k; rewrite -[RHS](target_lossless rows_p 1 h n k).
+have drawP : lawful (draft q (last false) (size h) h) by apply: lawful_draft.
+rewrite -[RHS](law_const drawP); apply: (law_ext drawP) => xs.
+by rewrite /bind /ret; apply: total_ext => y; rewrite /= cats0.
+Qed.
+Example used_generate_runs (raised : law field (seq two)) prompt n k :
+  py_generate raised p proposes one_draw prompt n at_one k = loop (ends at_one) (round p proposes one_draw) n n tt prompt k.
+Proof. exact: (generate_runs raised at_one prompt one_draw_emits). Qed.
+Example used_generate_is_plain (raised : law field (seq two)) prompt n k :
+  py_generate raised p proposes one_draw prompt n at_one k = py_plain raised p prompt n at_one k.
+Proof. by apply: generate_is_plain; [apply: rows_p | apply: one_draw_emits | apply: one_draw_lossless]. Qed.
 
 (** The ten theorems. *)
 Example used_1 h := kept_with_one_minus_tv rows_p rows_q h.

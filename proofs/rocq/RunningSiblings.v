@@ -4,7 +4,9 @@
     - [point_mass_runs]           the program of point_mass.py has the law of [point_mass];
     - [iid_candidates_runs]       that of iid_candidates.py, on candidates that the draft's
                                   rows can have drawn, has the law of the walk that judges
-                                  every node by [judge] of Siblings.v.
+                                  every node by [judge] of Siblings.v;
+    - [without_replacement_runs]  that of without_replacement.py, on candidates of which no
+                                  sibling comes twice, judged by what was left of the row.
     The program visits the nodes in the order of the list and passes over all that do not
     hang where it stands ([scan]); the theorems walk down a tree ([scan_is_walk]).
 
@@ -12,8 +14,8 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.
-From Proofs Require Import Prob Single Round Chain Tree Siblings PointMass IidCandidates Agreement Greedy Leviathan Block
-  Python Translated Running RunningTrees.
+From Proofs Require Import Prob Single Round Chain Tree Siblings PointMass IidCandidates WithoutReplacement Agreement
+  Greedy Leviathan Block Python Translated Running RunningTrees.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -252,5 +254,92 @@ by move=> x; rewrite same /= /residual (negbTE z).
 Qed.
 
 End IidRuns.
+
+(** ** Candidates drawn without replacement *)
+Section WithoutReplacementRuns.
+Variable q : seq V -> V -> R.
+Hypothesis pP : forall h, dist (p h).
+Hypothesis qP : forall h, dist (q h).
+
+(** Every node can have been drawn from the row at its parent, and no sibling before it was the same token. *)
+Hypothesis drawn_by_q : forall j, (j < size xs)%N -> 0 < q (h0 ++ path_to (par j)) (tok j).
+Hypothesis drawn_once : forall i j, (i < j)%N -> (j < size xs)%N -> par i = par j -> tok i != tok j.
+
+Definition pool_chance h (s : judged) c : R := accept s.1 (renormalised q h s.2) c.
+Definition pool_refuse h (s : judged) c : judged := (residual s.1 (renormalised q h s.2), rcons s.2 c).
+
+(** The inner loop takes the refused tokens out one by one. *)
+Lemma taken_out taken (w : V -> R) (after : (V -> R) -> answer R V) :
+  exists2 w', forall x, w' x = if x \in taken then 0 else w x &
+  for_in taken w (fun earlier w next _ => py_without w earlier next) after = after w'.
+Proof.
+elim: taken w => [|y taken IH] w /=; first by exists w.
+have [w' e run] := IH (fun x => if x == y then 0 else w x); exists w'; last exact: run.
+by move=> x; rewrite e inE; case: (x == y) => //=; case: ifP.
+Qed.
+
+(** The tokens refused at a node are those of its children that came before. *)
+Definition refused_at i u (taken : seq V) := forall x, x \in taken -> exists2 j, (j < i)%N & par j = u /\ tok j = x.
+
+Lemma refused_later i u taken : refused_at i u taken -> refused_at i.+1 u taken.
+Proof. by move=> seen x /seen[j lt at_j]; exists j => //; apply: leqW. Qed.
+
+Lemma some_left i taken : (i < size xs)%N -> refused_at i (par i) taken ->
+  0 < left_over q (h0 ++ path_to (par i)) taken (tok i).
+Proof.
+move=> ilt seen; rewrite /left_over; case: ifP => [/seen[j ji [same tj]]|_]; last exact: drawn_by_q.
+by have := drawn_once ji ilt same; rewrite tj eqxx.
+Qed.
+
+Theorem without_replacement_runs g :
+  py_without_replacement raised (rows_of xs parents d p h0) (flat xs parents (rows_drawn q)) (fun o => g o.1)
+  = walk (judge_node p (renormalised q)) h0 (tree_of xs parents d) g.
+Proof.
+rewrite (@grown_same _ judge_fresh pool_chance pool_refuse judge_last); last first.
+  move=> h' cs f'; rewrite /judge_node /try_node /judge_fresh.
+  move: (p h') [::] 0%N => r refused i; elim: cs r refused i => [|c cs IH] r refused i; first exact: erefl.
+  by rewrite /= /bind /coin IH.
+rewrite -scan_from_root /py_without_replacement; cbv zeta; rewrite row_of // /word /= cats0.
+set body := (fun '(_, _) => _); set after := (fun '(_, _, _, _, _) => _).
+suff loop m i u r s path said : (size xs - i)%N = m -> (u <= i)%N -> (i <= size xs)%N ->
+    dist s.1 -> (forall x, r x = s.1 x) -> refused_at i u s.2 ->
+    for_in (zip (iota i m) (drop i xs)) (u, path, r, s.2, said) body after (fun o => g o.1)
+    = scan judge_fresh pool_chance pool_refuse judge_last (iota i m) u s g said.
+  have := loop (size xs) 0%N 0%N (p h0) (judge_fresh h0) [::] [::]; rewrite subn0 drop0 => -> //.
+  exact: pP.
+elim: m i u r s path said => [|m IH] i u r s path said e ui lt sP rs seen.
+  have rP : dist r by have [s0 s1] := sP; split=> [x|]; rewrite ?rs // (total_ext rs).
+  rewrite drop_oversize -?subn_eq0 ?e //= /after /= choose_dist //.
+  by apply: total_ext => y; rewrite rs.
+have ilt : (i < size xs)%N by rewrite -subn_gt0 e.
+have e' : (size xs - i.+1)%N = m by rewrite subnS e.
+rewrite (drop_nth d ilt) /= {1}/body (item_nth raised 0%N) ?parents_size // -/(par i).
+case: ifP => [_|/negbFE/eqP eq]; first by apply: IH => //; [apply: leqW | apply: refused_later].
+rewrite /drawn /= item_iota // -/(tok i); have pos := some_left ilt; rewrite eq in pos *.
+set here := h0 ++ path_to u in pos *; have {pos} := pos _ seen => pos.
+set judge_it := (fun 'w => py_normalised _ w _); have [w wE ->] := taken_out s.2 (q here) judge_it.
+have wL x : w x = left_over q here s.2 x by rewrite wE.
+have some : ~~ exhausted q here s.2.
+  by rewrite /exhausted gt_eqF // (lt_le_trans pos) // total_ge_term // => x; apply: left_over_ge0.
+have poolP := renormalised_dist qP some; set pool := renormalised q here s.2 in poolP.
+have supplied : 0 < pool (tok i).
+  by rewrite /pool /renormalised divr_gt0 // lt_neqAle eq_sym some total_ge0 // => x; apply: left_over_ge0.
+rewrite /judge_it /py_normalised (total_ext wL) -/(exhausted q here s.2) (negbTE some).
+have poolE x : w x / total (left_over q here s.2) = pool x by rewrite wL.
+have [s0 _] := sP; have [q0 _] := poolP.
+rewrite accept_asked ?rs ?poolE // row_of // -[odds _ _]/(accept s.1 pool (tok i)).
+rewrite (IH i.+1 i.+1 _ (judge_fresh (h0 ++ path_to i.+1))) //; last exact: pP.
+congr (_ + _); rewrite /pool_chance -/here -/pool /py_residual.
+have same x : Num.max (r x - w x / total (left_over q here s.2)) 0 = excess s.1 pool x by rewrite rs poolE.
+have [z|z] := eqVneq (total (excess s.1 pool)) 0; first by rewrite nothing_owed // subrr !mul0r.
+rewrite (total_ext same) (negbTE z); congr (_ * _).
+apply: (IH _ _ _ (pool_refuse here s (tok i))) => //; first exact: leqW.
+- exact: residual_dist.
+- by move=> x; rewrite same /= -/pool /residual (negbTE z).
+- move=> x; rewrite mem_rcons inE => /predU1P[->|]; first by exists i.
+  exact: refused_later.
+Qed.
+
+End WithoutReplacementRuns.
 
 End Scan.

@@ -10,49 +10,29 @@ Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
-Section Translated.
+
+Section Rules.
 Variables (R : realFieldType) (V : vocab).
-Variable raised : answer R V.
+Variable raised : law R (outcome V).
 
-(** refengine/exact/row.py, residual *)
-Definition py_residual (p : V -> R) (q : V -> R) (k : (V -> R) -> answer R V) : answer R V :=
-  k (fun z : V => (Num.max ((p z) - (q z)) 0)).
-
-(** refengine/exact/row.py, without *)
-Definition py_without (weights : V -> R) (token : V) (k : (V -> R) -> answer R V) : answer R V :=
-  k (fun x : V => (if (x == token) then 0 else (weights x))).
-
-(** refengine/exact/row.py, normalised *)
-Definition py_normalised (weights : V -> R) (k : (V -> R) -> answer R V) : answer R V :=
-  let total := (total weights) in
-  if (total == 0) then
-  raised
-  else
-  k (fun z : V => ((weights z) / total)).
-
-(** refengine/exact/rules/leviathan.py, leviathan *)
-Definition py_leviathan (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+(** refengine/exact/rules/agreement.py, agreement *)
+Definition py_agreement (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
   let k := @ret R (outcome V) in
-  check_chain raised block (fun _ =>
-    for_in (enumerate (block_tokens block)) tt (fun '(i, x) 'tt next out =>
-      drawn raised block i (fun v1 =>
-        let q := v1 in
-        item raised p i (fun v2 =>
-          ask_accept raised (v2 x) (q x) (fun v3 =>
-            if (~~ v3) then
-            item raised p i (fun v4 =>
-              py_residual v4 q (fun v5 =>
-                ask_choose raised v5 (fun v6 =>
-                  let correction := v6 in
-                  k (((take i (block_tokens block)) ++ [:: correction]), (iota 0 i)))))
-            else
-            next tt))))
-    (fun 'tt =>
-      let gamma := (size (block_tokens block)) in
-      item raised p gamma (fun v7 =>
-        ask_choose raised v7 (fun v8 =>
-          let bonus := v8 in
-          k (((block_tokens block) ++ [:: bonus]), (iota 0 gamma)))))).
+  let here := 0%N in
+  let tokens := [::] in
+  let path := [::] in
+  forever raised (size (block_tokens block)).+1 (here, path, tokens) (fun '(here, path, tokens) next =>
+    row_after raised p here (fun v1 =>
+      ask_choose raised v1 (fun v2 =>
+        let y := v2 in
+        let tokens := rcons tokens y in
+        let hit := (ohead [seq j <- (children_of block here) | is_token block y j]) in
+        if hit is Some hit then
+        let path := rcons path hit in
+        let here := hit.+1 in
+        next (here, path, tokens)
+        else
+        k (tokens, path)))).
 
 (** refengine/exact/rules/block.py, prefix_weights *)
 Definition py_prefix_weights (p : seq (V -> R)) (block : flat_block R V) (k : (seq R) -> answer R V) : answer R V :=
@@ -67,6 +47,10 @@ Definition py_prefix_weights (p : seq (V -> R)) (block : flat_block R V) (k : (s
           next weights))))
   (fun 'weights =>
     k weights).
+
+(** refengine/exact/row.py, residual *)
+Definition py_residual (p : V -> R) (q : V -> R) (k : (V -> R) -> answer R V) : answer R V :=
+  k (fun z : V => (Num.max ((p z) - (q z)) 0)).
 
 (** refengine/exact/rules/block.py, block *)
 Definition py_block (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
@@ -106,35 +90,32 @@ Definition py_block (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
           ask_accept raised v13 (1) (fun v14 =>
             either3 v14))))).
 
-(** refengine/exact/rules/point_mass.py, point_mass *)
-Definition py_point_mass (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+(** refengine/exact/rules/greedy.py, greedy *)
+Definition py_greedy (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
   let k := @ret R (outcome V) in
   let here := 0%N in
-  row_after raised p (0%N) (fun v1 =>
-    let rest := v1 in
-    let tokens := [::] in
-    let path := [::] in
-    for_in (enumerate (block_tokens block)) (here, path, rest, tokens) (fun '(j, x) '(here, path, rest, tokens) next out =>
-      item raised (block_parents block) j (fun v2 =>
-        if (v2 != here) then
-        next (here, path, rest, tokens)
+  let tokens := [::] in
+  let path := [::] in
+  forever raised (size (block_tokens block)).+1 (here, path, tokens) (fun '(here, path, tokens) next =>
+    row_after raised p here (fun v1 =>
+      argmax_row raised v1 (fun v2 =>
+        let best := v2 in
+        let tokens := rcons tokens best in
+        let hit := (ohead [seq j <- (children_of block here) | is_token block best j]) in
+        if hit is Some hit then
+        let path := rcons path hit in
+        let here := hit.+1 in
+        next (here, path, tokens)
         else
-        ask_accept raised (rest x) (total rest) (fun v3 =>
-          if v3 then
-          let tokens := rcons tokens x in
-          let path := rcons path j in
-          let here := j.+1 in
-          row_after raised p (j.+1) (fun v4 =>
-            let rest := v4 in
-            next (here, path, rest, tokens))
-          else
-          py_without rest x (fun v5 =>
-            let rest := v5 in
-            next (here, path, rest, tokens)))))
-    (fun '(here, path, rest, tokens) =>
-      ask_choose raised rest (fun v6 =>
-        let tokens := rcons tokens v6 in
         k (tokens, path)))).
+
+(** refengine/exact/row.py, normalised *)
+Definition py_normalised (weights : V -> R) (k : (V -> R) -> answer R V) : answer R V :=
+  let total := (total weights) in
+  if (total == 0) then
+  raised
+  else
+  k (fun z : V => ((weights z) / total)).
 
 (** refengine/exact/rules/iid_candidates.py, iid_candidates *)
 Definition py_iid_candidates (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
@@ -167,6 +148,64 @@ Definition py_iid_candidates (p : seq (V -> R)) (block : flat_block R V) : answe
     (fun '(here, path, r, tokens) =>
       ask_choose raised r (fun v8 =>
         let tokens := rcons tokens v8 in
+        k (tokens, path)))).
+
+(** refengine/exact/rules/leviathan.py, leviathan *)
+Definition py_leviathan (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  check_chain raised block (fun _ =>
+    for_in (enumerate (block_tokens block)) tt (fun '(i, x) 'tt next out =>
+      drawn raised block i (fun v1 =>
+        let q := v1 in
+        item raised p i (fun v2 =>
+          ask_accept raised (v2 x) (q x) (fun v3 =>
+            if (~~ v3) then
+            item raised p i (fun v4 =>
+              py_residual v4 q (fun v5 =>
+                ask_choose raised v5 (fun v6 =>
+                  let correction := v6 in
+                  k (((take i (block_tokens block)) ++ [:: correction]), (iota 0 i)))))
+            else
+            next tt))))
+    (fun 'tt =>
+      let gamma := (size (block_tokens block)) in
+      item raised p gamma (fun v7 =>
+        ask_choose raised v7 (fun v8 =>
+          let bonus := v8 in
+          k (((block_tokens block) ++ [:: bonus]), (iota 0 gamma)))))).
+
+(** refengine/exact/row.py, without *)
+Definition py_without (weights : V -> R) (token : V) (k : (V -> R) -> answer R V) : answer R V :=
+  k (fun x : V => (if (x == token) then 0 else (weights x))).
+
+(** refengine/exact/rules/point_mass.py, point_mass *)
+Definition py_point_mass (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
+  let k := @ret R (outcome V) in
+  let here := 0%N in
+  row_after raised p (0%N) (fun v1 =>
+    let rest := v1 in
+    let tokens := [::] in
+    let path := [::] in
+    for_in (enumerate (block_tokens block)) (here, path, rest, tokens) (fun '(j, x) '(here, path, rest, tokens) next out =>
+      item raised (block_parents block) j (fun v2 =>
+        if (v2 != here) then
+        next (here, path, rest, tokens)
+        else
+        ask_accept raised (rest x) (total rest) (fun v3 =>
+          if v3 then
+          let tokens := rcons tokens x in
+          let path := rcons path j in
+          let here := j.+1 in
+          row_after raised p (j.+1) (fun v4 =>
+            let rest := v4 in
+            next (here, path, rest, tokens))
+          else
+          py_without rest x (fun v5 =>
+            let rest := v5 in
+            next (here, path, rest, tokens)))))
+    (fun '(here, path, rest, tokens) =>
+      ask_choose raised rest (fun v6 =>
+        let tokens := rcons tokens v6 in
         k (tokens, path)))).
 
 (** refengine/exact/rules/without_replacement.py, without_replacement *)
@@ -212,42 +251,50 @@ Definition py_without_replacement (p : seq (V -> R)) (block : flat_block R V) : 
         let tokens := rcons tokens v10 in
         k (tokens, path)))).
 
-(** refengine/exact/rules/agreement.py, agreement *)
-Definition py_agreement (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
-  let k := @ret R (outcome V) in
-  let here := 0%N in
-  let tokens := [::] in
-  let path := [::] in
-  forever raised (size (block_tokens block)).+1 (here, path, tokens) (fun '(here, path, tokens) next =>
-    row_after raised p here (fun v1 =>
-      ask_choose raised v1 (fun v2 =>
-        let y := v2 in
-        let tokens := rcons tokens y in
-        let hit := (ohead [seq j <- (children_of block here) | is_token block y j]) in
-        if hit is Some hit then
-        let path := rcons path hit in
-        let here := hit.+1 in
-        next (here, path, tokens)
-        else
-        k (tokens, path)))).
+End Rules.
 
-(** refengine/exact/rules/greedy.py, greedy *)
-Definition py_greedy (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
-  let k := @ret R (outcome V) in
-  let here := 0%N in
-  let tokens := [::] in
-  let path := [::] in
-  forever raised (size (block_tokens block)).+1 (here, path, tokens) (fun '(here, path, tokens) next =>
-    row_after raised p here (fun v1 =>
-      argmax_row raised v1 (fun v2 =>
-        let best := v2 in
-        let tokens := rcons tokens best in
-        let hit := (ohead [seq j <- (children_of block here) | is_token block best j]) in
-        if hit is Some hit then
-        let path := rcons path hit in
-        let here := hit.+1 in
-        next (here, path, tokens)
-        else
-        k (tokens, path)))).
+Section Loops.
+Variables (R : realFieldType) (V : vocab).
+Variable raised : law R (seq V).
 
-End Translated.
+(** refengine/exact/loop.py, generate *)
+Definition py_generate (target : seq V -> V -> R) (drafter : seq V -> law R (flat_block R V)) (rule : seq (V -> R) -> flat_block R V -> law R (outcome V)) (prompt : seq V) (max_new_tokens : nat) (stop : V -> bool) : law R (seq V) :=
+  let k := @ret R (seq V) in
+  let said := [::] in
+  while_do raised max_new_tokens.+1 said (fun 'said => ((size said) < max_new_tokens)%N)
+  (fun 'said next leave =>
+    let prefix := (prompt ++ said) in
+    run (drafter prefix) (fun v1 =>
+      let block := v1 in
+      run (rule (target_rows target prefix block) block) (fun v2 =>
+        for_in (v2.1) said (fun token 'said next out =>
+          let said := (said ++ [:: token]) in
+          let either3 := (fun holds : bool =>
+            if holds then
+            k said
+            else
+            next said) in
+          if (stop token) then either3 true else
+          either3 ((size said) == max_new_tokens))
+        (fun 'said =>
+          next said))))
+  (fun 'said =>
+    k said).
+
+(** refengine/exact/loop.py, plain *)
+Definition py_plain (target : seq V -> V -> R) (prompt : seq V) (max_new_tokens : nat) (stop : V -> bool) : law R (seq V) :=
+  let k := @ret R (seq V) in
+  let said := [::] in
+  while_do raised max_new_tokens.+1 said (fun 'said => ((size said) < max_new_tokens)%N)
+  (fun 'said next leave =>
+    ask_choose raised (target (prompt ++ said)) (fun v1 =>
+      let token := v1 in
+      let said := (said ++ [:: token]) in
+      if (stop token) then
+      leave said
+      else
+      next said))
+  (fun 'said =>
+    k said).
+
+End Loops.

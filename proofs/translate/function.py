@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from proofs.translate.terms import (
     Substituted,
     Term,
-    arithmetic,
     as_node,
     assigned,
+    combined,
     comparison,
     element,
     leaves,
@@ -91,6 +91,14 @@ class Function:
                 body_text = self.block(inner, again, (again, lambda: "raised"))
                 start = pattern(state)
                 return f"forever raised (size (block_tokens block)).+1 {start} (fun '{start} next =>\n{body_text})"
+            case ast.While(ast.Compare(_, [ast.Lt()], [ast.Name(limit)]) as test, inner, []):
+                start = pattern(self.state(inner))
+                more = self.expression(test, lambda t: t.text)
+                turn = self.block(inner, lambda: f"next {start}", (lambda: f"next {start}", lambda: f"leave {start}"))
+                return (
+                    f"while_do raised {limit}.+1 {start} (fun '{start} => {more})\n"
+                    f"(fun '{start} next leave =>\n{turn})\n(fun '{start} =>\n{go()})"
+                )
         raise refuse(first)
 
     def loop(
@@ -147,6 +155,9 @@ class Function:
             name = targets[at].id
 
             def write(t: Term) -> str:
+                if t.type == "chance":  # the coins of another place, independent of all others
+                    self.types[name] = "chance"
+                    return chain(at + 1)
                 shifted = as_node(t) if self.types.get(name) == "node" else t
                 self.types[name] = shifted.type
                 return f"let {name} := {shifted.text} in\n{chain(at + 1)}"
@@ -181,7 +192,11 @@ class Function:
             case ast.UnaryOp(ast.Not(), operand):
                 return self.expression(operand, lambda t: then(Term(f"(~~ {t.text})", "bool")))
             case ast.BinOp(left, op, right):
-                return self.expressions([left, right], lambda ts: then(arithmetic(node, op, *ts)))
+                return self.expressions([left, right], lambda ts: then(combined(node, op, *ts)))
+            case ast.Compare(left, [ast.In()], [ast.Name(group)]) if self.types[group] == "set":
+                return self.expression(left, lambda t: then(Term(f"({group} {t.text})", "bool")))
+            case ast.Attribute(ast.Call() as round, "tokens"):
+                return self.expression(round, lambda t: then(Term(f"{t.text}.1", "seq token")))
             case ast.Compare(left, [op], [right]):
                 return self.expressions([left, right], lambda ts: then(comparison(node, op, *ts)))
             case ast.BoolOp(ast.Or(), [first, second]):
@@ -340,6 +355,17 @@ class Function:
                 return self.effect(f"drawn raised {texts[0]} {texts[1]}", "row", then)
             case "argmax", ["row"]:
                 return self.effect(f"argmax_row raised {texts[0]}", "token", then)
+            case "target_rows", ["target", "seq token", "block"]:
+                return then(Term(f"(target_rows {' '.join(map(paren, texts))})", "rows"))
+            case "Shifted", ["chance", "nat"]:
+                return then(Term("", "chance"))
+        match self.types.get(name), [t.type for t in ts]:
+            case "target", ["seq token"]:
+                return then(Term(f"({name} {paren(texts[0])})", "row"))
+            case "drafter", ["seq token", "chance"]:
+                return self.effect(f"run ({name} {paren(texts[0])})", "block", then)
+            case "rule", ["rows", "block", "chance"]:
+                return self.effect(f"run ({name} {paren(texts[0])} {paren(texts[1])})", "pair", then)
         if name in self.helpers:
             return self.effect(f"py_{name} {' '.join(map(paren, texts))}", RESULTS.get(name, "row"), then)
         raise refuse(node)

@@ -1,24 +1,19 @@
 """Which functions of refengine/exact are translated, and the file that they are written to."""
 
 import ast
+from collections.abc import Sequence
 
 from proofs.translate.function import RESULTS, Function
 from proofs.translate.terms import Untranslated
+from refengine.exact import rules
 from refengine.source_tree import PROOFS, ROOT
 
 EXACT = ROOT / "refengine" / "exact"
 FILE = PROOFS / "rocq" / "Translated.v"
-# (file, function): helpers first.
-WANTED = (
-    *(("row", "residual"), ("row", "without"), ("row", "normalised")),
-    *(("rules/leviathan", "leviathan"), ("rules/block", "prefix_weights"), ("rules/block", "block")),
-    *(("rules/point_mass", "point_mass"), ("rules/iid_candidates", "iid_candidates")),
-    *(
-        ("rules/without_replacement", "without_replacement"),
-        ("rules/agreement", "agreement"),
-        ("rules/greedy", "greedy"),
-    ),
-)
+# The rules whose cards call them lossless, and the loop: (file, function). Of a rule that is lossy by design Coq has no
+# law of the whole round to compare the text with.
+RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
+LOOPS = (("loop", "generate"), ("loop", "plain"))
 # What Python.v defines by hand, by the body that it had then: another body is refused.
 KNOWN = {
     ("block", "row_after"): "return p[node + 1]",
@@ -26,12 +21,19 @@ KNOWN = {
     ("block", "check_chain"): "if not block.is_chain():\n    raise ValueError",
     ("block", "is_chain"): "return self.parents == tuple(range(-1, len(self.tokens) - 1))",
     ("block", "children"): "return [j for j, parent in enumerate(self.parents) if parent == node]",
+    ("block", "path"): "return () if node == ROOT else (*self.path(self.parents[node]), self.tokens[node])",
+    ("block", "target_rows"): "return [target(prefix + block.path(node)) for node in range(-1, len(block.tokens))]",
     ("row", "argmax"): "return max(range(len(weights)), key=lambda x: (weights[x], -x))",
 }
-OTHERWISE = {"at": "here", "left": "rest"}  # names that mean something else in Gallina
+OTHERWISE = {"at": "here", "left": "rest", "out": "said"}  # names that mean something else in Gallina
 COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
-COQ |= {"seq num": "seq R", "option": "option nat"}
-TYPES = {"Sequence[Row]": "rows", "Block": "block", "Sequence[Fraction]": "row", "int": "token"}
+COQ |= {"seq num": "seq R", "option": "option nat", "seq token": "seq V", "nat": "nat", "set": "V -> bool"}
+COQ |= {"target": "seq V -> V -> R", "drafter": "seq V -> law R (flat_block R V)"}
+COQ |= {"rule": "seq (V -> R) -> flat_block R V -> law R (outcome V)"}
+TYPES = {"Sequence[Row]": "rows", "Block": "block", "Sequence[Fraction]": "row", "int": "token", "frozenset[int]": "set"}
+TYPES |= {"tuple[int, ...]": "seq token", "Target": "target", "Drafter": "drafter", "Rule": "rule"}
+NAMED = {"at": "node", "max_new_tokens": "nat", "chance": "chance"}  # where the annotation does not tell
+RETURNED = {"Round": "(outcome V)", "tuple[int, ...]": "(seq V)"}  # by a function that asks chance
 HEADER = """(** The rules of refengine/exact, as they run.
 
     Written by proofs/translate from their text; do not edit. *)
@@ -44,9 +46,10 @@ Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
-Section Translated.
+"""
+SECTION = """Section {name}.
 Variables (R : realFieldType) (V : vocab).
-Variable raised : answer R V.
+Variable raised : law R {result}.
 """
 
 
@@ -77,15 +80,32 @@ def body_text(function: ast.FunctionDef) -> str:
 def translated(file: str, name: str, helpers: set[str]) -> str:
     """The Gallina definition of one function."""
     function = definition(file, name)
-    arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation and a.arg != "chance"}
-    types = {OTHERWISE.get(a, a): "node" if a == "at" else TYPES[annotation] for a, annotation in arguments.items()}
-    binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items())
+    arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation}
+    types = {OTHERWISE.get(a, a): NAMED.get(a) or TYPES[annotation] for a, annotation in arguments.items()}
+    binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items() if type != "chance")
     rule = "chance" in {a.arg for a in function.args.args}
-    k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> answer R V)"
+    result = ast.unparse(function.returns) if function.returns else ""
+    answer = "law R (seq V)" if result == "tuple[int, ...]" else "answer R V"
+    k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> {answer})"
     body = Function(helpers, dict(types)).block(function.body, lambda: "raised", None)
-    start = "let k := @ret R (outcome V) in\n" if rule else ""
-    head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : answer R V :="
+    start = f"let k := @ret R {RETURNED[result]} in\n" if rule else ""
+    head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : {answer} :="
     return f"{head}\n{indented(start + body)}.\n"
+
+
+def needed(file: str, name: str) -> list[tuple[str, str]]:
+    """The function, after those of refengine.exact that it calls and Python.v does not know."""
+    tree = ast.parse(source(file))
+    homes = {n.name: file for n in tree.body if isinstance(n, ast.FunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("refengine.exact."):
+            home = (node.module or "").removeprefix("refengine.exact.").replace(".", "/")
+            functions = {n.name for n in ast.parse(source(home)).body if isinstance(n, ast.FunctionDef)}
+            homes |= {alias.name: home for alias in node.names if alias.name in functions}
+    calls = [n.func.id for n in ast.walk(definition(file, name)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    first = [(homes[called], called) for called in calls if called in homes]
+    before = [place for place in first if place not in KNOWN and place != (file, name)]
+    return list(dict.fromkeys([*(deeper for place in before for deeper in needed(*place)), (file, name)]))
 
 
 def indented(text: str) -> str:
@@ -96,14 +116,18 @@ def indented(text: str) -> str:
     return "\n".join(out)
 
 
+def section(name: str, result: str, functions: Sequence[tuple[str, str]]) -> str:
+    """Functions that end in one kind of result, helpers first."""
+    parts, helpers = [], set()
+    for file, function in dict.fromkeys(place for wanted in functions for place in needed(*wanted)):
+        parts.append(translated(file, function, helpers))
+        helpers.add(function)
+    return "\n".join([SECTION.format(name=name, result=result), *parts, f"End {name}.\n"])
+
+
 def written() -> str:
     """The whole of Translated.v; raises Untranslated."""
     for (file, name), text in KNOWN.items():
         if body_text(definition(file, name)) != text:
             raise Untranslated(f"{file}.py: {name} is not what Python.v says it is")
-    helpers: set[str] = set()
-    parts = []
-    for file, name in WANTED:
-        parts.append(translated(file, name, helpers))
-        helpers.add(name)
-    return f"{HEADER}\n" + "\n".join(parts) + "\nEnd Translated.\n"
+    return "\n".join([HEADER, section("Rules", "(outcome V)", RULES), section("Loops", "(seq V)", LOOPS)])

@@ -15,7 +15,8 @@ def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
 
 @dataclass(frozen=True)
 class Term:
-    """A Gallina term and its type: num, nat, node, token, bool, row, rows, block, seq, option, pair, ?."""
+    """A Gallina term and its type: num, nat, node, token, bool, row, rows, block, seq, option, pair, set,
+    target, drafter, rule, chance, ?."""
 
     text: str
     type: str = "?"
@@ -58,7 +59,10 @@ def as_node(t: Term) -> Term:
     return t if t.type == "node" else Term(f"{paren(t.text)}.+1", "node")
 
 
-def arithmetic(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
+def combined(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
+    kinds = {a.type, b.type} - {"seq ?"}  # of an empty one
+    if isinstance(op, ast.Add) and len(kinds) == 1 and {a.type[:4], b.type[:4]} == {"seq "}:
+        return Term(f"({a.text} ++ {b.text})", kinds.pop())
     sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(op))
     if sign is None or not {a.type, b.type} <= {"num", "literal"} or a.type == b.type == "literal":
         raise refuse(node, f"arithmetic on {a.type} and {b.type}")
@@ -71,6 +75,8 @@ def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
         a, b = as_node(a), as_node(b)
     scope = "%N" if kinds & {"nat"} else ""
     sign = {ast.Lt: "<", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}.get(type(op))
+    if sign == "<" and kinds == {"nat"}:
+        return Term(f"({a.text} < {b.text})%N", "bool")
     if sign is None or (sign in "<>" and not kinds <= {"num", "literal"}):
         raise refuse(node, f"a comparison of {a.type} and {b.type}")
     if sign == ">":

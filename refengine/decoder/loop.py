@@ -27,13 +27,18 @@ Rule: TypeAlias = Callable[[Tensor, Block, Coins], Round]  # p [1, n + 1, V] roo
 
 
 def fitting(p: Tensor, block: Block, coins: Coins) -> Round:
-    """The rule that fits how the block came about: deterministic, a chain drawn from q, or a tree whose siblings were
+    """The round of the rule that fits the block."""
+    return fits(block)(p, block, coins)
+
+
+def fits(block: Block) -> Rule:
+    """The rule that fits how a block came about: deterministic, a chain drawn from q, or a tree whose siblings were
     drawn from q without replacement."""
     if block.q is None:
-        return point_mass(p, block, coins)
+        return point_mass
     chain = torch.arange(-1, block.tokens.shape[1] - 1, device=block.tokens.device)
     branches = (block.parents != chain) & (block.tokens != NOTHING)
-    return (without_replacement if bool(branches.any()) else leviathan)(p, block, coins)
+    return without_replacement if bool(branches.any()) else leviathan
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def top_k(k: int) -> Step:
     """Keep the k heaviest tokens."""
     if k < 1:
         raise ValueError(f"top_k keeps at least one token, got {k}")
-    return lambda logits, prompt, prefix: _keep(logits, _heaviest_first(logits)[:k])
+    return lambda logits, prompt, prefix: logits.where(_heaviest(logits, k), BANNED)
 
 
 def top_p(p: float) -> Step:
@@ -197,10 +197,11 @@ def _heaviest_first(logits: Tensor) -> Tensor:
     return logits.sort(descending=True, stable=True).indices
 
 
-def _keep(logits: Tensor, kept: Tensor) -> Tensor:
-    out = torch.full_like(logits, BANNED)
-    out[kept] = logits[kept]
-    return out
+def _heaviest(logits: Tensor, k: int) -> Tensor:
+    """bool [V]: the k heaviest tokens, ties to the lowest id. Without sorting the vocabulary."""
+    least = logits.topk(min(k, len(logits))).values[-1]
+    above, level = logits > least, logits == least
+    return above | (level & (level.cumsum(-1) <= k - above.sum()))
 
 
 def _ban(logits: Tensor, banned: Sequence[int]) -> Tensor:

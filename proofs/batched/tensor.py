@@ -1,0 +1,379 @@
+"""A tensor of terms, and the words of torch that the rules use on it. A word that is not here is refused.
+
+The rules run unchanged: torch hands every call that meets such a tensor to `__torch_function__`. There is one real
+type here, without rounding; a device is not known.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import z3
+
+from proofs.batched.terms import (
+    ANY,
+    Entry,
+    Paths,
+    Token,
+    both,
+    chosen,
+    compared,
+    computed,
+    either,
+    opposite,
+    real,
+    same,
+)
+
+LONGEST = 20_000  # calls of one run; a run that needs more does not end
+
+
+def entries(shape: Sequence[int], of: Callable[[tuple[int, ...]], Entry]) -> Any:
+    out = np.empty(tuple(shape), dtype=object)
+    for at in np.ndindex(*out.shape):
+        out[at] = of(at)
+    return out
+
+
+class Terms:
+    """A tensor whose entries are terms: `dtype` says bool, int64 or float64, whatever the entries are."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, array: Any, dtype: torch.dtype, world: Paths) -> None:
+        self.array, self.dtype, self.world = array, dtype, world
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        world = next(t.world for t in flattened((*args, *(kwargs or {}).values())) if isinstance(t, cls))
+        world.calls += 1
+        if world.calls > LONGEST:
+            raise RuntimeError("the rule does not end")
+        method = func is getattr(torch.Tensor, func.__name__, None)
+        word = None if method else WORDS.get(func.__name__)
+        word = word or getattr(cls, func.__name__, None)
+        if word is None:
+            raise NotImplementedError(f"torch.{func.__name__} has no meaning on terms")
+        first, *others = args
+        lifted = lift(first, world) if not isinstance(first, list | tuple | int | float) else first
+        return word(lifted, *others, **(kwargs or {}))
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size(self.array.shape)
+
+    def size(self, dim: int) -> int:
+        return int(self.array.shape[dim])
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def made(self, array: Any, dtype: torch.dtype | None = None) -> "Terms":
+        if not isinstance(array, np.ndarray):
+            array = entries((), lambda at, entry=array: entry)
+        return Terms(array, dtype or self.dtype, self.world)
+
+    def each(self, word: Callable[..., Entry], *others: Any, dtype: torch.dtype | None = None) -> "Terms":
+        """The word applied entry by entry."""
+        arrays = np.broadcast_arrays(self.array, *(lift(o, self.world).array for o in others))
+        return self.made(entries(arrays[0].shape, lambda at: word(*(a[at] for a in arrays))), dtype)
+
+    # ---- arithmetic and comparisons
+
+    def number(self, other: Any, word: Callable[[Any, Any], Any]) -> "Terms":
+        kinds = {self.dtype, lift(other, self.world).dtype}
+        dtype = torch.float64 if torch.float64 in kinds else torch.int64
+        return self.each(computed(word), other, dtype=dtype)
+
+    def __add__(self, other: Any) -> "Terms":
+        return self.number(other, lambda a, b: a + b)
+
+    def __sub__(self, other: Any) -> "Terms":
+        return self.number(other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> "Terms":
+        return self.number(other, lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> "Terms":
+        return self.number(other, lambda a, b: a * b)
+
+    def __neg__(self) -> "Terms":
+        return self.number(0, lambda a, b: b - a)
+
+    __radd__, __rmul__ = __add__, __mul__
+    add, sub, mul, neg, rsub = __add__, __sub__, __mul__, __neg__, __rsub__
+
+    def __lt__(self, other: Any) -> "Terms":
+        return self.each(compared(lambda a, b: a < b, self.world), other, dtype=torch.bool)
+
+    def __le__(self, other: Any) -> "Terms":
+        return self.each(compared(lambda a, b: a <= b, self.world), other, dtype=torch.bool)
+
+    def __gt__(self, other: Any) -> "Terms":
+        return self.each(compared(lambda a, b: a > b, self.world), other, dtype=torch.bool)
+
+    def __ge__(self, other: Any) -> "Terms":
+        return self.each(compared(lambda a, b: a >= b, self.world), other, dtype=torch.bool)
+
+    def __eq__(self, other: Any) -> "Terms":  # type: ignore[override]
+        return self.each(same(self.world), other, dtype=torch.bool)
+
+    def __ne__(self, other: Any) -> "Terms":  # type: ignore[override]
+        return ~(self == other)
+
+    __hash__ = None  # type: ignore[assignment]
+    lt, le, gt, ge, eq, ne = __lt__, __le__, __gt__, __ge__, __eq__, __ne__
+
+    def __invert__(self) -> "Terms":
+        return self.each(opposite)
+
+    def __and__(self, other: Any) -> "Terms":
+        return self.each(both, other)
+
+    def __or__(self, other: Any) -> "Terms":
+        return self.each(either, other)
+
+    __rand__, __ror__ = __and__, __or__
+    bitwise_not, bitwise_and, bitwise_or = __invert__, __and__, __or__
+
+    # ---- shapes
+
+    def reshape(self, *shape: int) -> "Terms":
+        return self.made(self.array.reshape(shape))
+
+    def expand(self, *shape: int) -> "Terms":
+        return self.made(np.broadcast_to(self.array, shape))
+
+    def unbind(self, dim: int = 0) -> tuple["Terms", ...]:
+        return tuple(self.made(part) for part in np.moveaxis(self.array, dim, 0))
+
+    def double(self) -> "Terms":
+        return self.made(self.array, torch.float64)
+
+    def to(self, *_: Any) -> "Terms":
+        raise NotImplementedError("a change of type is not known here")
+
+    # ---- conditions that decide where the text goes
+
+    def decided(self) -> Any:
+        """The entries as Python's own booleans or integers."""
+        if self.dtype == torch.bool:
+            return entries(self.shape, lambda at: self.world.forced_bool(self.array[at])).astype(bool)
+        return entries(self.shape, lambda at: int(self.array[at])).astype(np.int64)
+
+    def __bool__(self) -> bool:
+        return bool(self.decided())
+
+    def any(self, dim: int | None = None) -> "Terms":
+        return self.folded(either, False, dim)
+
+    def all(self, dim: int | None = None) -> "Terms":
+        return self.folded(both, True, dim)
+
+    def folded(self, word: Callable[[Entry, Entry], Entry], start: Entry, dim: int | None) -> "Terms":
+        rows = self.array.reshape(-1) if dim is None else np.moveaxis(self.array, dim, -1)
+
+        def fold(at: tuple[int, ...]) -> Entry:
+            out = start
+            for entry in rows[at]:
+                out = word(out, entry)
+            return out
+
+        return self.made(entries(rows.shape[:-1], fold))
+
+    # ---- sums, least and greatest
+
+    def sum(self, dim: int) -> "Terms":
+        if self.dtype == torch.bool:
+            return self.made(self.decided().sum(dim).astype(object), torch.int64)
+        return self.folded(computed(lambda a, b: a + b), 0, dim)
+
+    def cumsum(self, dim: int) -> "Terms":
+        if self.dtype != torch.bool:
+            raise NotImplementedError("only conditions are counted")
+        return self.made(self.decided().cumsum(dim).astype(object), torch.int64)
+
+    def amin(self, dim: int) -> "Terms":
+        return self.made(self.decided().min(dim).astype(object))
+
+    def amax(self, dim: int) -> "Terms":
+        return self.made(self.decided().max(dim).astype(object))
+
+    def argmax(self, dim: int) -> "Terms":
+        """The first of the greatest, decided; of anything, any."""
+        greater = compared(lambda a, b: a > b, self.world)
+
+        def first(at: tuple[int, ...]) -> int:
+            row, best = np.moveaxis(self.array, dim, -1)[at], 0
+            for place in range(1, len(row)):
+                best = place if self.world.forced_bool(greater(row[place], row[best])) else best
+            return best
+
+        return self.made(entries(np.moveaxis(self.array, dim, -1).shape[:-1], first), torch.int64)
+
+    def clamp(self, min: Entry) -> "Terms":
+        if self.dtype == torch.int64:
+            return self.each(lambda e: e if isinstance(e, Token) and min <= 0 else max(int(e), min))
+        at_least = compared(lambda a, b: a < b, self.world)
+        return self.each(lambda e: e if e is ANY else chosen(self.world, whole=False)(at_least(e, min), min, e))
+
+    # ---- gather, scatter, index
+
+    def where(self, condition: Any, other: Any) -> "Terms":
+        return where(condition, self, other)
+
+    def gather(self, dim: int, index: Any) -> "Terms":
+        places = lift(index, self.world).array
+        return self.made(entries(places.shape, lambda at: self.entry(dim, at, places[at])))
+
+    def entry(self, dim: int, at: tuple[int, ...], place: Entry) -> Entry:
+        """One entry; at a token that is not decided, whichever it is."""
+        put = lambda i: (*at[:dim], i, *at[dim + 1 :])  # noqa: E731
+        if not isinstance(place, Token) or place.known() is not None or not place.size or self.dtype != torch.float64:
+            return self.array[put(within(place, self.array.shape[dim]))]
+        out = self.array[put(place.size - 1)]
+        for value in reversed(range(place.size - 1)):
+            out = chosen(self.world, whole=False)(place.equals(value), self.array[put(value)], out)
+        return out
+
+    def scatter(self, dim: int, index: Any, value: Any) -> "Terms":
+        places, out = lift(index, self.world).array, self.array.copy()
+        values = np.broadcast_to(lift(value, self.world).array, places.shape)
+        for at in np.ndindex(*places.shape):
+            place = places[at]
+            whole = not isinstance(place, Token) or place.known() is not None or self.dtype == torch.int64
+            for i in [within(place, out.shape[dim])] if whole else range(out.shape[dim]):
+                here = (*at[:dim], i, *at[dim + 1 :])
+                hit = whole or place.equals(i)
+                out[here] = chosen(self.world, whole=False)(hit, values[at], out[here])
+        return self.made(out)
+
+    def __getitem__(self, index: Any) -> "Terms":
+        return self.made(self.array[self.places(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.array[self.places(index)] = lift(value, self.world).array
+
+    def places(self, index: Any) -> Any:
+        parts = index if isinstance(index, tuple) else (index,)
+        plain = [part.numpy() if isinstance(part, torch.Tensor) else part for part in parts]
+        found = tuple(part.decided() if isinstance(part, Terms) else part for part in plain)
+        for part, length in zip(found, self.array.shape, strict=False):
+            if isinstance(part, np.ndarray) and part.dtype != bool:
+                assert all(within(int(i), length) >= 0 for i in part.reshape(-1))
+        return found
+
+
+def within(place: Entry, length: int) -> int:
+    """An index that torch would take."""
+    place = int(place)
+    if not 0 <= place < length:
+        raise IndexError(f"index {place} of {length} entries")
+    return place
+
+
+def flattened(values: Any) -> list[Any]:
+    out = []
+    for value in values:
+        out += flattened(value) if isinstance(value, list | tuple) else [value]
+    return out
+
+
+def lift(value: Any, world: Paths) -> Terms:
+    """Numbers and torch's own tensors as terms."""
+    if isinstance(value, Terms):
+        return value
+    if isinstance(value, torch.Tensor):
+        array, kind = np.array(value.tolist(), dtype=object).reshape(tuple(value.shape)), value.dtype
+    else:
+        array = entries((), lambda at: value)
+        kind = torch.bool if isinstance(value, bool) else torch.int64 if isinstance(value, int) else torch.float64
+    return Terms(array, kind if kind in (torch.bool, torch.int64) else torch.float64, world)
+
+
+def world_of(*values: Any) -> Paths:
+    return next(value.world for value in values if isinstance(value, Terms))
+
+
+def where(condition: Any, a: Any, b: Any) -> Terms:
+    world = world_of(condition, a, b)
+    condition, a, b = (lift(value, world) for value in (condition, a, b))
+    whole = torch.float64 not in (a.dtype, b.dtype)
+    dtype = torch.float64 if not whole else a.dtype if isinstance(a, Terms) and a.dtype == b.dtype else torch.int64
+    return condition.each(chosen(world, whole), a, b, dtype=dtype)
+
+
+def full_like(value: Entry) -> Callable[..., Terms]:
+    def made(like: Terms, fill: Entry = value, dtype: torch.dtype | None = None, **_: Any) -> Terms:
+        kind = dtype or like.dtype
+        fill = bool(fill) if kind == torch.bool else fill
+        return like.made(entries(like.shape, lambda at: fill), kind)
+
+    return made
+
+
+def stack(parts: Sequence[Any], dim: int = 0) -> Terms:
+    world = world_of(*parts)
+    lifted = [lift(part, world) for part in parts]
+    dtype = torch.float64 if torch.float64 in {part.dtype for part in lifted} else lifted[0].dtype
+    return Terms(np.stack([part.array for part in lifted], dim), dtype, world)
+
+
+def pad(tensor: Terms, widths: tuple[int, int], mode: str = "constant", value: Entry = 0) -> Terms:
+    before, after = widths
+    value = bool(value) if tensor.dtype == torch.bool else value or 0
+    extended = [(0, 0)] * (tensor.array.ndim - 1) + [(before, after)]
+    return tensor.made(np.pad(tensor.array, extended, constant_values=value))
+
+
+class Magnitude:
+    """The power of two of each number: known only as what brings its mass near 1."""
+
+    def __init__(self, numbers: Terms) -> None:
+        self.exponent = Exponent(numbers)
+
+
+class Exponent:
+    """What `frexp` gives; minus it, as a power of two, is a positive number that depends on the number alone."""
+
+    def __init__(self, numbers: Terms, sign: int = 1) -> None:
+        self.numbers, self.sign = numbers, sign
+
+    def double(self) -> "Exponent":
+        return self
+
+    def __neg__(self) -> "Exponent":
+        return Exponent(self.numbers, -self.sign)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ != "exp2":
+            raise NotImplementedError(f"torch.{func.__name__} has no meaning on an exponent")
+        (exponent,) = args
+        return exponent.numbers.each(lambda e: power(e, exponent.sign, exponent.numbers.world))
+
+
+POWERS: dict[tuple[str, int], Any] = {}
+
+
+def power(number: Entry, sign: int, world: Paths) -> Entry:
+    """Any positive number, the same for the same number."""
+    if number is ANY:
+        return ANY
+    key = (z3.simplify(real(number)).sexpr(), sign)
+    scale = POWERS.setdefault(key, z3.Real(f"scale{len(POWERS)}"))
+    if all(not (scale > 0).eq(a) for a in world.assumed):
+        world.assumed.append(scale > 0)
+    return scale
+
+
+WORDS: dict[str, Callable[..., Any]] = {
+    "where": where,
+    "pad": pad,
+    "stack": stack,
+    "zeros_like": full_like(0),
+    "ones_like": full_like(1),
+    "full_like": full_like(0),
+    "frexp": Magnitude,
+}

@@ -1,0 +1,248 @@
+"""What a batch is filled with here: real terms of z3, tokens that may be any token, and anything at all.
+
+Control is concrete: a token or a condition that decides where the text goes takes each of its values in turn, as the
+paths of `World` do. Arithmetic is not: a row's numbers stay terms.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import z3
+
+from proofs.smt.real import Atom, Leaf, Step, World
+
+Entry: TypeAlias = Any  # int, bool, Fraction, float, a z3 term, a Token or ANY
+ONE = z3.RealVal(1)
+
+
+class Anything:
+    """A number of which nothing is known. What is computed from it is anything, what is asked of it may hold or not."""
+
+    def __repr__(self) -> str:
+        return "anything"
+
+
+ANY = Anything()
+
+
+@dataclass
+class Paths(World):
+    """A `World` that also takes free choices, which no row makes impossible, and remembers the tokens it decided."""
+
+    given: dict[str, int] = field(default_factory=dict)  # what is known of names before a path begins
+    known: dict[str, int] = field(default_factory=dict)
+    count: int = 0  # of the unknowns of this path
+    calls: int = 0  # of torch's words on this path
+
+    def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
+        def afresh() -> Any:
+            self.known, self.count, self.calls = dict(self.given), 0, 0
+            return program()
+
+        return super().leaves(afresh)
+
+    def free(self, count: int) -> int:
+        """Each of 0 .. count - 1 in turn."""
+        side = self.forced[len(self.path)] if len(self.path) < len(self.forced) else 0
+        if len(self.path) >= len(self.forced):
+            past = tuple(step.side for step in self.path)
+            self.untaken.extend((*past, other) for other in range(1, count))
+        self.path.append(Step(side, None, ONE))
+        return side
+
+    def decided(self, name: str, count: int) -> int:
+        """The value of a name, the same whenever it is asked for."""
+        if name not in self.known:
+            self.known[name] = self.free(count)
+        return self.known[name]
+
+    def unknown(self) -> Atom:
+        """A condition that may hold or not."""
+        self.count += 1
+        return z3.Bool(f"?{self.count}")
+
+    def settled(self, term: Entry) -> Entry:
+        """A term with what is known put in, simplified; a condition that is decided is a bool."""
+        found = {c.decl().name(): c for c in names(term)}
+        known = [(c, z3.BoolVal(v)) for name, c in found.items() if (v := self.truth(name)) is not None]
+        out = z3.simplify(z3.substitute(term, *known) if known else term)
+        return True if z3.is_true(out) else False if z3.is_false(out) else out
+
+    def truth(self, name: str) -> bool | None:
+        token, _, value = name.partition("=")
+        if token not in self.known:
+            return None
+        return self.known[token] == int(value) if value else bool(self.known[token])
+
+    def forced_bool(self, entry: Entry) -> bool:
+        """True or False: where neither is known, both in turn."""
+        while z3.is_expr(entry):
+            entry = self.settled(entry)
+            open_names = names(entry) if z3.is_expr(entry) else []
+            if open_names:
+                token, _, value = open_names[0].decl().name().partition("=")
+                self.decided(token, SIZES.get(token, 2) if value else 2)
+            elif z3.is_expr(entry):
+                return self.holds(entry)
+        return self.free(2) == 1 if entry is ANY else bool(entry)
+
+    def region_of_names(self) -> list[Atom]:
+        """What is known of names, as conditions on the Booleans that terms are made of."""
+        out = []
+        for token, value in self.known.items():
+            size = SIZES.get(token)
+            out += [z3.Bool(f"{token}={v}") == (v == value) for v in range(size)] if size else []
+        return out
+
+
+SIZES: dict[str, int] = {}  # the vocabulary that a token is of
+
+
+def names(term: Entry) -> list[Any]:
+    """The Boolean constants of a term."""
+    seen, found, todo = set[int](), [], [term]
+    while todo:
+        node = todo.pop()
+        if node.get_id() in seen:
+            continue
+        seen.add(node.get_id())
+        if z3.is_const(node) and z3.is_bool(node) and node.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+            found.append(node)
+        todo.extend(node.children())
+    return sorted(found, key=lambda c: str(c.decl().name()))
+
+
+class Token:
+    """Any token of the vocabulary, or, with `size` 0, any integer. To Python it is an int as soon as it has to be one."""
+
+    def __init__(self, name: str, size: int, world: Paths) -> None:
+        self.name, self.size, self.world = name, size, world
+        if size:
+            SIZES[name] = size
+
+    def value(self) -> int:
+        if not self.size:
+            raise LookupError(f"{self.name} is no token, and is used as one")
+        return self.world.decided(self.name, self.size)
+
+    def known(self) -> int | None:
+        return self.world.known.get(self.name)
+
+    def equals(self, other: Entry) -> Entry:
+        """A condition, or a bool where it is known."""
+        if self is other:
+            return True
+        if isinstance(other, Token):
+            if not (self.size and other.size):
+                return self.world.unknown()
+            return any_of([both(self.equals(v), other.equals(v)) for v in range(self.size)])
+        if not self.size:
+            return self.world.unknown()
+        if not 0 <= other < self.size:
+            return False
+        return z3.Bool(f"{self.name}={other}") if self.known() is None else self.known() == other
+
+    def __index__(self) -> int:
+        return self.value()
+
+    def __eq__(self, other: object) -> bool:
+        return self.world.forced_bool(self.equals(other))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return self.name if self.known() is None else str(self.known())
+
+
+# ---- one entry at a time -------------------------------------------------------------------------------------------
+
+
+def real(entry: Entry) -> Entry:
+    """As a real term; a condition counts 1 where it holds."""
+    if z3.is_expr(entry):
+        return z3.If(entry, ONE, z3.RealVal(0)) if z3.is_bool(entry) else entry
+    exact = Fraction(entry)
+    return z3.RatVal(exact.numerator, exact.denominator)
+
+
+def symbolic(*entries: Entry) -> bool:
+    return any(z3.is_expr(e) for e in entries)
+
+
+def computed(word: Callable[[Any, Any], Any]) -> Callable[[Entry, Entry], Entry]:
+    def of(a: Entry, b: Entry) -> Entry:
+        if a is ANY or b is ANY:
+            return ANY
+        if isinstance(a, Token) or isinstance(b, Token):
+            raise LookupError("a token is no number")
+        return word(real(a), real(b)) if symbolic(a, b) else word(exactly(a), exactly(b))
+
+    return of
+
+
+def exactly(entry: Entry) -> Entry:
+    return Fraction(entry) if isinstance(entry, float) else entry
+
+
+def compared(word: Callable[[Any, Any], Any], world: Paths) -> Callable[[Entry, Entry], Entry]:
+    def of(a: Entry, b: Entry) -> Entry:
+        if a is ANY or b is ANY:
+            return world.unknown()
+        if isinstance(a, Token) or isinstance(b, Token):
+            a, b = (e.value() if isinstance(e, Token) else e for e in (a, b))
+        return word(real(a), real(b)) if symbolic(a, b) else word(a, b)
+
+    return of
+
+
+def same(world: Paths) -> Callable[[Entry, Entry], Entry]:
+    def of(a: Entry, b: Entry) -> Entry:
+        if isinstance(a, Token) or isinstance(b, Token):
+            return a.equals(b) if isinstance(a, Token) else b.equals(a)
+        return compared(lambda x, y: x == y, world)(a, b)
+
+    return of
+
+
+def both(a: Entry, b: Entry) -> Entry:
+    if symbolic(a, b):
+        return False if a is False or b is False else b if a is True else a if b is True else z3.And(a, b)
+    return a and b
+
+
+def either(a: Entry, b: Entry) -> Entry:
+    if symbolic(a, b):
+        return True if a is True or b is True else b if a is False else a if b is False else z3.Or(a, b)
+    return a or b
+
+
+def opposite(a: Entry) -> Entry:
+    return z3.Not(a) if symbolic(a) else not a
+
+
+def any_of(entries: list[Entry]) -> Entry:
+    out: Entry = False
+    for entry in entries:
+        out = either(out, entry)
+    return out
+
+
+def chosen(world: Paths, whole: bool) -> Callable[[Entry, Entry, Entry], Entry]:
+    """`a if c else b`; where whole numbers or tokens are chosen between, c is decided."""
+
+    def of(c: Entry, a: Entry, b: Entry) -> Entry:
+        if not symbolic(c) or a is b:
+            return a if c is True or a is b else b
+        if all(isinstance(e, bool) or z3.is_bool(e) for e in (a, b)):
+            return either(both(c, a), both(opposite(c), b))
+        if whole or isinstance(a, Token) or isinstance(b, Token):
+            return a if world.forced_bool(c) else b
+        if a is ANY or b is ANY:
+            settled = world.settled(c)
+            return (a if settled else b) if isinstance(settled, bool) else ANY
+        return z3.If(c, real(a), real(b))
+
+    return of
