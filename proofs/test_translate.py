@@ -55,9 +55,7 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
         monkeypatch.setattr(
             translate,
             "source",
-            lambda other, text=mutant.source: (
-                text if other == file else (translate.EXACT / f"{other}.py").read_text()
-            ),
+            lambda other, text=mutant.source: text if other == file else (translate.EXACT / f"{other}.py").read_text(),
         )
         try:
             same = written() == ours
