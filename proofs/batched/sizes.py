@@ -9,8 +9,8 @@ SIZES = {
     "greedy": ((2, 2), (3, 3)),
     "agreement": ((2, 2), (3, 3)),
     "point_mass": ((2, 2), (3, 3)),
-    "iid_candidates": ((2, 2), (3, 2)),
-    "without_replacement": ((2, 2), (3, 2)),
+    "iid_candidates": ((2, 3), (3, 2)),
+    "without_replacement": ((2, 3), (3, 2)),
 }
 
 

@@ -35,12 +35,12 @@ class Paths(World):
     given: dict[str, int] = field(default_factory=dict)  # what is known of names before a path begins
     known: dict[str, int] = field(default_factory=dict)
     count: int = 0  # of the unknowns of this path
-    calls: int = 0  # of torch's words on this path
+    made: int = 0  # tensors, on this path
     implied: dict[int, tuple[Atom, bool]] = field(default_factory=dict)  # what `assumed` alone decides
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         def afresh() -> Any:
-            self.known, self.count, self.calls = dict(self.given), 0, 0
+            self.known, self.count, self.made = dict(self.given), 0, 0
             return program()
 
         return super().leaves(afresh)
