@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
 
-.PHONY: report report-full records test wheel stat gpu prove lint mutation coverage clean
+.PHONY: report report-full records test wheel stat bench gpu prove lint mutation coverage clean
 
 report: $(READY)            ## the correctness report: out/report.html, out/report.json
 	$(BIN)/refengine report --out out
@@ -26,6 +26,10 @@ wheel: $(READY)             ## build the wheel, install it in an environment of 
 
 stat: $(READY)              ## large samples: every test states n, alpha and the TV it would detect
 	$(BIN)/python -m pytest -n 2 -m stat statistical_tests
+
+bench: $(READY)             ## ratios beside peers, measured in one run (a few minutes on an idle machine): engine and decoder
+	$(BIN)/python benchmarks/engine_throughput.py --threads 2 --out benchmarks/results/engine_cpu.json
+	$(BIN)/python benchmarks/decoding.py --threads 2 --out benchmarks/results/decoding_cpu.json
 
 gpu: $(READY)               ## what needs a CUDA device, 8 minutes: figures go to benchmarks/results/gpu.json
 	$(BIN)/python benchmarks/gpu.py

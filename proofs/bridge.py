@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -92,10 +93,12 @@ def ask(queries: Sequence[str], build: Path = BUILD, words: str = "") -> list[La
     Raises RuntimeError with Coq's message where one does not evaluate.
     """
     lines = [f'Goal True. idtac "@@". Abort. Eval vm_compute in {query}.' for query in queries]
-    (build / "Queries.v").write_text(HEADER + words + "\n" + "\n".join(lines) + "\n")
-    run = subprocess.run(
-        ["coqc", "-w", "none", "-Q", ".", "Proofs", "Queries.v"], cwd=build, capture_output=True, text=True
-    )
+    with tempfile.TemporaryDirectory() as folder:  # one of its own: two that ask at once must not read each other
+        (Path(folder) / "Queries.v").write_text(HEADER + words + "\n" + "\n".join(lines) + "\n")
+        run = subprocess.run(
+            ["coqc", "-w", "none", "-Q", str(build.resolve()), "Proofs", "Queries.v"],
+            cwd=folder, capture_output=True, text=True,
+        )  # fmt: skip
     if run.returncode:
         raise RuntimeError(run.stderr)
     return [parse(chunk) for chunk in run.stdout.split("@@")[1:]]

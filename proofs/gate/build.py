@@ -1,5 +1,6 @@
 """The folder where the proofs are compiled: the listed files as they are now, and nothing older. Standard library."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -28,9 +29,16 @@ def absent() -> str:
 def compiled(target: str = "all", jobs: int = 1) -> str:
     """Compile the listed files, or what one of them needs; Coq's words where it refuses, "" where it does not.
 
-    `coqc -time` writes down where it saw each sentence begin (`File.v.timing`).
+    Two processes that ask at once wait for each other.
     """
     BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _compiled(target, jobs)
+
+
+def _compiled(target: str, jobs: int) -> str:
+    """`coqc -time` writes down where it saw each sentence begin (`File.v.timing`)."""
     files = listed()
     for old in BUILD.iterdir():
         if old.is_file() and old.name.lstrip(".").split(".")[0] not in (*files, "_CoqProject", "Makefile", "Asked"):

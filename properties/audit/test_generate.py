@@ -60,7 +60,7 @@ def test_a_small_difference_at_every_prompt_adds_up() -> None:
     sharper = rows ** (1 / 0.65) / (rows ** (1 / 0.65)).sum(1, keepdims=True)  # TV 0.17
     for number in range(2000):
         x, y = (int(generator.choice(40, p=law[number % 5])) for law in (sharper, rows))
-        pairs.add(number % 5, {"token": x}, {"token": y})
+        pairs.add(number % 5, [{"token": x}], [{"token": y}])
         if pairs.log_evidence() > NATS:
             break
     assert pairs.log_evidence() > NATS  # after 1119 pairs; 4588 by each prompt alone
@@ -70,7 +70,10 @@ def test_every_bet_on_a_pair_is_fair() -> None:
     """Bug: a bet that knows which outcome came from which sampler: wealth that grows under the null."""
     generator, pairs = np.random.default_rng(0), Pairs(prompts=3, kinds=2)
     for _ in range(40):
-        x, y = ({"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2))
+        x, y = (
+            [{"token": int(generator.integers(3)), "other": int(generator.integers(2))} for _ in range(2)]
+            for _ in range(2)
+        )
         after, place = [], int(generator.integers(3))
         for first, second in ((x, y), (y, x)):
             told = deepcopy(pairs)

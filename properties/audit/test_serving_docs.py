@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from properties.helpers.served_engine import Engine, serving
+from properties.helpers.served_engine import Engine
+from properties.helpers.served_http import serving
 from refengine.cli import app
 from refengine.source_tree import ROOT
 

@@ -46,7 +46,7 @@ MISTAKES = {
     "no colon": (["audit", "kernel", "odd", "--path", "{}"], "odd"),
     "import path": (["audit", "kernel", "odd:verify", "--path", "{}/nowhere"], "nowhere"),
     "alpha": (["audit", "kernel", "odd:verify", "--alpha", "1.5"], "1.5"),
-    "seconds": (["audit", "kernel", "odd:verify", "--seconds", "0"], "--seconds"),
+    "seconds": (["audit", "kernel", "odd:verify", "--seconds", "0"], "seconds are a positive time"),
     "out": (["audit", "kernel", "odd:verify", "--out", "{}/none/found.json"], "none"),
     "calls": (["audit", "kernel", "odd:verify", "--calls", "0"], "calls are one or more"),
     "seed": (["audit", "kernel", "odd:verify", "--seed", "seven"], "seven"),

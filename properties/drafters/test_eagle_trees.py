@@ -1,6 +1,12 @@
 """EAGLE's trees: the dynamic one against its definition, the static one, and what cannot be drafted."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -56,6 +62,64 @@ def test_the_dynamic_tree_is_its_definition(name: str, prompt: list[int], total:
     block = drafter.propose(Turn(tokens, tokens, SAMPLED, COINS))
     assert block.q is None
     assert set(paths(block)) == by_definition(drafter, tokens[-1], total, depth, 3)
+
+
+@dataclass
+class Tabled:
+    """A draft whose logits after a path are read from a table: few values, so that ties are everywhere."""
+
+    table: list[list[float]]
+    paths: list[Tokens] = field(default_factory=lambda: [()])
+    device = torch.device("cpu")
+
+    def logits(self, path: Tokens) -> Tensor:
+        return torch.tensor(self.table[sum((x + 1) * 3**i for i, x in enumerate(path)) % len(self.table)]).double()
+
+    @property
+    def first(self) -> Tensor:
+        return self.logits(())
+
+    def grow(self, tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
+        self.paths += [(*self.paths[parent], token) for token, parent in zip(tokens, parents, strict=True)]
+        return torch.stack([self.logits(path) for path in self.paths[len(self.paths) - len(tokens) :]])
+
+
+def ranked(draft: Tabled, total: int, depth: int, top_k: int) -> list[Tokens]:
+    """The dynamic tree with its ties as stated: to the node that was there first, a parent before its children."""
+    scores: dict[Tokens, float] = {}
+    beam: list[Tokens] = [()]
+    for _ in range(depth + 1):
+        level: list[Tokens] = []
+        for path in beam:
+            row = draft.logits(path).log_softmax(-1).tolist()
+            best = sorted((x for x in range(len(row)) if row[x] > -math.inf), key=lambda x: (-row[x], x))[:top_k]
+            scores |= {(*path, x): scores.get(path, 0.0) + row[x] for x in best}
+            level += [(*path, x) for x in best]
+        beam = sorted(level, key=lambda path: -scores[path])[:top_k]
+    first = {path: place for place, path in enumerate(scores)}
+    return sorted(sorted(scores, key=lambda path: (-scores[path], first[path]))[:total], key=lambda path: first[path])
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    table=st.integers(2, 5).flatmap(
+        lambda words: st.lists(
+            st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, -math.inf]), min_size=words, max_size=words).filter(
+                lambda row: max(row) > -math.inf
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    ),
+    total=st.integers(1, 40),
+    depth=st.integers(0, 4),
+    top_k=st.integers(1, 4),
+)
+def test_ties_go_to_the_node_that_was_there_first(table: list[list[float]], total: int, depth: int, top_k: int) -> None:
+    """Kills a sort that is not stable, a child that is kept without its parent, and one that is hung onto another."""
+    draft: Any = Tabled(table)
+    block = DynamicTree(total, depth, top_k)(draft, Turn((0,), (0,), SAMPLED, COINS))
+    assert list(paths(block)) == ranked(draft, total, depth, top_k)
 
 
 def test_a_tree_has_only_tokens_that_can_be_drafted() -> None:

@@ -80,6 +80,10 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Tensor], dict[str, Any]], object], s
     "wrong dtype": (lambda t, c: t.update({NORM: t[NORM].half()}), "dtype float16, expected float32"),
     "ordering in floats": (lambda t, c: t.update({ORDERING: torch.ones(8)}), "has dtype float32, expected int64"),
     "ordering outside": (lambda t, c: t[ORDERING].add_(1), "names tokens outside the vocabulary of 8"),
+    "ordering no permutation": (
+        lambda t, c: t[ORDERING].copy_(t[ORDERING].sort().values.index_fill(0, torch.tensor([5]), 2)),
+        "no permutation: it names token 2 twice, and token 5 never",
+    ),
     "ordering below": (lambda t, c: t[ORDERING].sub_(1), "names tokens outside the vocabulary of 8"),
     "odd width": (in_text(head_dim=7), "head_dim of sliding_attention is 7, and rotary embeddings need an even one"),
     "plain head": (lambda t, c: c.update(use_ordered_embeddings=False), "masked_embedding.*and 1 more"),

@@ -4,8 +4,11 @@ from fractions import Fraction
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
+from refengine.engine.block import Block
 from refengine.engine.coins import (
     KINDS,
     MASK,
@@ -18,7 +21,10 @@ from refengine.engine.coins import (
     choose_below,
     philox4x32,
 )
+from refengine.engine.kernels import compiled
+from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import DEPTHS, Enumerate, Record, runs
+from refengine.exact.chance import choose_below as exact_choose
 
 Counter = tuple[int, int, int, int]
 
@@ -83,6 +89,34 @@ def test_philox_decides_by_the_top_bits_of_its_own_counter(device: str) -> None:
                 split = torch.tensor([[u53, 2**53 - u53]] * 3, dtype=torch.float64, device=device)
                 assert coins.choose(split, site)[lane] == 1
                 assert coins.choose(split + torch.tensor([1.0, -1.0], device=device), site)[lane] == 0
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**64 - 1),
+    request=st.integers(0, MASK),
+    place=st.integers(0, 1000),
+    vocabulary=st.integers(2**17 + 2, 2**18),
+    data=st.data(),
+)
+def test_choose_tells_neighbours_on_the_53_bit_grid_apart(
+    seed: int, request: int, place: int, vocabulary: int, data: st.DataObject
+) -> None:
+    """Kills a choose of fewer bits, in any of its texts: far out in a wide row two tokens meet between two points of
+    the 24-bit grid, first at the uniform and then one step of the 53-bit grid above it."""
+    words = scalar_philox((request, place, 1 << 8 | KINDS["emit"], 0), (seed & MASK, seed >> 32))
+    u = words[0] << 21 | words[1] >> 11
+    low, high = data.draw(st.lists(st.integers(2**17, vocabulary - 1), min_size=2, max_size=2, unique=True).map(sorted))
+    coins = Philox(seed, torch.tensor([request]))
+    empty = torch.empty((1, 0), dtype=torch.int64)
+    for mass, chosen in ((u, high), (u + 1, low)):
+        row = torch.zeros(1, vocabulary, dtype=torch.float64)
+        row[0, low], row[0, high] = mass * 2.0**-53, (2**53 - mass) * 2.0**-53
+        assert coins.choose(row, ("emit", place)).tolist() == [chosen]
+        assert exact_choose(Fraction(u, 2**53), [Fraction(x) for x in (mass, 2**53 - mass)]) == (chosen == high)
+        shifted, nothing = Shifted(coins, place), torch.empty(1, 0, vocabulary, dtype=torch.float64)
+        verified = compiled(leviathan)(row[None], Block(empty, empty, nothing), shifted)
+        assert verified.tokens.tolist() == [[chosen]]
 
 
 def test_scheme_is_named() -> None:

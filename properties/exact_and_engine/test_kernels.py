@@ -19,7 +19,7 @@ from torch import Tensor
 from refengine.bugs.checks.batches import EVERY, Case, batch, cases
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Philox, Recorded, Shifted
-from refengine.engine.kernels import compiled
+from refengine.engine.kernels import CompiledPhilox, compiled
 
 CPU_RULES = ("leviathan", "block", "greedy", "agreement", "point_mass", "iid_candidates", "without_replacement")
 PAIRS = {pair.name: pair for pair in EVERY}
@@ -120,6 +120,25 @@ def both(how: Compiled, p: Tensor, block: Block, seed: int = 2**63 + 5, start: i
     coins = Philox(seed, requests.to(how.device))
     moved = start if isinstance(start, int) else start.to(how.device)
     assert_same(how.run(p.to(how.device), there, how.kernels().from_philox(coins, moved)), want)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="not tested: numba is not installed")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("vocabulary", [1, 7, 1024, 1025, 32000])
+def test_compiled_choices(vocabulary: int, dtype: torch.dtype) -> None:
+    """Kills a choice with another site's coin, one that drops a candidate, and another order of addition."""
+    lanes = 12
+    weights = torch.randn(lanes, vocabulary, generator=torch.Generator().manual_seed(1)).mul_(3).exp_().to(dtype)
+    weights[0] = 0.0
+    weights[1:3, : vocabulary // 2] = 0.0
+    places, nodes = torch.arange(lanes) * 7, torch.arange(lanes) % 3
+    given = 2**63 + 5, torch.arange(lanes) * 41 + 2**32 - 1 - 41 * lanes
+    plain, fast = Philox(*given), CompiledPhilox(*given)
+    for site in (("emit", 3), ("draft", 3), ("agree", places), ("draft", 2, 0), ("draft", places, nodes)):
+        for shift in (0, 19):
+            want = Shifted(plain, shift).choose(weights, site)
+            assert torch.equal(Shifted(fast, shift).choose(weights, site), want), site
+            assert want[0] == NOTHING
 
 
 @every_backend

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from refengine.engine import policy as engine
 from refengine.exact import policy as exact
@@ -143,6 +145,7 @@ def test_exact_pipeline_renormalises_at_the_end_and_only_there() -> None:
         (lambda: exact.repetition_penalty(2)([F(2), F(1)], (0,), ()), "token 0.*no rational 2th root"),
         (lambda: engine.temperature(0.0), "positive"),
         (lambda: engine.temperature(math.nan), "positive"),
+        (lambda: engine.temperature(math.inf), "finite"),
         (lambda: engine.top_k(0), "at least one"),
         (lambda: engine.top_p(0.0), "top_p"),
         (lambda: engine.top_p(1.1), "top_p"),
@@ -165,6 +168,30 @@ def test_limits_of_settings_are_allowed() -> None:
     assert (engine.min_p(1.0)(flat, (), ()) == 0).all()
     assert exact.top_k(1)([F(1), F(2)], (), ()) == (0, 2)
     assert exact.min_p(F(1))([F(1), F(2)], (), ()) == (0, 2)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    value=st.floats(5e-324, 1.7e308),
+    logits=st.lists(st.floats(-(2.0**127), 2.0**127, width=32), min_size=1, max_size=5),
+    banned=st.booleans(),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+)
+def test_any_temperature_gives_a_row(value: float, logits: list[float], banned: bool, dtype: torch.dtype) -> None:
+    """Kills a quotient that overflows to NaN, that rounds every token to a ban or a banned one back to life, and a
+    temperature that the dtype of the logits cannot hold."""
+    allowed = len(logits)
+    asked = torch.tensor([*logits, *([engine.BANNED] if banned else [])], dtype=dtype)
+    row = engine.pipeline(engine.temperature(value))(asked, (), ()).tolist()
+    assert all(map(math.isfinite, row))
+    assert not any(row[allowed:])
+    assert all(row[i] >= row[j] for i in range(allowed) for j in range(allowed) if logits[i] >= logits[j])
+    behind = [(Fraction(x) - Fraction(max(logits))) / Fraction(value) for x in logits]
+    weights = [math.exp(x) if x > -800 else 0.0 for x in behind]
+    # An exponent is off by as many roundings as it, and what it is counted from, are long: a weight by that share.
+    roundings = 4 * (1 + max(map(abs, logits)) / value)
+    if (slack := roundings * torch.finfo(dtype).eps) < 0.1:
+        assert all(abs(p - w / sum(weights)) <= 2 * slack for p, w in zip(row, weights, strict=False))
 
 
 def test_exact_edges_of_top_p_on_float_rows() -> None:

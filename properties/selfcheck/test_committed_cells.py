@@ -67,6 +67,18 @@ def planted_in(name: str, moved: float = 0.1) -> dict[str, Any]:
     return {"a bug": [moved, 0.0, 1.0]}
 
 
+NAMES = [name for name, cell in CELLS.items() if cell.drafter == "ngram"]
+PLANTING = [name for name in NAMES if committed_cells.plants(CELLS[name])]
+
+
+def recorded(record: Committed, moved: dict[str, float] | None = None) -> None:
+    """Results of every cell of one drafter; `moved`: how far the planted bug moves the law of a cell."""
+    for name in NAMES:
+        record.put(f"law {name}", law_of(name))
+    for name in PLANTING:
+        record.put(f"planted {name}", planted_in(name, (moved or {}).get(name, 0.1)))
+
+
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
@@ -78,47 +90,46 @@ def planted_in(name: str, moved: float = 0.1) -> dict[str, Any]:
 )
 def test_what_is_shown(change: dict[str, Any], verdict: str, record: Committed) -> None:
     """Kills a stale result that is shown, a missing one that is not missed, and a violated one that is hidden."""
-    cells = [name for name, cell in CELLS.items() if cell.drafter == "ngram"]
-    for name in cells:
-        record.put(f"law {name}", law_of(name))
-        record.put(f"planted {name}", planted_in(name))
+    recorded(record)
     assert shown("ngram")[0].verdict == "consistent"
     entries = record.entries()
     record.write({**entries, f"law {CELL}": {**entries[f"law {CELL}"], **change}})
     (finding,) = shown("ngram")
     assert finding.verdict == verdict
-    assert finding.numbers["cells"] == len(cells) - (verdict == "not tested")
-    record.write({key: entry for key, entry in entries.items() if key != f"law {CELL}"})
-    assert shown("ngram")[0].verdict == "not tested"
+    assert finding.numbers["cells"] == len(NAMES) - (verdict == "not tested")
+    for missing in (f"law {CELL}", f"planted {PLANTING[0]}"):
+        record.write({key: entry for key, entry in entries.items() if key != missing})
+        assert shown("ngram")[0].verdict == "not tested"
 
 
-@pytest.mark.parametrize(("cells", "verdict"), [(1, "consistent"), (8, "violated")])
-def test_a_planted_bug_that_moves_nothing_is_shown(cells: int, verdict: str, record: Committed) -> None:
-    """Kills a committed negative control that nobody looks at: one cell may stand a bug, not all of a drafter's."""
-    names = [name for name, cell in CELLS.items() if cell.drafter == "ngram"]
-    for i, name in enumerate(names):
-        record.put(f"law {name}", law_of(name))
-        record.put(f"planted {name}", planted_in(name, 1e-9 if i < cells else 0.1))
+def test_a_planted_bug_that_moves_nothing_is_shown(record: Committed) -> None:
+    """Kills a committed negative control that nobody looks at."""
+    recorded(record, dict.fromkeys(PLANTING, 1e-9))
     (finding,) = shown("ngram")
-    idle = [f"a bug in {name}: no effect on what is compared" for name in names[:cells]]
-    assert (finding.verdict, finding.notes) == (
-        verdict,
-        ["a bug: it shows in no cell", *idle][verdict == "consistent" :],
-    )
-    assert finding.numbers["planted bugs that move the law"] == len(names) - cells
+    idle = [f"a bug in {name}: no effect on what is compared" for name in PLANTING]
+    assert (finding.verdict, finding.notes) == ("violated", ["a bug: it shows in no cell", *idle])
+    assert finding.numbers["planted bugs that move the law"] == 0
+
+
+@pytest.mark.parametrize("drafter", ROWS)
+def test_state_bugs_are_planted_under_every_rule(drafter: str) -> None:
+    """Kills a policy of the planted cells that a drafter or one of its rules is not run under."""
+    planted_under = {cell.rule for cell in CELLS.values() if cell.drafter == drafter and committed_cells.plants(cell)}
+    assert planted_under == set(ROWS[drafter].rules)
 
 
 def test_a_run_goes_on_where_it_was_cut_off(monkeypatch: pytest.MonkeyPatch, record: Committed) -> None:
     """Kills a run that starts over, one that leaves half a file, and one that skips what is stale."""
     ran: list[str] = []
 
-    def found(what: str, name: str) -> dict[str, Any]:
+    def entry(key: str, findings: object) -> dict[str, Any]:
         if len(ran) == 3:
             raise KeyboardInterrupt
-        ran.append(f"{what} {name}")
+        ran.append(key)
         return {}
 
-    monkeypatch.setattr(committed_cells, "found", found)
+    monkeypatch.setattr(committed_cells, "found", lambda key: [])
+    monkeypatch.setattr(committed_cells, "entry", entry)
     with pytest.raises(KeyboardInterrupt):
         committed_cells.main(["ngram"])
     first = list(ran)

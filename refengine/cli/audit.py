@@ -7,15 +7,23 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from refengine.cli import checks
 from refengine.cli.output import AllowUntested, AsJson, Files, Junit, Out, Sarif, finish, finish_grouped, print_rows
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
 
+SHOWN_LINES = 10  # of what a subject prints
 Seed = Annotated[str, typer.Option(help="A number, or `random`; alpha is the false-alarm rate of a random one.")]
 Alpha = Annotated[float, typer.Option(help="False-alarm rate of the audit.")]
-Seconds = Annotated[float, typer.Option(help="Wall-clock limit.")]
-Calls = Annotated[int | None, typer.Option(help="Most calls to sample; by default 50,000 to 200,000 by signature.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(help="When the clock ends it; by default after ten minutes, with --calls never."),
+]
+Calls = Annotated[
+    int | None,
+    typer.Option(help="How many are sampled; by default 10,000 to 50,000 by signature, fewer of a slow function."),
+]
 
 
 class Signature(StrEnum):
@@ -32,7 +40,7 @@ def kernel(
     path: Annotated[Path | None, typer.Option(help="Folder to put on the import path.")] = None,
     seed: Seed = "0",
     alpha: Alpha = ALPHA,
-    seconds: Seconds = 50.0,
+    seconds: Seconds = None,
     calls: Calls = None,
     as_json: AsJson = False,
     out: Out = None,
@@ -80,7 +88,7 @@ def process(
     signature: Annotated[Signature, typer.Option(help="Which plain signature its calls have.")] = Signature.verify,
     seed: Seed = "0",
     alpha: Alpha = ALPHA,
-    seconds: Seconds = 50.0,
+    seconds: Seconds = None,
     calls: Calls = None,
     as_json: AsJson = False,
     out: Out = None,
@@ -104,14 +112,27 @@ def process(
 def called(
     subject: str, signature: Signature, path: str | None, seed: str, as_json: bool, files: Files, **limits: Any
 ) -> NoReturn:
-    """The audit of what is called with rows and drafts."""
-    from refengine.audit.kernel.audit import audit_kernel
+    """The audit of what is called with rows and drafts. What is mistyped is said before torch is imported."""
+    from refengine.audit.kernel.request import Request
 
-    check_alpha(limits["alpha"])
-    check_seconds(limits["seconds"])
+    request = Request(subject, signature.value, path, seed_of(seed), **limits)
+    request.check_that_it_exists()
+    from refengine.audit.kernel.audit import audited
+
     with progress() as tell:
-        findings = audit_kernel(subject, signature.value, path, seed_of(seed), progress=tell, **limits)
-    finish(findings, as_json, files)
+        found = audited(request, tell)
+    tell_printed(subject, found.printed)
+    finish([found.finding], as_json, files, found.advice)
+
+
+def tell_printed(subject: str, printed: str) -> None:
+    """What the subject printed, on standard error: the first lines, and how many there are."""
+    lines = printed.splitlines()
+    if lines:
+        typer.echo(f"{subject} printed {len(lines)} line{'s' * (len(lines) > 1)}:", err=True)
+        typer.echo("\n".join(f"    {line}" for line in lines[:SHOWN_LINES]), err=True)
+        if len(lines) > SHOWN_LINES:
+            typer.echo(f"    ... and {len(lines) - SHOWN_LINES} more", err=True)
 
 
 def trace(
@@ -123,9 +144,10 @@ def trace(
     sarif: Sarif = None,
 ) -> None:
     """Audit an engine's own record of its rounds (docs/auditing.md). Nothing is run."""
+    check_alpha(alpha)
+    checks.readable(record)
     from refengine.audit.trace import audit_trace
 
-    check_alpha(alpha)
     with progress() as tell:
         findings = audit_trace(str(record), alpha, progress=tell)
     finish(findings, as_json, Files(out, junit, sarif))
@@ -138,7 +160,8 @@ Only = Annotated[str, typer.Option(help="Look only at the claims whose names beg
 
 def endpoint(
     on: Annotated[str, typer.Option(help="Base address of the server with speculation, up to /v1.")],
-    off: Annotated[str, typer.Option(help="The same model without.")],
+    off: Annotated[str | None, typer.Option(help="The same model without; not needed with --known.")] = None,
+    known: Annotated[Path | None, typer.Option(help="A folder of `fixtures export` whose target --on serves.")] = None,
     model: Annotated[str | None, typer.Option(help="As the servers call it, where they need it.")] = None,
     requests: Requests = 3000,
     prompts: Prompts = None,
@@ -152,9 +175,23 @@ def endpoint(
     sarif: Sarif = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
+    if known is not None:
+        if off is not None or prompts is not None or only or journal is not None:
+            raise BadInput("--known needs one server and has prompts: without --off, --prompts, --only and --journal")
+        check_alpha(alpha)
+        check_address(on)
+        from refengine.audit.served.endpoint import audit_known
+
+        with progress() as tell:
+            findings = audit_known(on, str(known), requests, model, alpha, progress=tell)
+        finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
+    if off is None:
+        raise BadInput("name the same without speculation with --off URL, or a model of known law with --known DIR")
+    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
+    check_address(on)
+    check_address(off)
     from refengine.audit.served.endpoint import audit_served
 
-    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
     with progress() as tell:
         findings = audit_served(on, off, model=model, progress=tell, **asked)
     finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
@@ -175,25 +212,33 @@ def generate(
     sarif: Sarif = None,
 ) -> None:
     """Audit a generate function with speculation on, beside the same with it off (docs/serving.md)."""
-    from refengine.audit.served.endpoint import audit_generate
-
     if off is None:
         raise BadInput(f"{on} is held to the same without speculation: name that with --off MODULE:FUNCTION")
     check_folder(path)
     asked = questions(requests, prompts, only, alpha)
+    from refengine.audit.kernel.request import Request
+
+    for side in (on, off):
+        Request(side, "verify", str(path) if path else None).check_that_it_exists()
+    from refengine.audit.served.endpoint import audit_generate
+
     with progress() as tell:
         findings = audit_generate(on, off, str(path) if path else None, progress=tell, **asked)
     finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
 
 
-def questions(requests: int, prompts: Path | None, only: str, alpha: float) -> dict[str, Any]:
-    """What two sides are asked, from the command line."""
-    from refengine.audit.served.bench import PROMPTS
+def check_address(base: str) -> None:
+    if not base.startswith(("http://", "https://")):
+        raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
 
+
+def questions(requests: int, prompts: Path | None, only: str, alpha: float) -> dict[str, Any]:
+    """What two sides are asked, from the command line; prompts of our own unless others are given."""
     check_alpha(alpha)
     if requests < 1:
         raise BadInput(f"--requests {requests} is not a positive number")
-    return {"requests": requests, "prompts": lines_of(prompts) if prompts else PROMPTS, "only": only, "alpha": alpha}
+    asked = {"requests": requests, "only": only, "alpha": alpha}
+    return asked | ({"prompts": lines_of(prompts)} if prompts else {})
 
 
 def check_folder(path: Path | None) -> None:
@@ -204,11 +249,6 @@ def check_folder(path: Path | None) -> None:
 def check_alpha(alpha: float) -> None:
     if not 0 < alpha < 1:
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
-
-
-def check_seconds(seconds: float) -> None:
-    if not seconds > 0:
-        raise BadInput(f"--seconds {seconds} is not a positive time")
 
 
 def lines_of(file: Path) -> list[str]:

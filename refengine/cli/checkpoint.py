@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from refengine.cli import checks
 from refengine.cli.decoder import Ngram, Precision
 from refengine.cli.output import AsJson, Files, Out, finish
+from refengine.errors import BadInput
 
 
 def verify(
@@ -23,6 +25,8 @@ def verify(
 ) -> None:
     """Load a drafter strictly and run the real loop on generated prompts: greedy equality of tokens, and bit for bit of
     logits in the bitwise mode; live state; acceptance."""
+    checks.checkpoint_folder(target)
+    checks.drafter(drafter)
     from refengine.commands.verify_checkpoint import verify
 
     store = str(ngram) if ngram else None
@@ -34,6 +38,8 @@ def convert(
     out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="Where to write; not overwritten.")],
 ) -> None:
     """Read a pickle with weights_only in a limited child process and write safetensors; no name changes."""
+    checks.readable(source)
+    checks.new(out, ".safetensors")
     from refengine.commands.convert_pickle import convert
 
     names = convert(source, out)
@@ -46,6 +52,10 @@ def convert_mtp(
     steps: Annotated[int, typer.Option(help="Drafted tokens a round, which the layout says.")] = 3,
 ) -> None:
     """The multi-token prediction module of a Qwen checkpoint in the layout of speculators."""
+    if steps < 1:
+        raise BadInput(f"--steps {steps}: a round drafts one token at least")
+    checks.checkpoint_folder(source)
+    checks.new(out)
     from refengine.commands.convert_mtp import convert_mtp
 
     typer.echo(f"{out}: {len(convert_mtp(source, out, steps))} tensors")
@@ -57,6 +67,9 @@ def stitch_mtp(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; not overwritten.")],
 ) -> None:
     """A copy of a Qwen checkpoint with a fine-tuned module in the place of its own."""
+    checks.checkpoint_folder(module)
+    checks.checkpoint_folder(verifier)
+    checks.new(out)
     from refengine.commands.convert_mtp import stitch_mtp
 
     typer.echo(f"{out}: {len(stitch_mtp(module, verifier, out))} tensors replaced")
@@ -69,6 +82,11 @@ def ngram(
     order: Annotated[int, typer.Option(help="Longest run of tokens that is counted; DART's release has 3.")] = 3,
 ) -> None:
     """Count an n-gram store for DART from texts, in its released format."""
+    if not 1 <= order <= 4:
+        raise BadInput(f"--order {order}: a store for DART has an order of 1 to 4")
+    checks.readable(*texts)
+    checks.checkpoint_folder(target)
+    checks.new(out, ".trie")
     from refengine.commands.ngram import build
 
     typer.echo(f"{out}: {len(build(texts, target, out, order).tokens) - 1} runs of up to {order} tokens")

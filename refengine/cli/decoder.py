@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from refengine.cli import checks
 from refengine.cli.output import AsJson, print_rows
 from refengine.report.terminal import Progress
 
@@ -31,8 +32,8 @@ def decode(
     prompt: Annotated[str, typer.Argument(help="Text; token ids where the target has no tokenizer.")],
     max_new_tokens: Annotated[int, typer.Option(help="Length limit.")] = 64,
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 1.0,
-    top_k: Annotated[int | None, typer.Option()] = None,
-    top_p: Annotated[float | None, typer.Option()] = None,
+    top_k: Annotated[int | None, typer.Option(help="Keep so many of the heaviest tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Keep the heaviest tokens up to this share of the mass.")] = None,
     rule: Annotated[str | None, typer.Option(help="By default the one that fits the drafts.")] = None,
     gamma: Annotated[
         int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
@@ -45,6 +46,9 @@ def decode(
         str | None,
         typer.Option(metavar="ROWS:SECONDS,...", help="DSpark: end blocks where a server of this speed gains nothing."),
     ] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="The prompt is a user's message: apply the tokenizer's template.")
+    ] = False,
     bitwise: Annotated[
         bool, typer.Option("--bitwise", help="Logits have the same bits however a row is computed; slower.")
     ] = False,
@@ -52,10 +56,11 @@ def decode(
         int, typer.Option(help="With --bitwise: tokens that a text may have; the bits depend on it.")
     ] = 1024,
 ) -> None:
-    """Decode one prompt with the reference decoder and print the text, then how many tokens each pass gave."""
-    from refengine.commands import decode as command
+    """Decode one prompt with the reference decoder and print the text. Then, as JSON on standard error: acceptance,
+    tokens per pass, times and memory."""
+    from refengine.commands.decode_request import Request, check
 
-    request = command.Request(
+    request = Request(
         target=target,
         drafter=drafter,
         prompt=prompt,
@@ -71,7 +76,13 @@ def decode(
         ngram=ngram,
         load=load,
         slots=slots if bitwise else None,
+        chat=chat,
     )
+    check(request)
+    checks.checkpoint_folder(target)
+    checks.drafter(drafter)
+    from refengine.commands import decode as command
+
     text, statistics = command.decode(request)
     typer.echo(text)
     typer.echo(json.dumps(statistics), err=True)

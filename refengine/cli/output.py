@@ -1,6 +1,7 @@
 """What every command prints, and what it exits with."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from refengine.report.finding import Finding
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
-WIDEST = 160  # characters of one entry of a witness on a terminal; --json has the whole
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON before the verdict line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone; a verdict line goes to standard error.")]
 
 
 def writable(option: CallbackParam, file: Path | None) -> Path | None:
@@ -43,6 +43,7 @@ class Files:
     sarif: Path | None = None
 
     def write(self, findings: "Sequence[Finding]") -> None:
+        from refengine.commands.told import save
         from refengine.files import write_atomic
         from refengine.report.exchange import junit, sarif
 
@@ -54,14 +55,18 @@ class Files:
             write_atomic(self.sarif, sarif(findings))
 
 
-def finish(findings: "Sequence[Finding]", as_json: bool, files: Files) -> NoReturn:
-    """Print what was found, write it where it was asked for, print the verdict line last, and exit with its code."""
+def finish(findings: "Sequence[Finding]", as_json: bool, files: Files, advice: str = "") -> NoReturn:
+    """Print what was found and the verdict line, write it where it was asked for, and exit with the verdict's code.
+
+    advice  what to do next, which ends the line of a verdict that more calls could change
+    """
     if as_json:
         print_findings(findings)
     else:
         for finding in findings:
             print_finding(finding)
-    end(findings, *verdict(findings), files)
+    code, line = verdict(findings)
+    end(findings, code, f"{line}; {advice}" if advice and code != VIOLATED else line, as_json, files)
 
 
 def finish_grouped(findings: "Sequence[Finding]", as_json: bool, files: Files, allow_untested: bool) -> NoReturn:
@@ -74,10 +79,7 @@ def finish_grouped(findings: "Sequence[Finding]", as_json: bool, files: Files, a
         print_findings(findings)
     else:
         for finding in by_verdict["violated"]:
-            typer.echo(f"{coloured('violated')} {finding.id}\n            {finding.diagnosis}")
-            print_witness(finding)
-            for note in finding.notes:
-                typer.echo(f"            note: {note}")
+            print_finding(finding)
         for finding in by_verdict["not tested"]:
             typer.echo(f"{coloured('not tested')} {finding.id}: {finding.reason}")
         typer.echo(f"{coloured('consistent')} {len(by_verdict['consistent'])} claims")
@@ -88,7 +90,7 @@ def finish_grouped(findings: "Sequence[Finding]", as_json: bool, files: Files, a
     code, line = verdict(findings)
     if code == CONSISTENT and by_verdict["not tested"] and not allow_untested:
         code, line = NOT_TESTED, line.replace("VERDICT consistent", "VERDICT not-tested")
-    end(findings, code, line, files)
+    end(findings, code, line, as_json, files)
 
 
 def told_rows(finding: "Finding") -> list[str]:
@@ -97,9 +99,9 @@ def told_rows(finding: "Finding") -> list[str]:
     return [*rows, *finding.notes]
 
 
-def end(findings: "Sequence[Finding]", code: int, line: str, files: Files) -> NoReturn:
-    """The verdict is said even where a file cannot be written."""
-    typer.echo(line)
+def end(findings: "Sequence[Finding]", code: int, line: str, as_json: bool, files: Files) -> NoReturn:
+    """The verdict is said even where a file cannot be written; beside JSON, on standard error."""
+    typer.echo(line, err=as_json)
     try:
         files.write(findings)
     except OSError as error:
@@ -113,15 +115,6 @@ def print_findings(findings: "Sequence[Finding]") -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
 
 
-def save(findings: "Sequence[Finding]", out: Path) -> None:
-    """A report of these findings; the seed is that of the first."""
-    from refengine.bugs.catalogue.classes import glossary
-    from refengine.report.report import make_report, save_report
-
-    seed = findings[0].recipe.arguments.get("seed", 0) if findings else 0
-    save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
-
-
 def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     """The exit code and the last line of an audit: the worst finding decides, nothing tested is not consistent, and
     what was not tested is said."""
@@ -131,9 +124,10 @@ def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
         worst = _together([finding.diagnosis for finding in violated]) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"
     reason = by_verdict["not tested"][0].reason if by_verdict["not tested"] else "nothing was run"
-    if by_verdict["consistent"]:
+    if held := by_verdict["consistent"]:
+        depth = f": {held[0].method}" if len(findings) == 1 else ""
         beside = f"; not tested: {reason}" if by_verdict["not tested"] else ""
-        return CONSISTENT, f"VERDICT consistent ({counts}){beside}"
+        return CONSISTENT, f"VERDICT consistent ({counts}){depth}{beside}"
     return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
 
 
@@ -148,45 +142,18 @@ def _together(diagnoses: Sequence[str]) -> str:
 
 
 def coloured(verdict: str) -> str:
-    """A verdict in its colour, as wide as the widest."""
+    """A verdict in its colour, as wide as the widest; plain where NO_COLOR asks for it (no-color.org)."""
+    if os.environ.get("NO_COLOR"):
+        return f"{verdict:<11}"
     colour = {"consistent": typer.colors.GREEN, "violated": typer.colors.RED}.get(verdict, typer.colors.YELLOW)
     return typer.style(f"{verdict:<11}", fg=colour, bold=True)
 
 
 def print_finding(finding: "Finding") -> None:
     """One finding for a person reading a terminal."""
-    typer.echo(f"{coloured(finding.verdict)} {finding.id}\n            {finding.claim}\n            {finding.method}")
-    if finding.reason:
-        typer.echo(f"            reason: {finding.reason}")
-    if finding.diagnosis:
-        typer.echo(f"            looks like: {finding.diagnosis}")
-        for line in explained(finding.diagnosis):
-            typer.echo(f"              {line}")
-    if finding.magnitude:
-        size = finding.magnitude
-        bound = "=" if size.exact else ">="
-        mask = ", and a token of probability zero can be emitted" if size.breaks_mask else ""
-        typer.echo(f"            magnitude: TV {bound} {size.tv.value:.3g}{mask}")
-    print_witness(finding)
-    for note in finding.notes:
-        typer.echo(f"            note: {note}")
+    from refengine.commands.told import told
 
-
-def print_witness(finding: "Finding") -> None:
-    if finding.witness:
-        shown = (f"{key} {json.dumps(value, default=str)}" for key, value in sorted(finding.witness.items()))
-        typer.echo("            witness: " + "\n                     ".join(line[:WIDEST] for line in shown))
-
-
-def explained(diagnosis: str) -> list[str]:
-    """What each class is that a diagnosis names, and where it was reported; `refengine bugs CLASS` says more."""
-    from refengine.bugs.catalogue.classes import glossary
-
-    return [
-        f"{found.name}: {title} ({source})"
-        for found in glossary([diagnosis]).get(diagnosis, [])
-        for title, source in zip(found.titles, found.sources, strict=True)
-    ]
+    typer.echo("\n".join([f"{coloured(finding.verdict)} {finding.id}", *told(finding)]))
 
 
 def print_json(rows: Sequence[dict[str, Any]]) -> None:

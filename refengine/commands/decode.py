@@ -1,51 +1,27 @@
 """`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refengine.decoder import Result, Stop, generate, load_drafter, load_target
+from refengine.commands.decode_figures import figures, play
+from refengine.commands.decode_request import Request, check
+from refengine.decoder import Stop, load_drafter, load_target
 from refengine.decoder.checkpoints.reading.causal_lm import reason
 from refengine.decoder.checkpoints.reading.config import read_config
 from refengine.decoder.drafters.dspark_schedule import Load
-from refengine.decoder.loop import Rule, fitting
+from refengine.decoder.loop import Rule, Session, fits
 from refengine.decoder.protocols import Target, Tokens
 from refengine.engine import policy as steps
 from refengine.engine.block import Block, Round
-from refengine.engine.coins import Coins, Philox
+from refengine.engine.coins import Coins
+from refengine.engine.kernels import CompiledPhilox, compiled, kernels
 from refengine.engine.rules import RULES
 from refengine.errors import BadInput
 from refengine.exact.rules import RULES as CARDS
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for.
-
-    rule  None: the ratio rule where drafts are drawn, point_mass where not
-    load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
-    slots  given: bitwise decoding of texts of up to so many tokens, drafts included
-    """
-
-    target: Path
-    drafter: Path
-    prompt: str
-    max_new_tokens: int = 64
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    rule: str | None = None
-    gamma: int | None = None
-    seed: int = 0
-    dtype: str = "float32"
-    device: str = "cpu"
-    ngram: Path | None = None
-    load: str | None = None
-    slots: int | None = None
 
 
 def decode(request: Request) -> tuple[str, dict[str, Any]]:
@@ -54,18 +30,21 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
     target = load_target(request.target, getattr(torch, request.dtype), request.device, request.slots)
     drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram, load=curve(request.load))
     tokenizer = load_tokenizer(request.target)
-    prompt = prompt_tokens(request.prompt, tokenizer, target.vocabulary)
-    rule = rule_named(request.rule) if request.rule else fitting
+    text = as_chat(request.prompt, tokenizer) if request.chat else request.prompt
+    prompt = prompt_tokens(text, tokenizer, target.vocabulary, special=not request.chat)
+    rule = rule_named(request.rule) if request.rule else compiled_fitting
     stop = Stop(frozenset(stop_tokens(request.target)))
     if request.slots is not None and len(prompt) + request.max_new_tokens > request.slots:
         raise BadInput(f"prompt and new tokens are {len(prompt) + request.max_new_tokens}, and --slots {request.slots}")
-    coins = Philox(request.seed, torch.tensor([0], device=target.device))
+    coins = CompiledPhilox(request.seed, torch.tensor([0], device=target.device))
+    session = Session(target, drafter, rule, policy(request), request.max_new_tokens, stop)
+    kernels(target.device.type)  # what compiles them is imported before the clock starts
     try:
-        result = generate(target, drafter, rule, policy(request), prompt, request.max_new_tokens, coins, stop)
+        clock = play(session, prompt, coins)
     except IndexError as error:
         raise too_long(target, len(prompt) + request.max_new_tokens, error) from error
-    text = tokenizer.decode(result.tokens) if tokenizer else " ".join(map(str, result.tokens))
-    return text, statistics(result)
+    text = tokenizer.decode(session.out) if tokenizer else " ".join(map(str, session.out))
+    return text, figures(session, clock)
 
 
 def too_long(target: Target, tokens: int, error: IndexError) -> Exception:
@@ -74,22 +53,6 @@ def too_long(target: Target, tokens: int, error: IndexError) -> Exception:
     if positions is None or tokens <= positions:
         return error
     return BadInput(f"prompt and new tokens are {tokens}, drafts not counted, and the target has {positions} positions")
-
-
-def check(request: Request) -> None:
-    """Options that no file can contradict."""
-    if request.rule is not None and request.rule not in RULES:
-        raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
-    if request.rule is not None and CARDS[request.rule].law == "argmax" and request.temperature:
-        raise BadInput(f"--rule {request.rule} emits the argmax at any temperature: give --temperature 0")
-    if request.max_new_tokens < 1:
-        raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
-    if request.slots is not None and request.slots < 1:
-        raise BadInput(f"--slots {request.slots} is not positive")
-    if request.temperature < 0:
-        raise BadInput(f"--temperature {request.temperature} is negative")
-    if not 0 <= request.seed < 1 << 64:
-        raise BadInput(f"--seed {request.seed} is outside 0 .. 2^64 - 1")
 
 
 def policy(request: Request) -> steps.Policy:
@@ -122,9 +85,14 @@ def rule_named(name: str) -> Rule:
     def held(p: Tensor, block: Block, coins: Coins) -> Round:
         if block.q is None and CARDS[name].drawn:
             raise BadInput(f"--rule {name} weighs what was drawn, and this drafter draws nothing: use point_mass")
-        return RULES[name](p, block, coins)
+        return compiled(RULES[name])(p, block, coins)
 
     return held
+
+
+def compiled_fitting(p: Tensor, block: Block, coins: Coins) -> Round:
+    """`loop.fitting`, compiled where it can be."""
+    return compiled(fits(block))(p, block, coins)
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -140,10 +108,25 @@ def load_tokenizer(folder: Path) -> Any:
         raise BadInput(f"{folder}: transformers cannot load its tokenizer: {reason(error)}") from error
 
 
-def prompt_tokens(prompt: str, tokenizer: Any, vocabulary: int) -> Tokens:
-    """Text through the tokenizer, or token ids where there is none."""
+def as_chat(prompt: str, tokenizer: Any) -> str:
+    """The prompt as the one message of a user, in the words of the tokenizer's template. Raises BadInput."""
+    if tokenizer is None or not getattr(tokenizer, "chat_template", None):
+        raise BadInput("--chat: the target's folder has no tokenizer with a chat template")
+    message = [{"role": "user", "content": prompt}]
     try:
-        ids = prompt.replace(",", " ").split() if tokenizer is None else tokenizer(prompt)["input_ids"]
+        text: str = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+    except Exception as error:  # a template is a program: it raises what it likes
+        raise BadInput(f"--chat: the template of the target's tokenizer: {reason(error)}") from error
+    return text
+
+
+def prompt_tokens(prompt: str, tokenizer: Any, vocabulary: int, special: bool = True) -> Tokens:
+    """Text through the tokenizer, or token ids where there is none. special: with the tokens that begin every text."""
+    try:
+        if tokenizer is None:
+            ids = prompt.replace(",", " ").split()
+        else:
+            ids = tokenizer(prompt, add_special_tokens=special)["input_ids"]
         tokens = tuple(int(part) for part in ids)
     except ValueError:
         raise BadInput(f"this target has no tokenizer, so the prompt must be token ids, not {prompt!r}") from None
@@ -167,17 +150,3 @@ def stop_tokens(folder: Path) -> Sequence[int]:
                     config.refuse(f"eos_token_id is {eos!r}, expected a token or a list of them")
                 return tokens
     return ()
-
-
-def statistics(result: Result) -> dict[str, Any]:
-    """Tokens, target passes, and the mean number of tokens per pass (tau)."""
-    drafted = sum(int((played.block.tokens >= 0).sum()) for played in result.rounds)
-    accepted = sum(len(played.verdict.path) for played in result.rounds)
-    emitted = sum(len(played.emitted) for played in result.rounds)
-    return {
-        "tokens": len(result.tokens),
-        "rounds": len(result.rounds),
-        "drafted": drafted,
-        "accepted": accepted,
-        "tokens per pass": round(emitted / len(result.rounds), 3) if result.rounds else None,
-    }

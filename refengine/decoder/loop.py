@@ -14,10 +14,10 @@ from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, Rows, State, Target, Tokens, Turn, Verdict
 from refengine.decoder.rows import chain_block, chain_rows, tree_rows
-from refengine.engine.block import NOTHING, Block, Round
+from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.check import check_rows
 from refengine.engine.coins import Coins, Shifted
-from refengine.engine.policy import Policy
+from refengine.engine.policy import NothingLeft, Policy
 from refengine.engine.policy import rows as policy_rows
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
@@ -27,13 +27,18 @@ Rule: TypeAlias = Callable[[Tensor, Block, Coins], Round]  # p [1, n + 1, V] roo
 
 
 def fitting(p: Tensor, block: Block, coins: Coins) -> Round:
-    """The rule that fits how the block came about: deterministic, a chain drawn from q, or a tree whose siblings were
+    """The round of the rule that fits the block."""
+    return fits(block)(p, block, coins)
+
+
+def fits(block: Block) -> Rule:
+    """The rule that fits how a block came about: deterministic, a chain drawn from q, or a tree whose siblings were
     drawn from q without replacement."""
     if block.q is None:
-        return point_mass(p, block, coins)
+        return point_mass
     chain = torch.arange(-1, block.tokens.shape[1] - 1, device=block.tokens.device)
     branches = (block.parents != chain) & (block.tokens != NOTHING)
-    return (without_replacement if bool(branches.any()) else leviathan)(p, block, coins)
+    return without_replacement if bool(branches.any()) else leviathan
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,7 @@ class Session:
     out: Tokens = ()
     done: bool = False
     rounds: list[Played] = field(default_factory=list)
+    barren: frozenset[int] = frozenset()  # nodes of the block under judgement after which the policy leaves no token
 
     def begin(self, prompt: Tokens, coins: Coins) -> None:
         """Run the prompt and draw the first token, which comes from the law like every other."""
@@ -160,15 +166,26 @@ class Session:
         return turn, block, tree_rows(prefix[-1], tokens, parents, len(prefix) - 1, self.target.device)
 
     def weigh(self, block: Block, passed: Pass) -> Tensor:
-        """The target's rows p [n + 1, V] that judge the block."""
+        """The target's rows p [n + 1, V] that judge the block.
+
+        Plain decoding asks for no row after a token that ends the text, nor after one that the policy bans. Where such
+        a row has nothing left it is uniform here: nothing that is drawn from it can be emitted (`commit`).
+        """
         tokens, parents = nodes(block)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
+        nothing = (p == 0).all(-1)
+        self.barren = frozenset((nothing.nonzero()[:, 0] - 1).tolist())
+        p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])
         check_rows(p[None], block)
         return p
 
     def commit(self, block: Block, passed: Pass, p: Tensor, verdict: Verdict) -> None:
         """The block was judged: emit, and keep the anchor and the accepted path."""
+        before = len(self.out)
         emitted = self._emit(verdict.tokens)
+        for length, node in enumerate((ROOT, *verdict.path)[: len(emitted)], before):
+            if node in self.barren:
+                raise NothingLeft(f"the policy bans every token after {len(self.prompt)} + {length} tokens")
         self.rounds.append(Played(block, p, verdict, emitted))
         if not self.done:
             kept = (0, *(node + 1 for node in verdict.path))

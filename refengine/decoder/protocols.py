@@ -22,7 +22,7 @@ from torch import Tensor
 from refengine.decoder.targets.lent import Lent
 from refengine.engine.block import Block
 from refengine.engine.coins import Coins
-from refengine.engine.policy import Policy
+from refengine.engine.policy import Policy, or_zeros
 from refengine.exact.chance import Site
 
 Tokens: TypeAlias = tuple[int, ...]
@@ -128,8 +128,9 @@ class Turn:
     coins: Coins  # depth 0 is the position after the anchor
 
     def row(self, logits: Tensor, path: Tokens = ()) -> Tensor:
-        """The row [V] that the policy makes of logits [V] after the prefix and the drafted tokens `path`."""
-        return self.policy(logits, self.prompt, self.prefix[len(self.prompt) :] + path)
+        """The row [V] that the policy makes of logits [V] after the prefix and the drafted tokens `path`; all zeros
+        where it leaves none of the tokens that can be drafted."""
+        return or_zeros(self.policy)(logits, self.prompt, self.prefix[len(self.prompt) :] + path)
 
     def draw(self, q: Tensor, site: Site) -> int:
         """Draw a draft token at `site` from q [V]. The q-contract: report this very tensor as the node's q."""

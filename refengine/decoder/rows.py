@@ -34,10 +34,12 @@ class DrawnChain:
 
     path  the tokens so far
     q     the row [V] that each was drawn from
+    like  the last row that was looked at, drawn from or not. Given first by who may look at none: it has V, dtype and
+          device of an empty chain
     """
 
-    def __init__(self, turn: Turn) -> None:
-        self.turn = turn
+    def __init__(self, turn: Turn, like: Tensor | None = None) -> None:
+        self.turn, self.like = turn, like
         self.path: Tokens = ()
         self.q: list[Tensor] = []
 
@@ -46,17 +48,25 @@ class DrawnChain:
         """The last token that was drawn; the anchor before any was."""
         return self.path[-1] if self.path else self.turn.prefix[-1]
 
-    def draw(self, logits: Tensor) -> int:
-        """Draw the next token from the row that the policy makes of logits [V]."""
-        self.q.append(self.turn.row(logits, self.path))
-        token = self.turn.draw(self.q[-1], ("draft", len(self.path)))
-        self.path = (*self.path, token)
-        return token
+    def draw(self, logits: Tensor) -> bool:
+        """Draw the next token from the row that the policy makes of logits [V].
 
-    def block(self, like: Tensor | None = None) -> Block:
-        """The chain as a block; `like` [*, V] gives V, dtype and device of one from which nothing was drawn."""
+        False where the policy leaves nothing of that row. Nothing is drawn then, and the chain ends: what was seen is
+        what precedes the place, so the chain may be shorter without a change of law.
+        """
+        self.like = self.turn.row(logits, self.path)
+        if not bool(self.like.any()):
+            return False
+        self.q.append(self.like)
+        self.path = (*self.path, self.turn.draw(self.q[-1], ("draft", len(self.path))))
+        return True
+
+    def block(self) -> Block:
+        """The chain as a block, which may be empty."""
+        if self.like is None:
+            raise ValueError("no row was looked at and none was given, so this chain has no vocabulary")
         sites = [("draft", depth) for depth in range(len(self.path))]
-        return chain_block(self.path, self.q, sites, self.q[0] if like is None else like)
+        return chain_block(self.path, self.q, sites, self.like)
 
 
 def chain_block(tokens: Sequence[int], q: Sequence[Tensor], sites: Sequence[Site], like: Tensor) -> Block:

@@ -27,17 +27,33 @@ Policy: TypeAlias = Callable[[Tensor, Tokens, Tokens], Tensor]
 BANNED = float("-inf")
 
 
+class NothingLeft(ValueError):
+    """A policy bans every token."""
+
+
 def pipeline(*steps: Step) -> Policy:
-    """The steps from left to right, then softmax. Raises ValueError where the steps have banned every token."""
+    """The steps from left to right, then softmax. Raises NothingLeft where the steps have banned every token."""
 
     def policy(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
         for step in steps:
             logits = step(logits, prompt, prefix)
         if bool((logits == BANNED).all()):
-            raise ValueError(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
+            raise NothingLeft(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
         return logits.softmax(-1)
 
     return policy
+
+
+def or_zeros(policy: Policy) -> Policy:
+    """The same policy, with a row of zeros where it bans every token."""
+
+    def lenient(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        try:
+            return policy(logits, prompt, prefix)
+        except NothingLeft:
+            return torch.zeros_like(logits)
+
+    return lenient
 
 
 def rows(
@@ -46,7 +62,9 @@ def rows(
     """The target's rows that judge one lane's block, root first: float [n + 1, V] from logits [n + 1, V].
 
     Row 0 follows the prefix, row j + 1 follows node j (`tokens[j]`, child of `parents[j]`, -1 being the root).
+    A row of zeros is one of which the policy leaves nothing: behind a token that ends the text, or that it bans itself.
     """
+    policy = or_zeros(policy)
     paths: list[Tokens] = [()]
     for token, parent in zip(tokens, parents, strict=True):
         paths.append((*paths[parent + 1], token))
@@ -59,17 +77,27 @@ def greedy() -> Step:
 
 
 def temperature(value: float) -> Step:
-    """Divide logits by the temperature. Zero is `greedy`."""
-    if not value > 0:
-        raise ValueError(f"a temperature is positive (greedy() is the limit at 0), got {value}")
-    return lambda logits, prompt, prefix: logits / value
+    """Divide logits by the temperature. Zero is `greedy`.
+
+    Where it, or a quotient, is beyond the range of the dtype, all are counted from the largest, which then stands at 0.
+    """
+    if not 0 < value < float("inf"):
+        raise ValueError(f"a temperature is positive (greedy() is the limit at 0) and finite, got {value}")
+
+    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        divided, dtype = logits / value, torch.finfo(logits.dtype)
+        if dtype.tiny <= value <= dtype.max and bool((divided.isfinite() | (divided == logits)).all()):
+            return divided
+        return ((logits.double() - logits.max().double()) / value).to(logits.dtype)
+
+    return step
 
 
 def top_k(k: int) -> Step:
     """Keep the k heaviest tokens."""
     if k < 1:
         raise ValueError(f"top_k keeps at least one token, got {k}")
-    return lambda logits, prompt, prefix: _keep(logits, _heaviest_first(logits)[:k])
+    return lambda logits, prompt, prefix: logits.where(_heaviest(logits, k), BANNED)
 
 
 def top_p(p: float) -> Step:
@@ -169,10 +197,11 @@ def _heaviest_first(logits: Tensor) -> Tensor:
     return logits.sort(descending=True, stable=True).indices
 
 
-def _keep(logits: Tensor, kept: Tensor) -> Tensor:
-    out = torch.full_like(logits, BANNED)
-    out[kept] = logits[kept]
-    return out
+def _heaviest(logits: Tensor, k: int) -> Tensor:
+    """bool [V]: the k heaviest tokens, ties to the lowest id. Without sorting the vocabulary."""
+    least = logits.topk(min(k, len(logits))).values[-1]
+    above, level = logits > least, logits == least
+    return above | (level & (level.cumsum(-1) <= k - above.sum()))
 
 
 def _ban(logits: Tensor, banned: Sequence[int]) -> Tensor:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from refengine.audit.inputs.case import step
+from refengine.audit.kernel.request import PARAMETERS
 from refengine.audit.kernel.signatures import (
     NOTHING,
     ContractBroken,
@@ -21,7 +22,7 @@ from refengine.audit.kernel.signatures import (
     check_prefix,
     emitted,
 )
-from refengine.audit.sandbox.child import SubjectRaised, subject_code
+from refengine.audit.sandbox.child import SubjectRaised, alive, subject_code
 
 Call = TypeVar("Call", int, NDArray[np.int64])
 PREFIX_TOKENS = 3  # before a round
@@ -77,13 +78,41 @@ class Subject:
     def __init__(self, function: Callable[..., Any], signature: str) -> None:
         self.function, self.signature = function, signature
         self.tensor_prefix = False
+        self.calls = 0
+        self.arguments: tuple[Any, ...] = ()  # of the last call
+
+    def described(self) -> str:
+        """The last call, for a message."""
+        given = zip(PARAMETERS[self.signature], self.arguments, strict=True)
+        name = getattr(self.function, "__name__", "the program")
+        return f"call {self.calls}: {name}({', '.join(f'{name}{_shown(value)}' for name, value in given)})"
 
     def call(self, *arguments: Any) -> Any:
+        alive()
+        self.calls += 1
+        self.arguments = arguments
         with subject_code():
             answer = self.function(*arguments)
         if isinstance(answer, ContractBroken):
             raise answer
         return answer
+
+
+def _shown(value: Any) -> str:
+    """An argument of a call: its numbers where they are few and whole, else its type and shape."""
+    if isinstance(value, int):
+        return f"={value}"
+    if isinstance(value, Prefix) or (isinstance(value, Tensor) and not value.is_floating_point()):
+        return f"={as_list(value)}"
+    return f" {str(value.dtype).removeprefix('torch.')}{list(value.shape)}" if isinstance(value, Tensor) else ""
+
+
+def expected(table: Table, signature: str) -> str:
+    """What a call on this input should have answered."""
+    some = f"1 to {table.gamma + 1} token ids below {table.p.shape[3]}"
+    if signature == "verify_batch":
+        return f"{table.p.shape[0]} rows of {some}, padded with {NOTHING} to one length: a tensor, an array or lists"
+    return f"the {some} that were emitted: a list, or a tensor or array of one dimension"
 
 
 def emit(subject: Subject, table: Table, call: int, generator: torch.Generator) -> tuple[Lanes, list[list[int]]]:

@@ -19,7 +19,7 @@ from refengine.audit.sandbox.child import Child, Failure
 from refengine.evidence.e_process import LISTED, CaseEvidence, Evidence
 from refengine.evidence.rows import Rows
 
-HANG_SECONDS = 10.0  # one call that takes longer hangs
+HANG_SECONDS = 60.0  # one call that takes longer hangs
 SLICE_SECONDS = 5.0  # how often a child reports back
 SENDING_SECONDS = 60.0  # for a child to take over the rows of an input
 NO_TOKENS: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
@@ -41,7 +41,7 @@ class End:
     raised, hang, killed, adapter  the end of a request to the child (sandbox/child.py)
     clock       the time was up
 
-    answer  draft and tokens of the lane that ended it, where they came back
+    answer  draft and tokens of the lane that ended it; of a broken answer, the call and what was expected
     """
 
     kind: Literal["impossible", "broken", "rejected", "clock"] | Failure
@@ -49,7 +49,7 @@ class End:
     case: str = ""
     call: int = 0
     lane: int = 0
-    answer: dict[str, list[int]] = field(default_factory=dict)
+    answer: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Campaign:
                 "fresh": done == 0,
                 "seconds": min(left, SLICE_SECONDS),
             }
-            outcome = self.child.ask(request, SLICE_SECONDS + HANG_SECONDS)
+            outcome = self.child.ask(request, HANG_SECONDS)
             if outcome.kind != "result":
                 return End(outcome.kind, str(outcome), name, first + done)
             slices.append(outcome.value)
@@ -159,8 +159,9 @@ class Campaign:
             tried.evidence.add(draws)
             if impossible.any():
                 return _impossible(name, start, reply, int(np.argmax(impossible)))
-        if reply["broken"]:
-            return End("broken", reply["broken"]["message"], name, reply["broken"]["call"])
+        if broken := reply["broken"]:
+            asked = {key: broken[key] for key in ("call made", "expected")}
+            return End("broken", broken["message"], name, broken["call"], answer=asked)
         self.curve.append((self.calls, self.evidence.log_evidence()))
         return End("rejected", case=name) if self.evidence.rejects() else None
 
@@ -260,5 +261,5 @@ def _impossible(name: str, start: int, reply: dict[str, Any], index: int) -> End
     """The end where the index-th emitted token of a reply has no mass."""
     call, lane, position = (int(i) for i in np.argwhere(reply["tokens"] >= 0)[index])
     tokens, draft = reply["ids"][call, lane], reply["drafts"][call, lane]
-    answer = {"draft": draft.tolist(), "tokens": [int(t) for t in tokens if t >= 0]}
+    answer = {"draft": draft.tolist(), "tokens": [int(t) for t in tokens if t >= 0], "position": position}
     return End("impossible", f"token {tokens[position]} has p = 0", name, start + call, lane, answer)

@@ -17,11 +17,13 @@ from refengine.audit.interception.intercept import Raised, Unmodelled, intercept
 from refengine.audit.kernel.calls import Lanes, Subject, Table, drafts, judge
 from refengine.exact.chance import runs
 
-MAX_RUNS = 3000  # a count rather than the clock, so that a slow machine gives the same verdict
 
+def enumerate_law(subject: Subject, table: Table, most: int, seconds: float) -> dict[str, Any]:
+    """{"outcomes": [(tokens per lane, probability)], "runs": n}, or {"unmodelled": reason, "runs": n}.
 
-def enumerate_law(subject: Subject, table: Table, seconds: float) -> dict[str, Any]:
-    """{"outcomes": [(tokens per lane, probability)], "runs": n}, or {"unmodelled": reason}."""
+    most     how many runs are made
+    seconds  the outer limit
+    """
     until = monotonic() + seconds
     mass: dict[Lanes, float] = {}
     count = 0
@@ -31,19 +33,19 @@ def enumerate_law(subject: Subject, table: Table, seconds: float) -> dict[str, A
             for outcome, chance, _ in runs(program):
                 count += 1
                 if isinstance(outcome, Raised):
-                    return {"unmodelled": f"a run raised: {outcome.error}"}
+                    return {"unmodelled": f"a run raised: {outcome.error}", "runs": count}
                 mass[outcome] = mass.get(outcome, 0.0) + weight * float(chance)
-                if count >= MAX_RUNS:
-                    return {"unmodelled": f"it takes more than {MAX_RUNS} runs"}
+                if count >= most:
+                    return {"unmodelled": f"it takes more than {most} runs", "runs": count}
                 if monotonic() > until:
-                    return {"unmodelled": f"{count} runs took {seconds:g} s"}
+                    return {"unmodelled": f"the time was up after {count} runs", "runs": count}
         except (Unmodelled, ValueError) as reason:  # ValueError: runs that do not repeat
-            return {"unmodelled": str(reason)}
+            return {"unmodelled": str(reason), "runs": count}
     return {"outcomes": [[list(map(list, lanes)), p] for lanes, p in sorted(mass.items())], "runs": count}
 
 
 def stateless(run: Callable[..., dict[str, Any]], seeds: Any) -> bool:
     """Whether calls answer alike when they are made in the opposite order: no hidden state, no noise of its own."""
-    forwards = [run(seeds[i : i + 1], 2 * i, True, 60.0)["tokens"] for i in range(len(seeds))]
-    backwards = [run(seeds[i : i + 1], 2 * i, True, 60.0)["tokens"] for i in reversed(range(len(seeds)))]
+    forwards = [run(seeds[i : i + 1], 2 * i, True)["tokens"] for i in range(len(seeds))]
+    backwards = [run(seeds[i : i + 1], 2 * i, True)["tokens"] for i in reversed(range(len(seeds)))]
     return all(np.array_equal(a, b) for a, b in zip(forwards, reversed(backwards), strict=True))

@@ -5,26 +5,25 @@ An enumerated law is believed when the subject keeps no state between calls and 
 
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 from refengine.audit.common import Progress
 from refengine.audit.inputs.enumerable import exact_cases
-from refengine.audit.kernel.campaign import HANG_SECONDS, SLICE_SECONDS, seeds, send
+from refengine.audit.kernel import campaign
+from refengine.audit.kernel.campaign import seeds, send
 from refengine.audit.kernel.exact_law import ExactLaw, exact_law
+from refengine.audit.kernel.plan import RUNS_OF_AN_INPUT, Plan
 from refengine.audit.kernel.request import Request
 from refengine.audit.sandbox.child import Child, Outcome
 
-EXACT_SECONDS = 15.0  # per case; the count of runs ends it sooner (enumerate.py)
-AGREEING_CALLS = 2000  # sampled calls that an enumerated law has to agree with before it is believed
-REORDERED_CALLS = 16  # of them are made in the opposite order too
 STATEFUL = "the same calls in another order were answered differently"
-REPLY_SECONDS = SLICE_SECONDS + HANG_SECONDS  # for a few calls
-SHARE_FOR_EXACT = 0.4  # of the time, at most
 
 
 @dataclass
 class Exact:
     """The exact laws on the small inputs, why others are missing, and the failure that ended the stage."""
 
+    inputs: int = 0  # that there are
     laws: list[ExactLaw] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failure: Outcome | None = None
@@ -38,41 +37,45 @@ class Exact:
 
 def _left_out(why: str, failure: Outcome | None = None, stateful: bool = False) -> Exact:
     """No law counts, since the enumerated ones are not believed."""
-    return Exact([], [f"The exact depth was left out: {why}"], failure, stateful)
+    return Exact(notes=[f"The exact depth was left out: {why}"], failure=failure, stateful=stateful)
 
 
 def _failed(outcome: Outcome) -> Exact:
     return _left_out(str(outcome), outcome)
 
 
-def exact_depth(request: Request, child: Child, progress: Progress) -> Exact:
-    """The exact depth, in a part of the time; a call that fails ends it."""
-    found, until = Exact(), monotonic() + SHARE_FOR_EXACT * request.seconds
+def exact_depth(request: Request, child: Child, plan: Plan, until: float, progress: Progress) -> Exact:
+    """The exact laws that the plan has runs for, until the clock ends it; a call that fails ends it too."""
     if request.is_program():
         return _left_out("the random calls of a program cannot be intercepted")
     selected = exact_cases(request.signature == "verify_batch")
+    found, runs = Exact(len(selected)), plan.runs
     for i, item in enumerate(selected):
-        if monotonic() > until:
-            found.notes.append(f"{item.name}: sampled only (the inputs before it took the time for exact laws)")
+        if runs <= 0 or monotonic() > until:
+            why = "the inputs before it took the time" if runs > 0 else f"{plan.runs} runs were planned"
+            found.notes.append(f"{item.name}: sampled only ({why})")
             continue
         progress(f"exact law: {item.name}", i / len(selected))
         send(child, item)
-        drawn = seeds(request.seed, item.name, 0, AGREEING_CALLS)
-        same = child.ask({"op": "stateless", "name": item.name, "seeds": drawn[:REORDERED_CALLS]}, REPLY_SECONDS)
+
+        def ask(op: str, name: str = item.name, **more: Any) -> Outcome:
+            return child.ask({"op": op, "name": name, **more}, campaign.HANG_SECONDS)
+
+        drawn = seeds(request.seed, item.name, 0, plan.agreeing)
+        same = ask("stateless", seeds=seeds(request.seed, item.name, 0, plan.reordered))
         if not same.ok:
             return _failed(same)
         if not same.value:
             return _left_out(STATEFUL, stateful=True)
-        seconds = min(EXACT_SECONDS, max(until - monotonic(), 0.1))
-        reply = child.ask({"op": "exact", "name": item.name, "seconds": seconds}, 2 * EXACT_SECONDS)
+        reply = ask("exact", most=min(runs, RUNS_OF_AN_INPUT), seconds=max(until - monotonic(), 0.1))
         if not reply.ok:
             return _failed(reply)
+        runs -= reply.value["runs"]
         if "unmodelled" in reply.value:
             found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
             continue
         law = exact_law(item, reply.value)
-        calls = {"name": item.name, "seeds": drawn, "start": 0, "fresh": True, "seconds": SLICE_SECONDS}
-        sample = child.ask({"op": "run", **calls}, REPLY_SECONDS)
+        sample = ask("run", seeds=drawn, start=0, fresh=True, seconds=max(until - monotonic(), 0.1))
         if not sample.ok:
             return _failed(sample)
         if not law.agrees(sample.value["tokens"]):

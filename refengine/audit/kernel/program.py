@@ -23,9 +23,9 @@ import msgspec
 import torch
 from torch import Tensor
 
+from refengine.audit.kernel.request import MARK
 from refengine.audit.kernel.signatures import ContractBroken, as_list
 
-MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
 SHOWN_CHARACTERS = 200  # of an answer that is not understood
 LAST_CHARACTERS = 400  # of standard error before the program ended
 

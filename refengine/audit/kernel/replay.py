@@ -14,24 +14,29 @@ from typing import Any, Literal, TypeAlias, assert_never
 import msgspec
 import numpy as np
 
+from refengine.audit.common import CLAIM, CONTRACT_CLAIM
 from refengine.audit.inputs.case import Case
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.campaign import Campaign, End
-from refengine.audit.kernel.exact_law import ExactLaw, exact_law
+from refengine.audit.kernel.calls import turn
+from refengine.audit.kernel.campaign import HANG_SECONDS, Campaign, End
+from refengine.audit.kernel.exact_law import ExactLaw, exact_law, target_row
 from refengine.audit.kernel.history import features
+from refengine.audit.kernel.plan import RUNS_OF_AN_INPUT
 from refengine.audit.kernel.request import Request, opened
 from refengine.audit.magnitude import at_least, small_mass
 from refengine.audit.sandbox.child import Child
 from refengine.evidence.distance import mean_tv_at_least, tv_at_least
 from refengine.evidence.e_process import CaseEvidence, Evidence
 from refengine.evidence.fixed_bets import BALL
+from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
 FRESH_CALLS, FRESH_WIDE_CALLS = 2000, 200  # at least, for the lower bound on the total variation; of many ids
 CONFIDENCE = 0.999  # of that bound
 LAW_TOLERANCE = 1e-7  # of an exact TV: the subject's own float32 rounding, another machine's kernels
-SHOWN_VOCABULARY = 8  # up to which the rows of an input are part of the witness
+SHOWN_VOCABULARY = 8  # up to which the rows of an input are part of the witness; tokens of a longer row that are shown
+STRIKING_SIGMAS = 5.0  # of a token's count, from which on the row is shown where it comes too often or too seldom
 Kind: TypeAlias = Literal["exact", "call", "sequence"]
 METHODS: dict[Kind, str] = {
     "exact": "exact law of one call: the subject's random calls were intercepted and enumerated on input {case!r}",
@@ -97,6 +102,7 @@ def made_again(asked: Replay) -> Finding:
         "violated",
         method,
         recipe,
+        CONTRACT_CLAIM if asked.diagnosis == BROKEN_CONTRACT else CLAIM,
         numbers={**numbers, **observed.numbers},
         magnitude=observed.magnitude,
         witness={**_inputs(item, asked.case), **calls, **observed.shown},
@@ -117,7 +123,8 @@ def _observed(child: Child, asked: Replay, item: Case) -> Observed | None:
     campaign = Campaign(child, asked.signature, asked.seed, asked.alpha, monotonic() + asked.seconds)
     campaign.add(item)
     if asked.kind == "exact":
-        reply = child.ask({"op": "exact", "name": item.name, "seconds": asked.seconds}, 2 * asked.seconds)
+        enumeration = {"op": "exact", "name": item.name, "most": RUNS_OF_AN_INPUT, "seconds": asked.seconds}
+        reply = child.ask(enumeration, HANG_SECONDS)
         return _law_observed(exact_law(item, reply.value)) if reply.ok and "outcomes" in reply.value else None
     campaign.cases[item.name].calls = asked.start
     end = campaign.run(item.name, asked.calls)
@@ -137,8 +144,18 @@ def _observed(child: Child, asked: Replay, item: Case) -> Observed | None:
 
 
 def _call_observed(campaign: Campaign, end: End, size: Magnitude | None) -> Observed:
-    shown = {"call": end.call, "lane": end.lane, "what": end.message, **end.answer}
+    shown = {"call": end.call, "lane": end.lane, "what": end.message, **end.answer, **_due(campaign, end)}
     return Observed({"call": end.call}, size, shown)
+
+
+def _due(campaign: Campaign, end: End) -> dict[str, Any]:
+    """The target's row at the position that ended it, where it is short."""
+    item = campaign.cases[end.case].case
+    if "position" not in end.answer or item.width > SHOWN_VOCABULARY:
+        return {}
+    lane = end.lane if campaign.signature == "verify_batch" else turn(end.call, item.lanes)
+    row = target_row(item, lane, tuple(end.answer["tokens"][: end.answer["position"]]))
+    return {"due": np.round(row, 6).tolist()}
 
 
 def _impossible_share(campaign: Campaign, item: Case) -> float:
@@ -193,7 +210,8 @@ def _sequence_observed(campaign: Campaign, item: Case) -> Observed:
     name, learner = max(first.learners.items(), key=lambda entry: float(np.max(entry[1].log_wealth())))
     group, often = learner.strongest()
     evidence = campaign.evidence.log_evidence()
-    fresh = _fresh(campaign, item, max(used, _fresh_calls(item))).learners[name]
+    again = _fresh(campaign, item, max(used, _fresh_calls(item)))
+    fresh = again.learners[name]
     one, all_of_them = fresh.share(group, often), fresh.shares(often)
     half = (1.0 + CONFIDENCE) / 2.0  # of two bounds either may be wrong
     bounds = tv_at_least(*one, half), mean_tv_at_least(*all_of_them, half)
@@ -206,8 +224,34 @@ def _sequence_observed(campaign: Campaign, item: Case) -> Observed:
     }
     if at_one:
         shown |= {"group": group, "cells that come too often": np.flatnonzero(often[group]).tolist()}
+    shown |= _clearest(again, item)
     numbers = {"calls": used, "log_evidence": Quantity(value=evidence, tolerance=0.01)}
     return Observed(numbers, at_least(max(bounds)), shown)
+
+
+def _clearest(found: CaseEvidence, item: Case) -> dict[str, Any]:
+    """The site and token that come too often most clearly, with the tokens there that are furthest from what is due;
+    nothing where each token by itself comes as it should."""
+    counts, due = found.counts[0], found.p
+    draws = counts.sum(1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = (counts - draws * due) / np.sqrt(draws * due * (1.0 - due))
+    off = np.where((due > 0) & (due < 1) & (draws > 0), off, 0.0)
+    site = int(np.abs(off).max(1).argmax())
+    if np.abs(off[site]).max() < STRIKING_SIGMAS:
+        return {}
+    tokens = np.sort(np.argsort(-np.abs(off[site]), kind="stable")[:SHOWN_VOCABULARY])
+    lane, position = divmod(site // item.contexts, item.gamma + 1)
+    return {
+        "site": {"lane": lane, "position": position, "draws": int(draws[site, 0])},
+        "came": {_named(item, int(t)): int(counts[site, t]) for t in tokens},
+        "due": {_named(item, int(t)): round(float(due[site, t]), 6) for t in tokens},
+    }
+
+
+def _named(item: Case, token: int) -> str:
+    """A token; of a wide vocabulary, the tokens of one cell."""
+    return str(token) if item.cell is None else f"like {int(np.argmax(item.cell == token))}"
 
 
 def _inputs(item: Case, cut: CutCase) -> dict[str, Any]:

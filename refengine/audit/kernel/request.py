@@ -1,16 +1,27 @@
-"""What is audited, a child process that has it loaded, and a finding about it."""
+"""What is audited, a child process that has it loaded, and a finding about it. Nothing here imports torch."""
 
+import os
+import shlex
+import shutil
+import sys
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from typing import Any
 
 from refengine.audit.common import CLAIM, SOURCE
-from refengine.audit.kernel.program import MARK
-from refengine.audit.kernel.signatures import SIGNATURES
+from refengine.audit.kernel.plan import limit
 from refengine.audit.sandbox.child import Child
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
 
 LOADING_SECONDS = 60.0
+MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
+PARAMETERS = {  # of each signature; signatures.py says what they are
+    "verify": ("p", "q", "draft", "generator"),
+    "verify_batch": ("p", "q", "draft", "generator"),
+    "round": ("target", "draft", "prefix", "gamma", "generator"),
+}
 
 
 @dataclass(frozen=True)
@@ -18,37 +29,55 @@ class Request:
     """What is audited, and how. A subject is MODULE:FUNCTION, or the command line of a program after "$ "."""
 
     subject: str
-    signature: str
-    path: str | None
-    seed: int
-    alpha: float
-    seconds: float
-    calls: int | None
+    signature: str = "verify"
+    path: str | None = None
+    seed: int = 0
+    alpha: float = ALPHA
+    seconds: float | None = None
+    calls: int | None = None
 
     def __post_init__(self) -> None:
-        module, colon, name = self.subject.partition(":")
-        if not self.is_program() and not (module and colon and name):
-            raise BadInput(f"a subject is MODULE:FUNCTION, got {self.subject!r}")
-        if self.signature not in SIGNATURES:
-            raise BadInput(f"unknown signature {self.signature!r}: one of {', '.join(SIGNATURES)}")
+        if not self.is_program():
+            check_name(self.subject)
+        if self.signature not in PARAMETERS:
+            raise BadInput(f"unknown signature {self.signature!r}: one of {', '.join(PARAMETERS)}")
         if not 0 < self.alpha < 1:
             raise BadInput(f"alpha lies between 0 and 1, got {self.alpha}")
+        if self.seconds is not None and not self.seconds > 0:
+            raise BadInput(f"seconds are a positive time, got {self.seconds:g}")
         if self.calls is not None and self.calls < 1:
             raise BadInput(f"calls are one or more, got {self.calls}")
+
+    @property
+    def limit(self) -> float:
+        """When the clock ends the audit, in seconds."""
+        return limit(self.seconds, self.calls)
 
     def is_program(self) -> bool:
         return self.subject.startswith(MARK)
 
+    def check_that_it_exists(self) -> None:
+        """Raises BadInput where there is no such program, or no such module on the child's import path."""
+        if self.is_program():
+            program, *_ = shlex.split(self.subject.removeprefix(MARK)) or [""]
+            if shutil.which(program) is None:
+                raise BadInput(f"there is no program {program!r} here")
+            return
+        package = self.subject.partition(":")[0].partition(".")[0]
+        folder = self.path or os.getcwd()
+        if package not in sys.builtin_module_names and PathFinder.find_spec(package, [*sys.path, folder]) is None:
+            raise BadInput(f"no module is called {package!r}, neither installed nor in {folder} (--path names another)")
+
     def arguments(self) -> dict[str, Any]:
         return dict(self.__dict__)
 
-    def finding(self, verdict: Verdict, method: str, recipe: Recipe, **more: Any) -> Finding:
+    def finding(self, verdict: Verdict, method: str, recipe: Recipe, claim: str = CLAIM, **more: Any) -> Finding:
         """A finding about the subject."""
         kind = "process" if self.is_program() else "kernel"
         return Finding(
             id=f"audit.{kind}.{self.signature}/{self.subject}",
             subject=self.subject,
-            claim=CLAIM,
+            claim=claim,
             source=SOURCE,
             role="subject",
             verdict=verdict,
@@ -56,6 +85,22 @@ class Request:
             recipe=recipe,
             **more,
         )
+
+
+def check_name(subject: str) -> None:
+    """Raises BadInput for what is not of the form MODULE:FUNCTION, with the form that was probably meant."""
+    module, colon, name = subject.partition(":")
+    parts = [*module.split("."), *name.split(".")]
+    if colon and all(part.isidentifier() for part in parts) and not module.endswith(".py"):
+        return
+    folder, file = os.path.split(module)
+    meant = f"{file.removesuffix('.py')}:{name or 'FUNCTION'}"
+    hint = (
+        f": did you mean {meant}{' --path ' + folder if folder else ''}?"
+        if file.removesuffix(".py").isidentifier()
+        else ""
+    )
+    raise BadInput(f"a subject is MODULE:FUNCTION, got {subject!r}{hint}")
 
 
 def opened(request: Request) -> Child:

@@ -11,14 +11,15 @@ The generator is a torch.Generator. Tokens may come as a tensor, an array or a l
 """
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-Signature: TypeAlias = Literal["verify", "verify_batch", "round"]
-SIGNATURES: tuple[str, ...] = get_args(Signature)
+from refengine.audit.kernel.request import PARAMETERS
+
 NOTHING = -1
 
 
@@ -51,7 +52,7 @@ def _entry(value: Any) -> Any:
 def emitted(answer: Any, gamma: int, vocabulary: int) -> list[int]:
     """The tokens of one lane, checked: 1 .. gamma + 1 integers inside the vocabulary, then only padding."""
     if answer is None:
-        raise ContractBroken("the answer is None, not a list of tokens")
+        raise ContractBroken("the answer is None: nothing was returned")
     tokens = as_list(answer)
     if len(tokens) == 1 and isinstance(tokens[0], list):  # a batch axis of one is forgiven
         tokens = tokens[0]
@@ -87,6 +88,29 @@ def check_lanes(answer: Any, batch: int) -> list[Any]:
     if len(lanes) != batch:
         raise ContractBroken(f"{len(lanes)} rows came back for a batch of {batch}")
     return lanes
+
+
+def refusal(function: Callable[..., Any], signature: str) -> str:
+    """Why a function cannot be called as its signature says; "" where it can, or where it does not tell."""
+    try:
+        takes = inspect.signature(function)
+    except (TypeError, ValueError):  # a function of C
+        return ""
+    try:
+        takes.bind(*PARAMETERS[signature])
+    except TypeError as error:
+        others = [name for name in PARAMETERS if _binds(takes, name)]
+        hint = f"--signature {others[0]} fits" if others else "wrap it in a function that takes these in this order"
+        return f"it takes {takes}, and is called as f({', '.join(PARAMETERS[signature])}) ({error}); {hint}"
+    return ""
+
+
+def _binds(takes: inspect.Signature, signature: str) -> bool:
+    try:
+        takes.bind(*PARAMETERS[signature])
+    except TypeError:
+        return False
+    return True
 
 
 def load(subject: str) -> Callable[..., Any]:

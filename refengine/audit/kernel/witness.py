@@ -40,7 +40,7 @@ def smallest(request: Request, campaign: Campaign, end: End, until: float, notes
 
 def _asked(request: Request, **witness: Any) -> Replay:
     audited = {name: value for name, value in request.arguments().items() if name != "calls"}
-    return Replay(**audited, **witness)
+    return Replay(**{**audited, "seconds": request.limit}, **witness)
 
 
 def attempts(campaign: Campaign, end: End) -> Iterator[dict[str, Any]]:
@@ -59,7 +59,7 @@ def attempts(campaign: Campaign, end: End) -> Iterator[dict[str, Any]]:
 def unrepeated(request: Request, campaign: Campaign, end: End, calls: int, diagnosis: str, notes: list[str]) -> Finding:
     """The audit showed it and no smaller run did: the audit itself is the witness, given room for other noise and a
     slower machine."""
-    again = {**request.arguments(), "calls": ROOM * calls, "seconds": ROOM * request.seconds}
+    again = {**request.arguments(), "calls": ROOM * calls, "seconds": None}
     return request.finding(
         "violated",
         f"sequential evidence, alpha {request.alpha:g}, {calls} calls over {len(campaign.cases)} inputs",

@@ -1,5 +1,6 @@
 """The child's side of a kernel audit: it draws the drafts, calls the subject and returns the emitted tokens."""
 
+import math
 import random
 import time
 from functools import partial
@@ -9,13 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from refengine.audit.kernel.calls import Subject, Table, emit
+from refengine.audit.kernel.calls import Subject, Table, emit, expected
 from refengine.audit.kernel.enumerate import enumerate_law, stateless
-from refengine.audit.kernel.program import MARK, Program
+from refengine.audit.kernel.program import Program
+from refengine.audit.kernel.request import MARK
 from refengine.audit.kernel.signatures import (
     NOTHING,
     ContractBroken,
     load,
+    refusal,
 )
 from refengine.audit.sandbox.child import Handler, SubjectRaised, subject_code
 
@@ -32,6 +35,7 @@ class Worker:
         torch.set_num_threads(1)
         self.opened: Subject | None = None
         self.tables: dict[str, Table] = {}
+        self.fastest = math.inf  # seconds of the call that took least
 
     def __call__(self, request: dict[str, Any]) -> Any:
         return getattr(self, request.pop("op"))(**request)
@@ -39,6 +43,8 @@ class Worker:
     def open(self, subject: str, signature: str) -> None:
         with subject_code():
             function = Program(subject, signature) if subject.startswith(MARK) else load(subject)
+        if why := refusal(function, signature):
+            raise SubjectRaised(why)
         self.opened = Subject(function, signature)
 
     @property
@@ -49,7 +55,9 @@ class Worker:
     def case(self, name: str, p: NDArray[np.float32], q: NDArray[np.float32], noise: str) -> None:
         self.tables[name] = Table(torch.from_numpy(p), torch.from_numpy(q), noise)
 
-    def run(self, name: str, seeds: NDArray[np.int64], start: int, fresh: bool, seconds: float) -> dict[str, Any]:
+    def run(
+        self, name: str, seeds: NDArray[np.int64], start: int, fresh: bool, seconds: float = math.inf
+    ) -> dict[str, Any]:
         """One call per row of `seeds` [n, 3], numbered from `start`. Stops early at a broken contract or at the clock.
         `fresh` also seeds the generators of Python and numpy, which is too slow to do at every call.
 
@@ -64,13 +72,16 @@ class Worker:
         for offset, (ours, everyone, _) in enumerate(seeds.tolist()):
             generator.manual_seed(ours)
             torch.default_generator.manual_seed(everyone)
+            begun = time.monotonic()
             try:
                 lanes, drafted = emit(self.subject, table, start + offset, generator)
             except ContractBroken as error:
-                broken = {"call": start + offset, "message": str(error)}
+                made = {"call made": self.subject.described(), "expected": expected(table, self.subject.signature)}
+                broken = {"call": start + offset, "message": str(error), **made}
                 break
             except SubjectRaised as error:
-                raise SubjectRaised(f"{error} (case {name!r}, call {start + offset})") from error
+                raise SubjectRaised(f"{error}, at {self.subject.described()} on input {name!r}") from error
+            self.fastest = min(self.fastest, time.monotonic() - begun)
             tokens.append([[*t, *[NOTHING] * (table.gamma + 1 - len(t))] for t in lanes])
             drafts.append(drafted)
             if time.monotonic() > until:
@@ -82,9 +93,13 @@ class Worker:
             "broken": broken,
         }
 
-    def exact(self, name: str, seconds: float) -> dict[str, Any]:
+    def pace(self) -> float:
+        """Seconds of the fastest call so far: what else the machine has to do makes a call slower, never faster."""
+        return self.fastest if math.isfinite(self.fastest) else 0.0
+
+    def exact(self, name: str, most: int, seconds: float) -> dict[str, Any]:
         """The exact law of one call on a case; see enumerate.py."""
-        return enumerate_law(self.subject, self.tables[name], seconds)
+        return enumerate_law(self.subject, self.tables[name], most, seconds)
 
     def stateless(self, name: str, seeds: NDArray[np.int64]) -> bool:
         """Whether calls on a case answer alike when they are made in the opposite order."""

@@ -6,12 +6,14 @@ each request with `handler(request)`. A handler marks every step into foreign co
 exceptions of the subject and those of our adapter have different outcomes:
 
     result    the handler returned
-    raised    the subject raised; `message` is the last line of its traceback
+    raised    the subject raised; `message` is the last line of its traceback, and where in the subject's own files
     hang      no answer within the time limit; the process is killed
     killed    the process died: a signal, an exit, or the memory limit
     adapter   our own handler raised; that is our bug and never says anything about the subject
 
-Requests and replies are anything msgpack carries, and numpy arrays. What the subject prints goes to a scratch file.
+Requests and replies are anything msgpack carries, and numpy arrays. What the subject prints goes to a scratch file,
+which `printed` reads. A handler that calls `alive` before each step into foreign code may take as long as it likes: the
+time limit of a request is then that of one step.
 """
 
 import importlib
@@ -20,6 +22,7 @@ import resource
 import select
 import signal
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -33,12 +36,15 @@ from typing import IO, Any, Literal, TypeAlias
 
 from refengine.audit.sandbox.forkserver import Forked
 from refengine.audit.sandbox.framing import HEADER, decode, frame, received
+from refengine.source_tree import PACKAGE
 
 Handler: TypeAlias = Callable[[Any], Any]
 Failure: TypeAlias = Literal["raised", "hang", "killed", "adapter"]
 Kind: TypeAlias = Literal["result"] | Failure
 
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
+BEAT_SECONDS = 0.2  # how often a child says that it is alive, at most
+MAX_PRINTED_BYTES = 1 << 16  # of what a subject prints, that are passed on
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Outcome:
 
 
 class SubjectRaised(Exception):
-    """Foreign code raised; the message is the last line of its traceback."""
+    """Foreign code raised; the message is the last line of its traceback, and where in its own files."""
 
 
 class OutOfMemory(Exception):
@@ -76,7 +82,25 @@ def subject_code() -> Iterator[None]:
     except BaseException as error:  # SystemExit and KeyboardInterrupt included: a subject that calls sys.exit()
         if "can't allocate memory" in str(error):  # torch's allocator says it with a RuntimeError
             raise OutOfMemory(str(error)) from error
-        raise SubjectRaised(traceback.format_exception_only(error)[-1].strip()) from error
+        said, place = traceback.format_exception_only(error)[-1].strip(), place_in_subject(error)
+        raise SubjectRaised(f"{said} ({place})" if place else said) from error
+
+
+def place_in_subject(error: BaseException) -> str:
+    """FILE:LINE of the innermost frame that is neither ours nor a library's; "" where there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_below_the_path(error.filename)}:{error.lineno}"
+    libraries = *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(PACKAGE)
+    for step in reversed(traceback.extract_tb(error.__traceback__)):
+        if os.path.isfile(step.filename) and not step.filename.startswith(libraries):
+            return f"{_below_the_path(step.filename)}:{step.lineno}"
+    return ""
+
+
+def _below_the_path(file: str) -> str:
+    """A file as the import path has it, so that a report names no folder of this machine."""
+    folders = [folder for folder in sys.path if folder and file.startswith(folder.rstrip("/") + "/")]
+    return os.path.relpath(file, max(folders, key=len)) if folders else os.path.basename(file)
 
 
 class Child:
@@ -106,12 +130,18 @@ class Child:
         self.close()
 
     def ask(self, request: Any, seconds: float) -> Outcome:
-        """Send a request and wait at most `seconds` for the reply; starting up is not counted."""
+        """Send a request and wait for the reply, at most `seconds` since the child was last heard of; starting up is
+        not counted."""
         if self._ready is None:
             self._ready = self._receive(START_SECONDS)
         if not self._ready.ok:
             return self._ready
         return self._receive(seconds) if self._send(request) else self._death()
+
+    def printed(self) -> str:
+        """What foreign code has printed until its last reply, cut after MAX_PRINTED_BYTES."""
+        log = self._log.fileno()  # the child writes where this file stands, so nothing may move it
+        return "" if self._log.closed else os.pread(log, MAX_PRINTED_BYTES, 0).decode(errors="replace")
 
     def close(self) -> None:
         """Kill whatever still runs. Safe to call twice."""
@@ -136,7 +166,10 @@ class Child:
                 if len(self._pending) >= size:
                     kind, value, message = decode(bytes(self._pending[HEADER:size]))
                     del self._pending[:size]
-                    return Outcome(kind, value, message)
+                    if kind != ALIVE:
+                        return Outcome(kind, value, message)
+                    deadline = time.monotonic() + seconds
+                    continue
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([pipe], [], [], left)[0]:
                 self._process.kill()
@@ -167,6 +200,7 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     handler: list[Handler] = []
+    _pulse.replies = replies
     replies.write(frame(_guarded(lambda: handler.append(_build(factory, path)))))
     replies.flush()
     while True:
@@ -174,8 +208,33 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
             request = received(requests.read)
         except ConnectionError:
             return
-        replies.write(frame(_guarded(partial(handler[0], request))))
+        reply = frame(_guarded(partial(handler[0], request)))
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # a subject may have closed or replaced it
+                stream.flush()
+        replies.write(reply)
         replies.flush()
+
+
+@dataclass
+class Pulse:
+    """The pipe on which a child says that it is alive, and when it last did."""
+
+    replies: IO[bytes] | None = None
+    last: float = 0.0
+
+
+ALIVE = "alive"
+_pulse = Pulse()
+
+
+def alive() -> None:
+    """Tell the parent that a step into foreign code begins: its time limit starts anew."""
+    now = time.monotonic()
+    if _pulse.replies is not None and now - _pulse.last > BEAT_SECONDS:
+        _pulse.last = now
+        _pulse.replies.write(frame((ALIVE, None, "")))
+        _pulse.replies.flush()
 
 
 def _build(factory: str, path: str) -> Handler:

@@ -16,7 +16,8 @@ from math import log
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+
+from refengine.evidence.rows import log_sum
 
 RATES = ((0.99, 0.01), (0.8, 0.05), (0.5, 0.05), (0.2, 0.01))  # of a fault with speculation and without, to bet on
 SHARES = (0.15, 0.5, 0.8, 0.99)  # of the way from the share of ties to every prompt: what partings are bet to be
@@ -48,7 +49,7 @@ class Faults:
     @property
     def log_evidence(self) -> float:
         ratios = [sum(n * _two_samples(on, off, *rates) for (on, off), n in self.shown.items()) for rates in RATES]
-        return float(logsumexp(np.array(ratios)) - log(len(RATES)))
+        return float(log_sum(np.array(ratios), 0) - log(len(RATES)))
 
     def counts(self) -> dict[str, int]:
         on = sum(n for (shows, _), n in self.shown.items() if shows)
@@ -80,7 +81,7 @@ class Partings:
         kept, null = self.looks - self.parted, self.tie_share
         rates = [null + (1 - null) * share for share in SHARES]
         ratios = [self.parted * log(rate / null) + kept * log((1 - rate) / (1 - null)) for rate in rates]
-        return float(logsumexp(np.array(ratios)) - log(len(rates)))
+        return float(log_sum(np.array(ratios), 0) - log(len(rates)))
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "parted": self.parted}

@@ -38,6 +38,7 @@ class Bench:
     metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
     plain_answers: dict[tuple[str, int], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
+    choices: int = 1  # of a request, that both sides give
     noise: Noise = field(default_factory=Noise)
 
     def __post_init__(self) -> None:
@@ -88,6 +89,21 @@ class Bench:
             if isinstance(said, Exception):
                 raise said
         return on, off  # type: ignore[return-value]  # what is no answer was raised
+
+    def apart(self, on: Ask, off: Ask) -> tuple[Answer, Answer]:
+        """A request to either side, of its own, at the same time. Raises Refused, Failed."""
+        futures = [self.pool.submit(side.send, ask) for side, ask in ((self.on, on), (self.off, off))]
+        self.sent += 2
+        here, there = (future.result() for future in futures)
+        return here, there
+
+    def company(self, on: Sequence[Ask], off: Sequence[Ask]) -> list[tuple[Answer, Answer]]:
+        """Requests to either side, all under way together. Raises Refused, Failed."""
+        self.sent += len(on) + len(off)
+        here, there = (
+            [self.pool.submit(side.send, ask) for ask in asks] for side, asks in ((self.on, on), (self.off, off))
+        )
+        return [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
 
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
         with self.lock:

@@ -14,6 +14,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.faults import shown
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
 from refengine.audit.served.options import TOKENS, Option, Options
+from refengine.audit.served.ties import asked_tie, parted, tied
 
 
 class Cell(Protocol):
@@ -52,7 +53,7 @@ class Plain:
 
     def __post_init__(self) -> None:
         self.shown_at: list[int] = []  # the numbers of looks
-        share = KNOWN_TIE_SHARE if self.rows else self.noise.tie_share(self.tokens)
+        share = KNOWN_TIE_SHARE if self.rows else self.noise.asked_share(self.tokens)
         self.beliefs: dict[str, Any] = {TEXT: Partings(share)}
         if self.rows:
             self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
@@ -65,13 +66,15 @@ class Plain:
         ask = self.ask(bench, k)
         bare = self.turns is None and not self.chat and self.tokens == TOKENS
         on, off = bench.plain(k, TOKENS) if bare else bench.both(ask)
-        if shows := self.shows(bench, on, off):
+        if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
         self.beliefs[TEXT].add(shows, difference(ask, on, off))
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
-    def shows(self, bench: Bench, on: Answer, off: Answer) -> bool:
-        return parted(on, off) and not tied(on, off, bench.noise.nats)
+    def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
+        if self.rows or not parted(on, off):
+            return parted(on, off) and not tied(on, off, bench.noise.nats)
+        return not asked_tie(bench, ask, on, off)
 
 
 @dataclass
@@ -91,11 +94,11 @@ class Parity:
     sampled: int = 0  # looks at which the side without speculation does not give the one text that is left
     as_greedy: int = 0  # partings at prompts at which the plain texts part too
     cost: int = 2
-    wanted: int = 8
 
     def __post_init__(self) -> None:
+        self.wanted = 5 if self.chat or self.stream else 10  # a front end adds little to be wrong
         self.shown_at: list[int] = []
-        self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.tie_share(self.option.tokens))}
+        self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows and not self.stream:
             self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
 
@@ -106,7 +109,7 @@ class Parity:
 
     def ask(self, bench: Bench, k: int) -> Ask | None:
         """None where this prompt gives nothing to ask."""
-        made = self.option.made(bench.plain(k, TOKENS)[1].text, k)
+        made = self.option.made(bench.plain(k, TOKENS)[1].choices[0], k)
         if not made:
             return None
         options: Options = dict(made[min(self.dialect, len(made) - 1)])
@@ -133,13 +136,15 @@ class Parity:
         self.changes += off.text != plain.text
         self.as_plain += off.text != plain.text and on.text == plain.text
         self.as_greedy += parted(on, off) and parted(plain_on, plain)
-        if shows := self.shows(bench, on, off):
+        if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
         self.beliefs[TEXT].add(shows, difference(ask, on, off))
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
-    def shows(self, bench: Bench, on: Answer, off: Answer) -> bool:
-        return parted(on, off)
+    def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
+        """A filter that leaves one token leaves no tie to ask about: that is asked without it."""
+        asked = replace(ask, temperature=0.0, options=bench.logprobs) if self.option.extreme else ask
+        return parted(on, off) and not asked_tie(bench, asked, on, off)
 
 
 def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer, off: Answer) -> None:
@@ -203,15 +208,6 @@ class Own:
 # --- comparing answers -----------------------------------------------------------------------------------------------
 
 
-def parted(on: Answer, off: Answer) -> bool:
-    return on.outcome() != off.outcome()
-
-
-def tied(one: Answer, other: Answer, nats: float) -> bool:
-    """Whether rows say of two answers that they part at a tie."""
-    return ties(one.choices[0], other.choices[0], nats) is True
-
-
 def difference(ask: Ask, on: Answer, off: Answer) -> dict[str, Any]:
     """The request, both answers, and the first character in which they differ."""
     pairs = enumerate(zip(on.text, off.text, strict=False))
@@ -222,19 +218,6 @@ def difference(ask: Ask, on: Answer, off: Answer) -> dict[str, Any]:
         return said
     steps = enumerate(zip(mine, theirs, strict=False))
     return said | {"first difference at token": next((i for i, (x, y) in steps if x != y), min(len(mine), len(theirs)))}
-
-
-def ties(on: Choice, off: Choice, nats: float) -> bool | None:
-    """Whether the first two tokens that differ are as close in the second row; None where no row says."""
-    if on.tokens is None or off.tokens is None or not off.top:
-        return None
-    if on.tokens == off.tokens:
-        return False
-    i = next((i for i, (x, y) in enumerate(zip(on.tokens, off.tokens, strict=False)) if x != y), None)
-    if i is None or i >= len(off.top) or off.tokens[i] not in off.top[i]:
-        return False
-    row = off.top[i]
-    return on.tokens[i] in row and abs(row[off.tokens[i]] - row[on.tokens[i]]) < nats
 
 
 def logprobs_apart(on: Choice, off: Choice) -> float | None:

@@ -11,28 +11,51 @@ from dataclasses import dataclass
 from scipy.stats import beta
 
 TIE_SHARE = 0.2  # of prompts at which an honest pair may part within UNIT tokens, each by a tie, whatever was measured
+SAMPLED_TIE_SHARE = 0.1  # the same, where the other side is asked whether it is a tie (ties.py)
 KNOWN_TIE_SHARE = 0.02  # the same, where the rows are reported and say of every parting whether it is a tie
 UNIT = 32  # tokens, of which that is the share
 LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
 DOUBT = 0.01  # that the share is larger than its bound
 NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
+ROUNDING = 1e-3  # nats, to which log probabilities may be printed
+CLOSE = 0.5  # nats: a margin below which the density of margins is taken to be even
 MARGIN = 2.0  # times the largest distance that was measured
 
 
 @dataclass(frozen=True)
 class Noise:
-    """looks at prompts, parted of them; apart: the largest distance of a token's log probabilities, in nats."""
+    """looks at prompts, parted of them; apart: the largest distance of a token's log probabilities, in nats.
+
+    tokens, close   positions of plain decoding whose rows are known, and those with a margin below CLOSE
+    sides_apart     the distance of the sides' log probabilities of one token, at nine prompts of ten
+    """
 
     looks: int = 0
     parted: int = 0
     apart: float = 0.0
+    tokens: int = 0
+    close: int = 0
+    sides_apart: float = 0.0
+    asked: bool = False  # whether it can be asked about a parting
 
     def tie_share(self, tokens: int = UNIT) -> float:
         """Of completions of so many tokens: the bound of Clopper and Pearson (1934), position for position alike."""
         k, n = self.parted, self.looks
         bound = 1.0 if k == n and n else float(beta.ppf(1 - DOUBT, k + 1, n - k)) if n else 0.0
-        share = max(TIE_SHARE, bound if k else 0.0)
+        share = max(self._floor(), bound if k else 0.0)
         return float(min(0.99, 1 - (1 - min(share, 0.999)) ** max(1.0, tokens / UNIT)))
+
+    def asked_share(self, tokens: int = UNIT) -> float:
+        """The same, where a parting is asked about."""
+        return min(SAMPLED_TIE_SHARE, self._floor()) if self.asked else self.tie_share(tokens)
+
+    def _floor(self) -> float:
+        """Of UNIT tokens, whatever parted."""
+        if not self.tokens:
+            return TIE_SHARE
+        density = (self.close + 1) / (self.tokens + 1) / CLOSE
+        near = MARGIN * max(ROUNDING, self.apart, self.sides_apart)
+        return min(TIE_SHARE, max(KNOWN_TIE_SHARE, 1 - (1 - min(1.0, density * near)) ** UNIT))
 
     @property
     def nats(self) -> float:

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from refengine.audit.served.ask import Choice
+
 Options: TypeAlias = dict[str, Any]
-Made: TypeAlias = Callable[[str, int], tuple[Options, ...]]  # (plain text of the prompt, number) -> one per dialect
+Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer to it, prompt) -> one per dialect
 
 TOKENS = 32  # of a completion: some rounds of every drafter, and the borders between them
 STOP_CHARACTERS = 5  # of a stop string: longer than most tokens, so that it crosses from one to the next
@@ -29,36 +31,48 @@ class Option:
 
 def fixed(*dialects: Options) -> Made:
     """The same options for every prompt."""
-    return lambda text, number: dialects
+    return lambda plain, number: dialects
 
 
-def stop(text: str, number: int) -> tuple[Options, ...]:
+def stop(plain: Choice, number: int) -> tuple[Options, ...]:
     """A piece of what would be said, from a place that moves with the prompt."""
+    return _stop(plain.text, number)
+
+
+def _stop(text: str, number: int) -> tuple[Options, ...]:
     start = 4 + number * 7 % max(1, len(text) - STOP_CHARACTERS - 4)
     piece = text[start : start + STOP_CHARACTERS]
     return ({"stop": [piece]},) if len(piece.strip()) >= 2 else ()
 
 
-def stop_after_minimum(text: str, number: int) -> tuple[Options, ...]:
+def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
     """A stop that comes early, beside a minimum that is longer."""
-    made = stop(text[:20], number)
+    made = _stop(plain.text[:20], number)
     return ({**made[0], "min_tokens": TOKENS // 2},) if made else ()
 
 
-def bad_word(text: str, number: int) -> tuple[Options, ...]:
+def minimum(plain: Choice, number: int) -> tuple[Options, ...]:
+    """Of an answer that ends by itself: in turn a minimum that it reaches, which changes nothing, and one beyond."""
+    length = len(plain.tokens or plain.text.split())
+    if plain.finish != "stop" or length < 2:
+        return ({"min_tokens": TOKENS // 2},)
+    return ({"min_tokens": length // 2 if number % 2 else min(TOKENS, length + 4)},)
+
+
+def bad_word(plain: Choice, number: int) -> tuple[Options, ...]:
     """A word that would be said."""
-    words = text.split()
+    words = plain.text.split()
     return ({"bad_words": [words[number % len(words)]]},) if words else ()
 
 
-def few_tokens(text: str, number: int) -> tuple[Options, ...]:
+def few_tokens(plain: Choice, number: int) -> tuple[Options, ...]:
     return ({"max_tokens": 1 + number % 17},)
 
 
 def bias(value: float) -> Made:
     """On some ids, moving with the prompt; small ones, which every vocabulary has."""
 
-    def made(text: str, number: int) -> tuple[Options, ...]:
+    def made(plain: Choice, number: int) -> tuple[Options, ...]:
         ids = [(3 + number * 5 + i) % 24 for i in range(4)]
         return ({"logit_bias": {str(i): value for i in ids}},)
 
@@ -78,7 +92,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("allowed_token_ids", fixed({"allowed_token_ids": list(range(2, 24, 3))})),
     Option("bad_words", bad_word),
     Option("stop", stop),
-    Option("min_tokens", fixed({"min_tokens": TOKENS // 2})),
+    Option("min_tokens", minimum),
     Option("min_tokens and stop", stop_after_minimum),
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
@@ -99,11 +113,25 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-# Where the law itself is asked for: (name, temperature, options).
-SAMPLED: tuple[tuple[str, float, Options], ...] = (
-    ("temperature 1", 1.0, {}),
-    ("temperature 1.7", 1.7, {}),
-    ("top_k 3", 1.0, {"top_k": 3}),
-    ("top_p 0.6", 1.0, {"top_p": 0.6}),
-    ("min_p 0.2", 1.0, {"min_p": 0.2}),
+
+@dataclass(frozen=True)
+class Setting:
+    """Where the law itself is asked for. tokens: of a completion; choices: the most of a request."""
+
+    name: str
+    temperature: float
+    options: Options
+    tokens: int = 16
+    choices: int = 16
+
+
+SAMPLED: tuple[Setting, ...] = (
+    Setting("temperature 1", 1.0, {}),
+    Setting("temperature 1.7", 1.7, {}),
+    Setting("top_k 3", 1.0, {"top_k": 3}),
+    Setting("top_p 0.6", 1.0, {"top_p": 0.6}),
+    Setting("min_p 0.2", 1.0, {"min_p": 0.2}),
+    Setting("penalties", 1.0, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),
+    Setting("min_tokens", 1.7, {"min_tokens": 4}),
+    Setting("long", 1.0, {}, tokens=96, choices=4),
 )

@@ -10,13 +10,18 @@ from typing import Any
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.cells import Cell, Own, Parity, Plain, difference
+from refengine.audit.served.locate import located
+from refengine.audit.served.sampled import Sampled
 
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
 PLACES = 4  # looks that showed it, which are made again
 
 
 def reduced(bench: Bench, cell: Cell) -> dict[str, Any] | None:
-    """The smallest witness that was found; None where nothing is to be made smaller. Raises Refused, Failed."""
+    """The smallest witness that was found, of a law where it differs; None where nothing is to be made smaller. Raises
+    Refused, Failed."""
+    if isinstance(cell, Sampled):
+        return located(bench, cell)
     if not getattr(cell, "shown_at", ()):
         return None
     if isinstance(cell, Own):
@@ -30,7 +35,7 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
     """Fewer tokens first, then what may be left out."""
 
     def shows(ask: Ask) -> bool:
-        return cell.shows(bench, *bench.both(ask))
+        return cell.shows(bench, ask, *bench.both(ask))
 
     asks = [ask for k in cell.shown_at[:PLACES] if (ask := cell.ask(bench, k)) is not None]
     found = next((ask for ask in asks if shows(ask)), None)

@@ -7,24 +7,26 @@ the others to all in turn, in proportion to what each wants: a small run sees a 
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
 from refengine.audit.common import Progress
-from refengine.audit.served.ask import Ask, Failed, Gone, Refused
+from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.cells import Cell, Own, Parity, Plain, logprobs_apart
-from refengine.audit.served.noise import LOOKS, Noise
+from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 from refengine.audit.served.options import OPTIONS, SAMPLED, TOKENS, Option, Options
 from refengine.audit.served.reduce import TRIES, reduced
-from refengine.audit.served.sampled import Rescored, Sampled
+from refengine.audit.served.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.schedules import HEAVY, schedules
+from refengine.audit.served.ties import ties
 
 TURNS = 3  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
+SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
 
 
@@ -68,6 +70,8 @@ def planned(bench: Bench) -> Plan:
     bench.logprobs, rows = _reports(bench)
     streams = bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
+    several = [n for n in CHOICES if bench.accepts(Ask((bench.prompt(0),), 4, 1.0, {"n": n}, seed=1))]
+    bench.choices = max(several, default=1)
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {})
     plan.lacking |= {
@@ -84,13 +88,15 @@ def planned(bench: Bench) -> Plan:
             continue
         arms = [(False, False), *([(False, True)] * streams), *([(True, False)] * chat)]
         plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
-    for name, temperature, options in SAMPLED:
-        if bench.accepts(Ask((bench.prompt(0),), 4, temperature, options, seed=1)):
-            plan.cells.append(Sampled(f"law/{name}", temperature, options))
-        else:
-            plan.lacking[f"law/{name}"] = "refused"
     needs: dict[str, Options] = {"n": {"n": 3}, "neighbour": HEAVY}
     extra = {name: bench.accepts(Ask((bench.prompt(0),), 4, 1.0, needed, seed=1)) for name, needed in needs.items()}
+    for setting in SAMPLED:
+        choices = next((n for n in several if n <= setting.choices), 1)
+        cell = Sampled(setting, choices)
+        if bench.accepts(replace(cell.ask(bench, 0, 1), tokens=4)):
+            plan.cells.append(cell)
+        else:
+            plan.lacking[cell.name] = "refused"
     extra |= {"stream": streams, "chat": chat, "together": bench.together}
     plan.cells += schedules(bench.noise, rows, extra)
     return plan
@@ -108,8 +114,10 @@ def _reports(bench: Bench) -> tuple[Options, bool]:
 
 
 def measured(bench: Bench) -> Noise:
-    """The side without speculation beside itself: every prompt alone, then some together."""
-    parted, apart = 0, 0.0
+    """The side without speculation beside itself: every prompt alone, then some together; and rows side by side.
+    Where rows say of the sides that they part at a tie, that is noise too."""
+    parted, tied_sides, apart = 0, 0, 0.0
+    sides, margins = [], []
     for first in range(0, LOOKS, NOISE_COMPANY):
         numbers = range(first, first + NOISE_COMPANY)
         alone = [bench.plain(k, TOKENS)[1] for k in numbers]
@@ -117,12 +125,21 @@ def measured(bench: Bench) -> Noise:
         for one, other in zip(alone, again, strict=True):
             parted += one.outcome() != other.outcome()
             apart = max(apart, logprobs_apart(one.choices[0], other.choices[0]) or 0.0)
-    return Noise(LOOKS, parted, apart)
+        for k in numbers:
+            on, off = (side.choices[0] for side in bench.plain(k, TOKENS))
+            sides.append(logprobs_apart(on, off) or 0.0)
+            tied_sides += ties(on, off, Noise().nats) is True
+            rows = [sorted(row.values())[-2:] for row in off.top or () if len(row) > 1]
+            margins += [likeliest - second for second, likeliest in rows]
+    close = sum(margin < CLOSE for margin in margins)
+    near = sorted(sides)[9 * len(sides) // 10]
+    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1)
 
 
 def _dialect(bench: Bench, option: Option) -> tuple[int | None, str]:
     """The first dialect that both sides take; else why there is none."""
-    made = option.made(bench.plain(0, TOKENS)[1].text or "a b c d e f g h", 0)
+    plain = bench.plain(0, TOKENS)[1].choices[0]
+    made = option.made(plain if plain.text.strip() else Choice("a b c d e f g h", "length"), 0)
     said = "refused by the side without speculation"
     for dialect, options in enumerate(made):
         options = dict(options)
@@ -189,7 +206,7 @@ class Suite:
         left = self.requests - self.bench.sent
         open_ = [s for s in self.states if not s.given_up and s.evidence() < self.bar and s.cell.cost <= left]
         fresh = [s for s in open_ if s.looks < TURNS]
-        suspects = sorted((s for s in open_ if s.signs()), key=lambda s: -s.evidence())
+        suspects = sorted((s for s in open_ if s.signs()), key=lambda s: -s.evidence())[:SUSPECTS]
         if fresh:
             order = sorted(fresh, key=lambda s: s.looks)
         elif suspects and turn % 4 in (1, 2):

@@ -4,8 +4,11 @@ from refengine.source_edits.edit import Bug, Edit
 
 DRAFTERS = "refengine.exact.drafters"
 AR, DSPARK = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark"))
-AR_DRAWS = "            chain.draw(self.model.run(rows).logits[-1])\n"
-DSPARK_DRAWS = "            chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size))\n"
+AR_DRAWS = "            if not chain.draw(self.model.run(rows).logits[-1]):\n                break\n"
+DSPARK_DRAWS = (
+    "            if not chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size)):\n"
+    "                break\n"
+)
 DRAW = "            tokens = (*tokens, chance.choose(rows[-1], sites[-1]))"
 
 BUGS = (

@@ -119,8 +119,8 @@ BUGS = (
         edits=(
             Edit(
                 TARGET,
-                "        index = torch.tensor([*range(self.kept),",
-                "        rows = range(len(self.tentative))\n        index = torch.tensor([*range(self.kept),",
+                "        first = tuple(rows)",
+                "        rows = range(len(self.tentative))\n        first = tuple(rows)",
             ),
         ),
         check="network:passes",

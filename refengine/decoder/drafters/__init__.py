@@ -4,9 +4,9 @@
    model for a drafter with its own cache, `dspark.py` for one that reads the target's hidden states.
    * Keep the invariant: after `start` and after `commit` every cache holds exactly what belongs to the rows of
      prefix[:-1], however the prefix was reached. What only the anchor or later tokens decide is computed in `propose`.
-   * A chain is drawn with `rows.DrawnChain(turn)`: `draw(logits)` for each token, then `block()`. It draws from the row
-     that the policy makes of the logits and reports that very row as q. A tree does the same by hand, see `StaticTree`
-     in `eagle_trees.py`: sites are ("draft", depth, node) where a depth has several candidates.
+   * A chain is drawn with `rows.DrawnChain(turn)`: `draw(logits)` for each token, until it says False, then `block()`.
+     It draws from the row that the policy makes of the logits and reports that very row as q. A tree does the same by
+     hand, see `StaticTree` in `eagle_trees.py`: sites are ("draft", depth, node) where a depth has several candidates.
      Deterministic candidates draw nothing: `rows.point_block(tokens, parents, device)`, and `point_mass` judges them.
    * Ask for hidden states with `taps` (indices of `output_hidden_states`); `kept` in `commit` holds the rows of the
      anchor and the accepted path, in that order. Rows of rejected nodes are never shown.

@@ -31,7 +31,8 @@ class AR:
         chain = DrawnChain(turn)
         for depth in range(self.gamma):
             rows = chain_rows((chain.newest,), self.length + depth, self.model.device)
-            chain.draw(self.model.run(rows).logits[-1])
+            if not chain.draw(self.model.run(rows).logits[-1]):
+                break
         self.drafted = chain.path
         return chain.block()
 

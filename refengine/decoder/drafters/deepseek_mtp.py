@@ -113,7 +113,8 @@ class ModuleChain:
         for depth, module in enumerate(self.modules):
             # A deeper module has more rows to catch up with: all those that the anchor and the drafts complete.
             hidden, _ = self._run(depth, (turn.prefix[-1], *chain.path), torch.cat((self.waiting[depth], hidden)))
-            chain.draw(wide(module.logits(hidden[-1:]))[0])
+            if not chain.draw(wide(module.logits(hidden[-1:]))[0]):
+                break
         return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:

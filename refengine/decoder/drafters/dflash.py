@@ -57,8 +57,9 @@ class DFlash:
             return point_block(tuple(likeliest.tolist()), tuple(range(-1, len(rows) - 1)), rows.device)
         chain = DrawnChain(turn)
         for logits in rows:
-            chain.draw(logits)
-        return chain.block(rows)
+            if not chain.draw(logits):
+                break
+        return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.backbone.extend(kept)

@@ -69,7 +69,7 @@ class DSpark:
             _, memory = self.markov(hidden[0], self.before(turn.prefix[-1]), memory)
             hidden = hidden[1:]
         base = self.logits(hidden)
-        chain = DrawnChain(turn)
+        chain = DrawnChain(turn, like=wide(base).new_empty(self.shape.vocab_size))
         confidences: list[float] = []
         for k in range(self.shape.length):
             before = self.before(chain.newest)
@@ -79,8 +79,9 @@ class DSpark:
                 if not self.cut(confidences):
                     break
             bias, memory = self.markov(hidden[k], before, memory)
-            chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size))
-        return chain.block(wide(base).new_empty(self.shape.vocab_size))
+            if not chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size)):
+                break
+        return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.backbone.extend(kept)

@@ -26,7 +26,8 @@ class Chain:
     def __call__(self, draft: Draft, turn: Turn) -> Block:
         chain = DrawnChain(turn)
         for depth in range(self.length):
-            chain.draw(wide(draft.grow((chain.newest,), (depth - 1,))[0] if depth else draft.first))
+            if not chain.draw(wide(draft.grow((chain.newest,), (depth - 1,))[0] if depth else draft.first)):
+                break
         return chain.block()
 
 
@@ -111,15 +112,17 @@ class StaticTree:
                 logits |= dict(zip(parents, wide(new), strict=True))
             for parent in parents:
                 count = sum(path[:-1] == parent and len(path) == depth + 1 for path in self.paths)
+                # A row of which the policy leaves nothing has no children.
                 q = turn.row(logits[parent], grown.texts[places[parent] + 1])
                 for rank, token in enumerate(self._children(turn, q, logits[parent], depth, count, len(grown.tokens))):
                     places[*parent, rank] = len(grown.tokens)
                     grown.add(token, places[parent], q, ("draft", depth, len(grown.tokens)))
         tokens, above = tuple(grown.tokens), tuple(grown.parents)
         block = point_block(tokens, above, draft.device)
-        return (
-            Block(block.tokens, block.parents, torch.stack(grown.q)[None], tuple(grown.sites)) if self.drawn else block
-        )
+        if not self.drawn:
+            return block
+        q = torch.stack(grown.q) if grown.q else logits[()].new_empty(0, len(logits[()]))
+        return Block(block.tokens, block.parents, q[None], tuple(grown.sites))
 
     def _children(self, turn: Turn, q: Tensor, logits: Tensor, depth: int, count: int, node: int) -> list[int]:
         if not self.drawn:

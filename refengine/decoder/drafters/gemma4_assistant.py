@@ -107,11 +107,10 @@ class Gemma4Assistant:
         for _ in range(self.gamma):
             step = self.step(torch.tensor([chain.newest], device=hidden.device), hidden, position, keys)
             hidden, logits = step.hidden, wide(step.logits[0])
-            if not bool(turn.row(logits, chain.path)[step.scored[0]].any()):
-                break  # the policy leaves nothing that was scored: seen before anything is drawn
-            chain.draw(logits.masked_fill(~step.scored[0], float("-inf")))
+            if not chain.draw(logits.masked_fill(~step.scored[0], float("-inf"))):
+                break
         self.drafted = chain.path
-        return chain.block(logits)
+        return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
         self.hidden = kept.taps[self.taps[0]][-1:]

@@ -37,5 +37,6 @@ class MaskSlots:
         behind = draft.append([self.token] * slots, self.hidden.expand(slots, -1))
         chain = DrawnChain(turn)
         for logits in wide(torch.cat((draft.first[None], behind))):
-            chain.draw(logits)
+            if not chain.draw(logits):
+                break
         return chain.block()

@@ -55,7 +55,8 @@ class ParallelHeads:
     def propose(self, turn: Turn) -> Block:
         chain = DrawnChain(turn)
         for logits in self.heads():
-            chain.draw(logits)
+            if not chain.draw(logits):
+                break
         return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:

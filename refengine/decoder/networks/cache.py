@@ -21,7 +21,9 @@ def append(pair: Pair, new: Pair, axis: int = 0) -> Pair:
 
 
 def keep(cache: Cache, rows: Sequence[int] | Tensor, axis: int = 0) -> Cache:
-    """These rows of every layer, in this order, as if no other had been there."""
+    """These rows of every layer, in this order, as if no other had been there. The first ones are not copied."""
+    if isinstance(rows, range) and rows == range(len(rows)):
+        return tuple((k.narrow(axis, 0, len(rows)), v.narrow(axis, 0, len(rows))) for k, v in cache)
     return tuple((k.index_select(axis, _index(rows, k)), v.index_select(axis, _index(rows, v))) for k, v in cache)
 
 

@@ -77,7 +77,8 @@ class ToyDrafter:
     def propose(self, turn: Turn) -> Block:
         chain = DrawnChain(turn)
         for _ in range(self.gamma):
-            chain.draw(self.feature @ self.head + self.table[chain.newest])
+            if not chain.draw(self.feature @ self.head + self.table[chain.newest]):
+                break
         return chain.block()
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:

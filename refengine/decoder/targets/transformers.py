@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
 
 from refengine.decoder.networks.cache import Cache, causal, keep, restore, state
 from refengine.decoder.protocols import Pass, Rows, State
@@ -125,8 +126,9 @@ class TransformersTarget:
         return Pass(rows.tokens, rows.positions, outputs.logits, {j: outputs.hidden[j] for j in taps})
 
     def keep(self, rows: Sequence[int]) -> None:
-        index = torch.tensor([*range(self.kept), *(self.kept + row for row in rows)], device=self.device)
-        self.past = keep(self.past, index, ROWS)
+        first = tuple(rows) == tuple(range(len(rows)))
+        kept = range(self.kept + len(rows)) if first else [*range(self.kept), *(self.kept + row for row in rows)]
+        self.past = keep(self.past, kept, ROWS)
         self.kept += len(rows)
         self.tentative = self.tentative[:0]
 
@@ -156,8 +158,11 @@ def forward(model: PreTrainedModel, inputs: Inputs) -> Outputs:
 def filled(past: Cache) -> DynamicCache:
     """A cache of transformers that holds these keys and values, [b, G, n, d]."""
     cache = DynamicCache()
-    for layer, (k, v) in enumerate(past):
-        cache.update(k, v, layer)
+    for k, v in past:
+        layer: Any = DynamicLayer()  # type: ignore[no-untyped-call]  # given its tensors as they are: `update` would copy them
+        layer.lazy_initialization(k, v)
+        layer.keys, layer.values = k, v
+        cache.layers.append(layer)
     return cache
 
 

@@ -1,8 +1,9 @@
 """The rules compiled: the same tokens as the plain text, bit for bit, in one pass over the rows that a rule needs.
 
-`compiled(rule)` is what to call. It has the plain rule's arguments, serves Philox coins with numba on a CPU and with
-Triton on CUDA where these are installed (`pip install refengine[fast]`), and leaves everything else to the plain text:
-other coins, rules and dtypes that have no kernel, and blocks that the plain text refuses by name.
+`compiled(rule)` is what to call, with coins `CompiledPhilox`, whose choices from rows are compiled too. It has the
+plain rule's arguments, serves Philox coins with numba on a CPU and with Triton on CUDA where these are installed
+(`pip install refengine[fast]`), and leaves everything else to the plain text: other coins, rules and dtypes that have
+no kernel, and blocks that the plain text refuses by name.
 
     cpu   lane   numba: a lane at a time
     cuda  tile   Triton: a tile of a row at a time
@@ -17,7 +18,7 @@ from types import ModuleType
 from torch import Tensor
 
 from refengine.engine.block import Block, Round
-from refengine.engine.coins import Coins, Philox, Shifted
+from refengine.engine.coins import KINDS, Coins, Philox, Shifted, Site, parts
 
 Rule = Callable[[Tensor, Block, Coins], Round]
 NEEDS = {"cpu": "numba", "cuda": "triton"}
@@ -36,6 +37,18 @@ def compiled(rule: Rule) -> Rule:
         return rule(p, block, coins) if out is None else out
 
     return fast
+
+
+class CompiledPhilox(Philox):
+    """Philox coins whose choices are made in one pass over a row, on a CPU with numba; else as the plain text's are."""
+
+    def choose(self, weights: Tensor, site: Site) -> Tensor:
+        here = kernels("cpu") if weights.device.type == "cpu" else None
+        if here is None:
+            return super().choose(weights, site)
+        kind, place, candidate = parts(site)
+        found: Tensor | None = here.choose(self, weights, KINDS[kind], place, -1 if candidate is None else candidate)
+        return super().choose(weights, site) if found is None else found
 
 
 @cache

@@ -55,6 +55,23 @@ def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | No
     return Round(*map(torch.from_numpy, (out, path, length))) if length.all() else None
 
 
+def choose(coins: Philox, weights: Tensor, kind: int, place: int | Tensor, node: int | Tensor) -> Tensor | None:
+    """`coins.choose` of rows [B, V] at a site of that kind; node is -1 where the site names no candidate."""
+    lanes, vocabulary = weights.shape
+    if weights.dtype not in STORED or not vocabulary or len(coins.requests) != lanes:
+        return None
+    requests, places, nodes = (
+        torch.as_tensor(n).expand(lanes).contiguous().numpy() for n in (coins.requests, place, node)
+    )
+    rows, key, out = stored(weights), (coins.seed & MASK, coins.seed >> 32), np.empty(lanes, np.int64)
+
+    def pick(first: int, end: int) -> None:
+        lane.picks(first, end, rows, kind, requests, places, nodes, key, lane.scratch(vocabulary, False), out)
+
+    shared(lanes, vocabulary, pick)
+    return torch.from_numpy(out)
+
+
 def sums_to_one(rows: Tensor, there: Tensor, tolerance: float) -> bool:
     """Whether each row [B, m, V] that is there [B, m] is finite, not negative, and sums to 1; False where none says."""
     if rows.dtype not in STORED:

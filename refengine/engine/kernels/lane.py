@@ -85,13 +85,18 @@ def accept(coins, lane, num, den, depth, node):
 
 
 @njit
+def share(request, place, kind, node, key):
+    """The uniform of a choice: of a kind of site, at a place of the text, for a node or ALONE."""
+    high, low = philox4x32(request, place, SCHEME << 8 | kind, node + 1, key[0], key[1])
+    return (high << CHOOSE_BITS - 32 | low >> 64 - CHOOSE_BITS) * CHOOSE_UNIT
+
+
+@njit
 def emit_share(coins, lane, depth):
     """The uniform of ("emit", depth)."""
     if coins.given:
         return coins.emit[lane, depth]
-    place = coins.starts[lane] + depth
-    high, low = philox4x32(coins.requests[lane], place, SCHEME << 8 | EMIT, 0, coins.key[0], coins.key[1])
-    return (high << CHOOSE_BITS - 32 | low >> 64 - CHOOSE_BITS) * CHOOSE_UNIT
+    return share(coins.requests[lane], coins.starts[lane] + depth, EMIT, ALONE, coins.key)
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -516,6 +521,15 @@ RULES = {
 }
 WEIGHING = ("leviathan", "block", "iid_candidates", "without_replacement")  # those that read q
 KEEPING = ("point_mass", "iid_candidates", "without_replacement")  # those that work on a row of their own
+
+
+@njit(nogil=True, cache=True)
+def picks(first, end, rows, kind, requests, places, nodes, key, work, out):
+    """out [B]: a token of each row [B, V], with the coin of its site."""
+    for lane in range(first, end):
+        row = rows[lane]
+        total(row, row[:0], 1.0, 1.0, work)
+        out[lane] = pick(row, row[:0], 1.0, 1.0, share(requests[lane], places[lane], kind, nodes[lane], key), work)
 
 
 @njit(nogil=True, cache=True)

@@ -50,8 +50,8 @@ def own(drafter: str, *bugs: tuple[str, str, str, str]) -> tuple[Plant, ...]:
 
 NO_CROP = Edit(
     TARGET,
-    "        index = torch.tensor([*range(self.kept),",
-    "        rows = range(len(self.tentative))\n        index = torch.tensor([*range(self.kept),",
+    "        first = tuple(rows)",
+    "        rows = range(len(self.tentative))\n        first = tuple(rows)",
 )
 # A shift of every position would be invisible (rotary embeddings are relative), so the prompt keeps its own.
 SHIFTED = Edit(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout, named
 from refengine.decoder.checkpoints.reading.config import Config
@@ -35,9 +36,20 @@ def load(checkpoint: Checkpoint, target: Target, gamma: int = 4, stale_keys: boo
     config = checkpoint.config
     shape = read_shape(config)
     found = checkpoint.read(table(shape))
-    if ORDERING in found and not bool(((found[ORDERING] >= 0) & (found[ORDERING] < shape.vocab_size)).all()):
-        config.refuse(f"{ORDERING} names tokens outside the vocabulary of {shape.vocab_size}")
+    if ORDERING in found:
+        _check_ordering(config, found[ORDERING])
     return Gemma4Assistant(shape, on_target(found, target), backbone(config, shape, target), gamma, stale_keys)
+
+
+def _check_ordering(config: Config, ordering: Tensor) -> None:
+    """Each token stands under one centroid: one that is left out could never be drafted, one twice is scored twice."""
+    size = len(ordering)
+    if bool(((ordering < 0) | (ordering >= size)).any()):
+        config.refuse(f"{ORDERING} names tokens outside the vocabulary of {size}")
+    times = torch.bincount(ordering, minlength=size)
+    if bool((times != 1).any()):
+        missing, twice = int((times == 0).nonzero()[0]), int((times > 1).nonzero()[0])
+        config.refuse(f"{ORDERING} is no permutation: it names token {twice} twice, and token {missing} never")
 
 
 # --- the config ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,10 @@ DSPARK = "refengine.decoder.drafters.dspark"
 PROMPT = (2, 3, 2, 4, 5, 1, 4, 3)
 # A pass over two rows takes as long as over one; each further row costs a fifth of that.
 LOAD = Load(((1, 1.0), (2, 1.0), (4, 1.4)))
-DRAWN = "            chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size))\n"
+DRAWN = (
+    "            if not chain.draw(spread(wide(base[k] + bias), self.targets, self.shape.vocab_size)):\n"
+    "                break\n"
+)
 TAKEN_BACK = "                chain.path, chain.q = chain.path[:-1], chain.q[:-1]\n                break\n"
 (STALE_CONFIDENCE,) = own(
     "dspark",

@@ -1,0 +1,156 @@
+"""The laws of a served path: bets that are fair, sums that add up, ties that are told, a difference that is placed."""
+
+import random
+from copy import deepcopy
+from math import exp, log
+
+import pytest
+
+from properties.helpers.served_engine import Engine
+from properties.helpers.served_http import serving
+from refengine.audit.served.ask import Ask, Choice
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.http import Server
+from refengine.audit.served.locate import located
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
+from refengine.audit.served.options import SAMPLED, Setting
+from refengine.audit.served.sampled import CLAIM, Law, Sampled
+from refengine.audit.served.scores import Reader, against_row, as_reported, with_policy
+from refengine.audit.served.ties import asked_tie
+from refengine.evidence.alpha import NATS
+from refengine.evidence.e_process_of_prefixes import Prefixes
+from refengine.evidence.e_process_of_scores import Scores
+
+ROW = {"a": log(0.5), "b": log(0.3), "c": log(0.1)}
+
+
+def test_every_bet_on_a_whole_answer_is_fair() -> None:
+    """Kills a bet that knows which answer came from which sampler, or that an answer's choices are independent."""
+    coin = random.Random(0)
+    scores, prefixes = Scores(2), Prefixes()
+    for _ in range(40):
+        values = [{"x": coin.gauss(0, 1), "y": float(coin.randrange(2))} for _ in range(2)]
+        texts = [[[(coin.choice("ab"), coin.choice((None, 0.4))) for _ in range(3)]] * 2 for _ in range(2)]
+        place = coin.randrange(3)
+        for process, told in ((scores, values), (prefixes, texts)):
+            after = []
+            for first, second in (told, told[::-1]):
+                tried = deepcopy(process)
+                tried.add(place, first, second)  # type: ignore[arg-type]
+                after.append(exp(tried.log_evidence()))
+            assert sum(after) / 2 == pytest.approx(exp(process.log_evidence()), rel=1e-9)
+            process.add(place, *told)  # type: ignore[arg-type]
+    assert scores.log_evidence(without=0) != scores.log_evidence()
+
+
+def test_small_differences_at_every_token_add_up() -> None:
+    """Kills evidence that looks at one place of a text alone: four tokens, each off by a total variation of 0.15, are
+    seen while one of them is far from it."""
+    coin, whole, alone = random.Random(0), Prefixes(), Prefixes()
+    for _ in range(800):
+        sides = [[[(coin.choices("ab", (rate, 1 - rate))[0], 0.5) for _ in range(4)]] for rate in (0.65, 0.5)]
+        whole.add(0, *sides)
+        alone.add(0, *([text[:1] for text in side] for side in sides))
+        if whole.log_evidence() > NATS:
+            break
+    assert whole.log_evidence() > NATS
+    assert alone.log_evidence() < NATS / 2
+
+
+def test_a_token_scores_nothing_on_average_under_its_row() -> None:
+    """Kills a score that follows what the text is about instead of how it was sampled: the mean is 0, exactly."""
+    for reading, options, temperature in (
+        (as_reported, {}, 1.0),
+        (with_policy, {"top_k": 2}, 1.0),
+        (with_policy, {"min_p": 0.5}, 0.5),
+    ):
+        listed, rest = reading(ROW, options, temperature)
+        assert sum(listed.values()) + rest == pytest.approx(1.0, abs=2e-6)
+        mean = [rest * x for x in against_row("z", (listed, rest))]
+        for token, chance in listed.items():
+            mean = [m + chance * x for m, x in zip(mean, against_row(token, (listed, rest)), strict=True)]
+        assert mean == pytest.approx([0.0] * 3, abs=1e-5)
+    assert with_policy(ROW, {"top_k": 2}, 1.0)[0] == pytest.approx({"a": 0.625, "b": 0.375}, abs=1e-5)
+    assert set(with_policy(ROW, {"top_p": 0.6}, 1.0)[0]) == {"a", "b"}
+
+
+def test_choices_of_a_request_are_one_look() -> None:
+    """Kills evidence that takes sixteen choices that a server made alike for sixteen independent looks."""
+    coin, law = random.Random(1), Law(Reader({}, 1.0))
+    for k in range(200):
+        on, off = ([Choice(str(coin.randrange(3)))] * 16 for _ in range(2))
+        law.add(k % 5, on, off)
+    assert law.log_evidence < 5
+
+
+def test_ties_are_as_rare_as_close_rows() -> None:
+    """Kills a share of ties that hides what parts two completions in five where both sides report the same rows."""
+    exact = Noise(20, 0, 0.0, tokens=640, close=100, sides_apart=0.0)
+    noisy = Noise(20, 0, 0.2, tokens=640, close=100, sides_apart=0.2)
+    assert exact.tie_share() == pytest.approx(KNOWN_TIE_SHARE)
+    assert noisy.tie_share() == Noise(20).tie_share() == pytest.approx(TIE_SHARE)
+    assert Noise(20, 12, 0.2, tokens=640, close=100).tie_share() > 0.6
+
+
+@pytest.mark.parametrize("manner", ["noisy, text only", "noisy"])
+def test_a_near_tie_is_told_by_asking(manner: str) -> None:
+    """Kills partings of an honest server with rounding that count against it, and a defect that passes for a tie."""
+    with (
+        serving(Engine(True), manner) as honest,
+        serving(Engine(True, "the first token is the likeliest")) as other,
+        serving(Engine(), manner) as off,
+        Server(honest) as here,
+        Server(off) as there,
+        Server(other) as wrong,
+        Bench(here, there, choices=16) as bench,
+    ):
+        partings = told = 0
+        for k in range(40):
+            ask = Ask((bench.prompt(k),), 32, options={"presence_penalty": 1.5})
+            on, plain = bench.both(ask)
+            if on.text != plain.text:
+                partings += 1
+                told += asked_tie(bench, ask, on, plain)
+        assert partings >= 5
+        assert told >= 0.75 * partings
+        warm = Ask((bench.prompt(0),), 8, 1.0, seed=3)
+        assert not asked_tie(bench, Ask((bench.prompt(0),), 8), wrong.send(warm), bench.both(Ask(warm.turns, 8))[1])
+
+
+def placed(defect: str, setting: Setting, pairs: int = 15) -> str:
+    """What is said of where the law differs, after so many pairs."""
+    with (
+        serving(Engine(True, defect)) as on,
+        serving(Engine()) as off,
+        Server(on) as here,
+        Server(off) as there,
+        Bench(here, there, logprobs={"logprobs": True}) as bench,
+    ):
+        cell = Sampled(setting, 16)
+        for k in range(pairs):
+            cell.unit(bench, k)
+        return "; ".join(located(bench, cell)["it shows"])
+
+
+def test_a_difference_is_placed() -> None:
+    """Kills "another law" that does not say where: the first token alone, one choice alone, and nowhere."""
+    first = placed("the first token is the likeliest", SAMPLED[0])
+    assert first.startswith("at the first token")
+    assert first.endswith("likelier tokens come too often")
+    assert "only in choice 3" in placed("the third choice is greedy", SAMPLED[0])
+    assert placed("", SAMPLED[0]) == "at no place that fresh answers would show"
+
+
+def test_a_law_is_decided_in_few_requests() -> None:
+    """Kills laws held word for word at one place: the temperature of the draft alone, in 60 pairs of requests."""
+    with (
+        serving(Engine(True, "temperature on one side only")) as on,
+        serving(Engine()) as off,
+        Server(on) as here,
+        Server(off) as there,
+        Bench(here, there, logprobs={"logprobs": True}) as bench,
+    ):
+        cell = Sampled(SAMPLED[1], 16)
+        for k in range(60):
+            cell.unit(bench, k)
+        assert cell.beliefs[CLAIM].log_evidence > NATS

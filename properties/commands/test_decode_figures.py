@@ -1,0 +1,85 @@
+"""What `refengine decode` says of a request beside its text."""
+
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from refengine.commands.decode import as_chat, compiled_fitting, prompt_tokens
+from refengine.commands.decode_figures import by_position, figures, play
+from refengine.decoder.checkpoints.load import load_drafter, load_target
+from refengine.decoder.loop import Played, Session, fitting, generate
+from refengine.decoder.protocols import Verdict
+from refengine.engine.block import Block
+from refengine.engine.coins import Philox
+from refengine.engine.kernels import CompiledPhilox
+from refengine.engine.policy import pipeline, temperature
+from refengine.errors import BadInput
+from refengine.source_tree import FIXTURES
+
+JUDGED, OVERLAP = "accepted of those judged, by position", "sum of min(p, q), by position"
+
+
+def round_of(parents: list[int], path: tuple[int, ...], p: list[list[float]], q: list[list[float]] | None) -> Played:
+    tokens = torch.zeros(1, len(parents), dtype=torch.long)
+    block = Block(tokens, torch.tensor([parents], dtype=torch.long), None if q is None else torch.tensor([q]))
+    tokens_out = (0,) * (len(path) + 1)
+    return Played(block, torch.tensor(p), Verdict(tokens_out, path), tokens_out)
+
+
+def test_acceptance_is_of_what_was_judged() -> None:
+    """Kills a rate over all that was drafted: what stands behind a refusal was never judged. By hand."""
+    p, q = [[0.5, 0.5]] * 3, [[0.75, 0.25], [1.0, 0.0]]
+    rounds = [round_of([-1, 0], path, p, q) for path in ((), (0,), (0, 1))]
+    assert by_position(rounds) == {JUDGED: [0.667, 0.5], OVERLAP: [0.75, 0.5]}
+    tree = [round_of([-1, -1, 1], path, [[0.5, 0.5]] * 4, None) for path in ((0,), (1,), (1, 2), ())]
+    # Node 0 has no child, so after it nothing is judged; two paths go on from node 1.
+    assert by_position(tree) == {JUDGED: [0.75, 0.5]}
+    assert by_position([round_of([], (), [[0.5, 0.5]], None)]) == {JUDGED: []}
+
+
+def test_the_clock_changes_nothing() -> None:
+    """Kills a timed loop that is not the loop: another order, a coin of another place, a compiled rule that differs."""
+    policy, requests = pipeline(temperature(1.0)), torch.tensor([0])
+    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
+    drafter = load_drafter(FIXTURES / "tiny" / "dspark", target)
+    want = generate(target, drafter, fitting, policy, (2, 3, 2, 4), 24, Philox(5, requests))
+    session = Session(target, drafter, compiled_fitting, policy, 24)
+    clock = play(session, (2, 3, 2, 4), CompiledPhilox(5, requests))
+    assert session.out == want.tokens
+    found = figures(session, clock)
+    assert found["tokens"] == 24
+    assert found["rounds"] == len(want.rounds)
+    assert len(found[JUDGED]) == len(found[OVERLAP]) > 1
+    assert 0 < clock.first < clock.first + clock.drafting + clock.verifying <= clock.whole
+
+
+def tokenizer(template: str | None) -> Any:
+    """Words to ids, <s> before every text."""
+    words = {word: i for i, word in enumerate(("<s>", "[user]", "[assistant]", "hello", "there"))}
+    inner = Tokenizer(models.WordLevel(words, unk_token="<s>"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    made: Any = PreTrainedTokenizerFast(tokenizer_object=inner)
+    made.chat_template = template
+    return made
+
+
+def test_a_chat_is_put_into_the_words_of_the_template() -> None:
+    """Kills a prompt without the assistant's turn, and one that begins twice."""
+    turns = "<s> {% for m in messages %}[{{ m['role'] }}] {{ m['content'] }} {% endfor %}"
+    given = tokenizer(turns + "{% if add_generation_prompt %}[assistant]{% endif %}")
+    text = as_chat("hello there", given)
+    assert prompt_tokens(text, given, 5, special=False) == (0, 1, 3, 4, 2)
+    assert prompt_tokens("hello there", given, 5) == (0, 3, 4)
+
+
+@pytest.mark.parametrize("template", [None, "{{ nobody.content }}", "{% for"])
+def test_a_template_that_is_not_there_or_fails_is_one_line(template: str | None) -> None:
+    """Kills a chat that is decoded as plain text, and a traceback of a template."""
+    for given in (tokenizer(template), *([None] if template is None else [])):
+        with pytest.raises(BadInput, match=r"^--chat: ") as raised:
+            as_chat("hello", given)
+        assert "\n" not in str(raised.value)

@@ -1,0 +1,192 @@
+"""Every drafter of the table where checks of one drafter do not look: policies that leave nothing to draft, a second
+request, taps in another order."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from properties.helpers.coins import COINS
+from refengine.decoder.loop import Session, Stop, begin
+from refengine.decoder.protocols import Tokens
+from refengine.engine.policy import Policy, grammar, pipeline, temperature
+from refengine.engine.rules import RULES
+from refengine.exact.law import completed, target_law, tv
+from refengine.selfcheck.drafters.cells import EXACT
+from refengine.selfcheck.drafters.checks import along
+from refengine.selfcheck.drafters.exact_law import Enumeration, difference
+from refengine.selfcheck.drafters.memo import content
+from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters.table import ROWS
+from refengine.source_tree import FIXTURES
+
+WORDS = range(8)  # the vocabulary of every fixture
+LENGTH = 3  # tokens whose law is compared
+TURNS = st.lists(st.tuples(st.lists(st.integers(0, 2), max_size=3), st.integers(0, 6)), min_size=1, max_size=4)
+PROMPTS = st.lists(st.integers(0, 6), min_size=1, max_size=6).map(tuple)
+
+
+def played(name: str, policy: Policy, which: int = 0, folder: Path | None = None, **limits: Any) -> Session:
+    """A session with a drafter as newly loaded, from its folder or another, under one of the rules that fit it."""
+    row = ROWS[name]
+    target = target_that_remembers(row.target)
+    drafter = row.load(target) if folder is None else row.read(folder, target, **row.options)
+    rule = RULES[row.rules[which % len(row.rules)]]
+    return Session(target, row.remembered(drafter), rule, policy, **{"max_new_tokens": 10**6, **limits})
+
+
+# --- policies --------------------------------------------------------------------------------------------------------
+
+
+Language = tuple[dict[int, dict[int, int]], int]  # the transitions, and the word that ends a text
+
+
+@st.composite
+def endings(draw: st.DrawFn) -> Language:
+    """A grammar of three states that leave one or two words each, and the word that ends the text: nothing follows it.
+    The words may be such as a drafter cannot draft, or would never draft."""
+    end = draw(st.sampled_from(WORDS))
+    states = st.dictionaries(st.sampled_from(WORDS).filter(lambda word: word != end), st.integers(0, 2), max_size=2)
+    said = {state: draw(states) for state in range(3)}
+    for words in said.values():
+        if not words or draw(st.booleans()):
+            words[end] = 3
+    return {**said, 3: {}}, end
+
+
+@pytest.mark.parametrize("name", ROWS)
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(language=endings(), which=st.integers(0, 1))
+@torch.inference_mode()
+def test_a_policy_may_leave_nothing_to_draft(name: str, language: Language, which: int) -> None:
+    """Kills a drafter that gives up where plain decoding goes on, because the policy leaves none of the tokens that it
+    can draft, or because nothing follows a token that ends the text; and a block that is shorter for what it holds."""
+    (transitions, end), row = language, ROWS[name]
+    policy = pipeline(grammar(transitions), temperature(1.3))
+    session = played(name, policy, which, max_new_tokens=LENGTH, stop=Stop(frozenset({end})))
+    found = Enumeration(session, row.prompt).rounds(2)
+    assert not found.mismatches
+    target = target_that_remembers(row.target)
+
+    def alone(out: Tokens) -> tuple[float, ...]:
+        return tuple(policy(begin(target, row.prompt + out, ()).logits[-1], row.prompt, out).tolist())
+
+    law: dict[Tokens, float] = {}
+    for outcome, mass in found.law.items():
+        law[outcome.out] = law.get(outcome.out, 0.0) + mass
+    ended = (alone, (), LENGTH, (end,))
+    assert tv(completed(law, *ended), target_law(*ended)) <= EXACT
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROWS)
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(first=PROMPTS, before=TURNS, second=PROMPTS, after=TURNS)
+@torch.inference_mode()
+def test_a_second_request_knows_nothing_of_the_first(
+    name: str,
+    first: Tokens,
+    before: list[tuple[list[int], int]],
+    second: Tokens,
+    after: list[tuple[list[int], int]],
+) -> None:
+    """Kills a table, a pool, a cache or a rejected token that outlives its request. Pools are compared too."""
+    used, unused = (played(name, pipeline(temperature(1.0))) for _ in range(2))
+    used.begin(first, COINS)
+    for turns, token in before:
+        used.rule = along(tuple(turns), token)
+        used.play(COINS)
+    for session in (used, unused):
+        session.begin(second, COINS)
+        session.out = (1,)  # the same anchor for both, whatever the law says
+    for turns, token in after:
+        for session in (used, unused):
+            session.rule = along(tuple(turns), token)
+            session.play(COINS)
+        assert content(block_of(used)) == content(block_of(unused))
+        assert not difference(used.state(), unused.state(), 0.0)
+        assert pools(used) == pools(unused)
+
+
+def block_of(session: Session) -> tuple[Any, ...]:
+    block = session.rounds[-1].block
+    return block.tokens, block.parents, block.q, block.sites
+
+
+def pools(session: Session) -> dict[str, Any]:
+    return {name: content(x) for name, x in session.state().items() if "pool." in name}
+
+
+# --- taps ------------------------------------------------------------------------------------------------------------
+
+TAPPED = ("target_layer_ids", "aux_hidden_state_layer_ids", "eagle_aux_hidden_state_layer_ids")
+READERS = ("fc.weight", "input_norm.weight", "mask_hidden")  # as their names end; and one fc_norm for each tap
+
+
+def said_taps(config: dict[str, Any]) -> list[list[int]]:
+    """The lists of tapped layers in a config, at whatever depth."""
+    own = [x for name, x in config.items() if name in TAPPED and len(x) > 1]
+    return own + [taps for x in config.values() if isinstance(x, dict) for taps in said_taps(x)]
+
+
+def count_of_taps(name: str) -> int:
+    config = FIXTURES / ROWS[name].folder / "config.json"
+    said = said_taps(json.loads(config.read_text())) if config.is_file() else []
+    return len(said[0]) if said else 0
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if count_of_taps(name)])
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(data=st.data(), prompt=PROMPTS)
+@torch.inference_mode()
+def test_taps_may_be_said_in_any_order(
+    name: str, data: st.DataObject, prompt: Tokens, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Kills a reader that sorts what the config says, and features that are joined in another order than `fc` has them.
+
+    The same taps in another order, the weights that read them moved along, are the same drafter.
+    """
+    order = data.draw(st.permutations(range(count_of_taps(name))))
+    released = FIXTURES / ROWS[name].folder
+    target = target_that_remembers(ROWS[name].target)
+    moved = reordered(released, tmp_path_factory.mktemp("taps"), order, target.width)
+    told = [played(name, pipeline(temperature(1.0)), folder=folder) for folder in (released, moved)]
+    for session in told:
+        session.begin(prompt, COINS)
+        session.play(COINS)
+    blocks = [session.rounds[0].block for session in told]
+    taps = [tuple(session.drafter.taps) for session in told]
+    assert taps[1] == (*(taps[0][place] for place in order), *taps[0][len(order) :])
+    assert torch.equal(blocks[0].tokens, blocks[1].tokens)
+    if blocks[0].q is not None and blocks[1].q is not None:
+        assert float((blocks[0].q - blocks[1].q).abs().max()) < 1e-12  # sums of a few more than a hundred products
+
+
+def reordered(folder: Path, into: Path, order: list[int], width: int) -> Path:
+    """A copy of a checkpoint whose taps, and what reads them, stand in another order."""
+    copy = Path(shutil.copytree(folder, into / "drafter"))
+    config = json.loads((copy / "config.json").read_text())
+    for listed in said_taps(config):
+        listed[:] = [listed[place] for place in order]
+    (copy / "config.json").write_text(json.dumps(config))
+    tensors = load_file(copy / "model.safetensors")
+    moved = {name: beside(x, order, width) if name.endswith(READERS) else x for name, x in tensors.items()}
+    if "fc_norm.0.weight" in tensors:
+        moved |= {f"fc_norm.{i}.weight": tensors[f"fc_norm.{j}.weight"] for i, j in enumerate(order)}
+    save_file(moved, copy / "model.safetensors")
+    return copy
+
+
+def beside(x: Tensor, order: list[int], width: int) -> Tensor:
+    """The features of the taps stand side by side on the last axis of what reads them."""
+    parts = x.split(width, -1)
+    return torch.cat([parts[place] for place in order], -1).contiguous()

@@ -1,0 +1,109 @@
+"""The planted defects of the test servers: their names, and how those of verification bend the target's row.
+
+A defect is present with speculation alone. The others are asked for by name where they belong in `served_engine.py`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from properties.helpers.served_model import GAMMA
+
+DEFECTS = (
+    "penalties once a block",
+    "min_p on the last row only",
+    "top_k on the last row only",
+    "bias ignored",
+    "min_tokens counts rounds",
+    "bans on the first position only",
+    "rows swapped in company",
+    "position off by one after forty",
+    "temperature on one side only",
+    "corrected from p",
+    "argmax draft, softmax q",
+    "one token too many",
+    "stop checked once a round",
+    "finish_reason after a stop",
+    "tokens past the stop",
+    "log probabilities of the row before",
+    "log probability zero",
+    "usage counts the drafts",
+    "unseeded requests share a stream",
+    "seeds are not honoured",
+    "the n choices share a stream",
+    "prefix of another request",
+)
+UNSEEN = (  # written after the suite, by somebody who knew it
+    "one token injected in company", "log probabilities wrong in the last block", "seeds fail under load",
+    "argmax in verification", "the first token is the likeliest", "drafts go on past the end",
+    "usage counts past the end", "presence counted twice", "allowed tokens forgotten in the correction",
+    "worn out after 300 requests", "stale after a short request", "neighbour's bias", "a streamed answer lacks its end",
+    "chat forgets the penalties", "nucleus of the draft", "the third choice is greedy",
+    "cache cut at forty tokens of prompt",
+)  # fmt: skip
+FRESH = (  # written after the laws were sharpened, without a look at what they see
+    "residual of the row before", "bonus from the draft", "one coin for a block", "bias twice in the correction",
+    "top_p before the temperature", "frequency counts what was refused", "a stop at a block's end is missed",
+    "log probabilities of the draft",
+)  # fmt: skip
+OF_COMPANY = ("rows swapped in company", "one token injected in company", "seeds fail under load", "neighbour's bias")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A position of a block that is verified. now: what was emitted before it; out: the same when the block began."""
+
+    index: int
+    context: list[int]
+    out: list[int]
+    now: list[int]
+    least: int  # tokens before the end is allowed
+    company: int  # requests under way
+    refused: list[int] = field(default_factory=list)  # tokens that the request's drafts had in vain
+
+
+def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
+    """The probabilities that verification holds the draft to."""
+    i, now, policy = node.index, node.now, dict(body)
+    seen, floor, past = now, node.least, node.context + now
+    if engine.has("penalties once a block"):
+        seen = node.out
+    if engine.has("min_p on the last row only") and i < GAMMA:
+        policy.pop("min_p", None)
+    if engine.has("top_k on the last row only") and i < GAMMA:
+        policy.pop("top_k", None)
+    if engine.has("bias ignored"):
+        policy.pop("logit_bias", None)
+    if engine.has("min_tokens counts rounds"):
+        floor = node.least * 3
+    if engine.has("bans on the first position only") and i:
+        policy.pop("bad_words", None)
+        policy.pop("allowed_token_ids", None)
+    if engine.has("rows swapped in company") and node.company > 1 and i == 1:
+        past = past[:-2] + past[-1:] + past[-1:]
+    if engine.has("position off by one after forty") and len(now) > 40:
+        past = past[:-1]
+    if engine.has("presence counted twice") and seen:
+        policy["presence_penalty"] = 2 * policy.get("presence_penalty", 0.0)
+    if engine.has("nucleus of the draft"):
+        policy["top_p"] = 1.0
+    if engine.has("neighbour's bias") and node.company > 1 and engine.biases:
+        policy["logit_bias"] = engine.biases[-1]
+    if engine.has("stale after a short request") and engine.stale and len(now) < 4:
+        past = [*past[:-1], 7]
+    if engine.has("worn out after 300 requests") and engine.served > 300 and engine.served % 3 == 0 and i == 2:
+        past = past[:-1]
+    if engine.has("cache cut at forty tokens of prompt") and len(node.context) > 40 and i:
+        past = past[:-2] + past[-1:]
+    if engine.has("frequency counts what was refused"):
+        seen = now + node.refused
+    if engine.has("top_p before the temperature") and policy.get("temperature", 1.0) > 0 and policy.get("top_p"):
+        flat = engine.shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
+        policy = {**policy, "top_p": 1.0, "top_k": sum(x > 0 for x in flat)}
+    p = engine.shaped(engine.seen(past, node.company), policy, seen, floor)
+    if engine.has("argmax in verification") and i < GAMMA:
+        p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 0.0}, seen, floor)
+    if engine.has("the first token is the likeliest") and not now:
+        p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 0.0}, seen, floor)
+    if engine.has("temperature on one side only") and 0 < body.get("temperature", 1.0) != 1.0 and i < GAMMA:
+        p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 1.0}, seen, floor)
+    return p

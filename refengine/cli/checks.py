@@ -1,0 +1,38 @@
+"""What a command line says of files, checked before torch is imported. Each raises BadInput in one line."""
+
+import os
+from pathlib import Path
+
+from refengine.errors import BadInput
+
+CONFIGS = ("config.json", "params.json")  # params.json in Meta's own layout
+WITHOUT_FILES = ("prompt_lookup", "ngram", "lookahead")  # drafters that are named and have no folder
+
+
+def checkpoint_folder(folder: Path) -> None:
+    if not any((folder / name).is_file() for name in CONFIGS):
+        missing = "has no config.json, so it is no checkpoint folder" if folder.is_dir() else "is no folder here"
+        raise BadInput(f"{folder} {missing} (nothing is downloaded)")
+
+
+def drafter(folder: Path) -> None:
+    if str(folder) not in WITHOUT_FILES or folder.exists():
+        checkpoint_folder(folder)
+
+
+def readable(*files: Path) -> None:
+    for file in files:
+        if not file.is_file():
+            raise BadInput(f"{file}: no such file")
+        if not os.access(file, os.R_OK):
+            raise BadInput(f"{file} cannot be read: permission denied")
+
+
+def new(out: Path, suffix: str = "") -> None:
+    """Something that is written and is not there yet."""
+    if suffix and out.suffix != suffix:
+        raise BadInput(f"{out}: the output's name must end in {suffix}")
+    if out.exists():
+        raise BadInput(f"{out} is there already: it is not overwritten")
+    if not out.absolute().parent.is_dir():
+        raise BadInput(f"{out.parent} is not a folder")

@@ -1,0 +1,57 @@
+"""What `refengine decode` is asked for, and what is wrong with it. Nothing here imports torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from refengine.errors import BadInput
+from refengine.exact.rules import RULES
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    rule  None: the ratio rule where drafts are drawn, point_mass where not
+    load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
+    slots  given: bitwise decoding of texts of up to so many tokens, drafts included
+    chat  the prompt is a user's message, put into words by the template of the target's tokenizer
+    """
+
+    target: Path
+    drafter: Path
+    prompt: str
+    max_new_tokens: int = 64
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    rule: str | None = None
+    gamma: int | None = None
+    seed: int = 0
+    dtype: str = "float32"
+    device: str = "cpu"
+    ngram: Path | None = None
+    load: str | None = None
+    slots: int | None = None
+    chat: bool = False
+
+
+def check(request: Request) -> None:
+    """Options that no file can contradict. Raises BadInput."""
+    if request.rule is not None and request.rule not in RULES:
+        raise BadInput(f"--rule {request.rule}: one of {', '.join(RULES)}")
+    if request.rule is not None and RULES[request.rule].law == "argmax" and request.temperature:
+        raise BadInput(f"--rule {request.rule} emits the argmax at any temperature: give --temperature 0")
+    if request.max_new_tokens < 1:
+        raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
+    if request.slots is not None and request.slots < 1:
+        raise BadInput(f"--slots {request.slots} is not positive")
+    if request.temperature < 0:
+        raise BadInput(f"--temperature {request.temperature} is negative")
+    if request.top_k is not None and request.top_k < 1:
+        raise BadInput(f"--top-k {request.top_k}: one token at least is kept")
+    if request.top_p is not None and not 0 < request.top_p <= 1:
+        raise BadInput(f"--top-p {request.top_p} is not a share of the mass: above 0, at most 1")
+    if request.gamma is not None and request.gamma < 1:
+        raise BadInput(f"{request.gamma} drafted tokens a round: there must be one")
+    if not 0 <= request.seed < 1 << 64:
+        raise BadInput(f"--seed {request.seed} is outside 0 .. 2^64 - 1")

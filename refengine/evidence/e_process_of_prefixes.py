@@ -1,0 +1,85 @@
+"""Sequential evidence that two samplers of text differ, token for token, each held to what came before it.
+
+The null and the payment are those of e_process_of_pairs: the two answers of a pair could as well be exchanged. The bet
+is the product, over every token of an answer, of the two samplers' chances of it after the very prefix it stands at;
+so that small differences at many tokens add up. The chances are learned from the pairs so far, and drawn towards the
+row that the token was reported with, or where there is none towards how often it came in both.
+
+A defect is the same every time at one prefix, so prompts are few and prefixes short.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import log
+from typing import TypeAlias
+
+import numpy as np
+
+from refengine.evidence.e_process_of_pairs import MOST_ODDS, STAKE
+from refengine.evidence.rows import Rows, log_sum
+
+WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # how many tokens the row counts for in the estimate of each sampler
+BETS = tuple(product(WEIGHTS, (False, True)))  # (weight, whether the second sampler is taken to follow the rows)
+DEEPEST = 6  # tokens of an answer that are bet on: beyond it a prefix hardly comes twice
+Step: TypeAlias = tuple[str, float | None]  # (token, its chance in the row that was reported)
+
+
+@dataclass
+class Prefix:
+    """What either sampler went on with."""
+
+    first: Counter[str] = field(default_factory=Counter)
+    second: Counter[str] = field(default_factory=Counter)
+    count: list[int] = field(default_factory=lambda: [0, 0])
+
+    def log_odds(self, token: str, chance: float | None) -> Rows:
+        """Of the token being the first sampler's, by every bet."""
+        mine, theirs = self.first[token], self.second[token]
+        prior = (mine + theirs + 1.0) / (sum(self.count) + 2.0) if chance is None else max(chance, 1e-6)
+        odds = []
+        for weight, by_row in BETS:
+            here = (mine + weight * prior) / (self.count[0] + weight)
+            there = prior if by_row else (theirs + weight * prior) / (self.count[1] + weight)
+            odds.append(log(here / there))
+        return np.array(odds)
+
+    def keep(self, token: str, side: int) -> None:
+        (self.first, self.second)[side][token] += 1
+        self.count[side] += 1
+
+
+@dataclass
+class Prefixes:
+    """The e-process. log_wealth: of the bets, by prompt."""
+
+    nodes: dict[tuple[int | str, ...], Prefix] = field(default_factory=dict)
+    log_wealth: dict[int, Rows] = field(default_factory=dict)
+
+    def add(self, prompt: int, first: Sequence[Sequence[Step]], second: Sequence[Sequence[Step]]) -> None:
+        """One pair at a prompt: equally many texts of each sampler."""
+        odds = self._odds(prompt, first) - self._odds(prompt, second)
+        gain = np.log(1 - STAKE + STAKE * 2 / (1 + np.exp(-odds.clip(-MOST_ODDS, MOST_ODDS))))
+        self.log_wealth[prompt] = self.log_wealth.get(prompt, np.zeros(len(BETS))) + gain
+        for side, texts in enumerate((first, second)):
+            for text in texts:
+                for i, (token, _) in enumerate(text[:DEEPEST]):
+                    self._node(prompt, text, i).keep(token, side)
+
+    def log_evidence(self, without: int | None = None) -> float:
+        """without: a prompt at which nothing was bet."""
+        wealth = [wealth for prompt, wealth in self.log_wealth.items() if prompt != without]
+        return float(log_sum(sum(wealth, np.zeros(len(BETS))), 0) - np.log(len(BETS)))
+
+    def _odds(self, prompt: int, texts: Sequence[Sequence[Step]]) -> Rows:
+        total = np.zeros(len(BETS))
+        for text in texts:
+            for i, (token, chance) in enumerate(text[:DEEPEST]):
+                node = self._node(prompt, text, i)
+                if all(node.count):  # a prefix that one sampler has not come to says nothing
+                    total = total + node.log_odds(token, chance)
+        return total
+
+    def _node(self, prompt: int, text: Sequence[Step], i: int) -> Prefix:
+        return self.nodes.setdefault((prompt, *(token for token, _ in text[:i])), Prefix())
