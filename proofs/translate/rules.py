@@ -10,8 +10,8 @@ from refengine.source_tree import PROOFS, ROOT
 
 EXACT = ROOT / "refengine" / "exact"
 FILE = PROOFS / "rocq" / "Translated.v"
-# The rules whose cards call them lossless, and the loop: (file, function). Those that are lossy by design take logarithms
-# of floats or sort rows, which Python.v has no words for.
+# The rules whose cards call them lossless, and the loop: (file, function). Those that are lossy by design take
+# logarithms of floats or sort rows, which Python.v has no words for.
 RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
 LOOPS = (("loop", "generate"), ("loop", "plain"))
 # What Python.v defines by hand, by the body that it had then: another body is refused.
