@@ -75,6 +75,8 @@ def audits() -> None:
     kernel = ("audit", "kernel", "mine:verify", "--path", ".", "--calls", "2000")
     run(*kernel, "--out", "found.json", code=(0, 1), says="VERDICT")
     run("rerun", "found.json", says="confirmed")
+    run("show", "found.json", "--page", "page.html", says="page.html")
+    run("show", "absent.json", code=2, says="absent.json")
     run(*kernel, "--out", "/dev/full", code=2, says="No space left on device")
     run(*kernel, "--out", "absent/found.json", code=2, says="absent")
     run("law", "law.json", code=2, says="No space left on device", out="/dev/full")

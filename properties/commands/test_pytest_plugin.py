@@ -17,23 +17,62 @@ def verify(p, q, draft, generator):
 """
 TEST = """
 def test_my_sampler_is_lossless(audit_sampler):
-    audit_sampler("my_sampler:verify", signature="verify", seconds=300, calls=3000)
+    audit_sampler("my_sampler:verify", calls=300, out="found.json")
+"""
+MISTAKEN = """
+def test_a_module_that_is_not_there(audit_sampler):
+    audit_sampler("my_smapler:verify")
+
+def test_a_form_that_is_none(audit_sampler):
+    audit_sampler("my_sampler:verify", signature="verfy")
+
+def test_a_number_of_calls_that_is_none(audit_sampler):
+    audit_sampler("my_sampler:verify", calls=0)
 """
 
 
-def run_pytest(folder: Path, residual: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(folder: Path, residual: str, test: str = TEST, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "my_sampler.py").write_text(SAMPLER.format(residual=residual))
-    (folder / "test_sampler.py").write_text(TEST)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    (folder / "test_sampler.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
 
 
 def test_a_wrong_sampler_fails_with_its_diagnosis(tmp_path: Path) -> None:
-    """Kills a fixture that swallows the verdict, or that looks for the subject in our repository."""
+    """Kills a fixture that swallows the verdict, or that looks for the subject in our repository; a failure without its
+    size, its witness, its seed or the command that makes it again; and frames of ours above it."""
     result = run_pytest(tmp_path, "p[i]")
     assert result.returncode == 1
-    assert "not shown to be lossless" in result.stdout
-    assert "residual" in result.stdout
+    for said in (
+        "my_sampler:verify is not shown to be lossless: violated",
+        "It emits token",
+        "corrected from p instead of the residual",
+        "size      total variation 0.16",
+        "seed 0",
+        "again: refengine rerun found.json",
+    ):
+        assert " ".join(said.split()) in " ".join(result.stdout.split())
+    assert "pytest_plugin.py" not in result.stdout
+    assert (tmp_path / "found.json").is_file()
+
+
+def test_a_mistake_is_one_line_without_frames_of_ours(tmp_path: Path) -> None:
+    """Kills a traceback through the auditor for a module that is mistyped, and a mistake that passes."""
+    result = run_pytest(tmp_path, "p[i]", MISTAKEN)
+    assert "3 failed" in result.stdout
+    assert "refengine: no module is called 'my_smapler'" in result.stdout
+    assert "refengine: unknown signature 'verfy'" in result.stdout
+    assert "refengine: calls are one or more, got 0" in result.stdout
+    assert "Traceback" not in result.stdout
+    assert "pytest_plugin.py" not in result.stdout
+
+
+def test_a_project_that_does_not_use_it_gets_nothing(tmp_path: Path) -> None:
+    """Kills markers and options that appear in every project of the environment."""
+    result = run_pytest(tmp_path, "p[i]", "def test_nothing():\n    assert True\n", "--markers", "--help")
+    assert result.returncode == 0
+    assert "refengine" not in result.stdout
+    assert "large-sample" not in result.stdout
 
 
 def test_a_right_sampler_passes(tmp_path: Path) -> None:

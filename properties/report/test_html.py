@@ -8,6 +8,7 @@ import json
 import re
 from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from properties.helpers import report_example as example
 from refengine.report import plots
 from refengine.report.canonical import canonical
+from refengine.report.changes import changes
 from refengine.report.html import command, render
 from refengine.report.report import Report, make_report, parse_report
 from refengine.report.tables import matrix
@@ -127,6 +129,70 @@ def test_lead_says_whether_the_referee_stands(page: str) -> None:
     doubted = render(parse_report(json.dumps(document)))
     assert "The referee itself is in doubt: 1 of its own" in " ".join(doubted.split())
     assert "The referee stands" not in doubted
+
+
+def test_chips_count_what_they_filter(page: str) -> None:
+    """Kills a chip with another count than the findings that it leaves, and a verdict without one."""
+    tags = Page(page).tags
+    verdicts = [
+        attributes["data-verdict"] for tag, attributes in tags if tag == "details" and "data-verdict" in attributes
+    ]
+    assert len(verdicts) == len(example.findings())
+    chips = re.findall(r'class="chip" value="([^"]*)" aria-pressed="false">(.*?)</button>', page, re.DOTALL)
+    counted = {value: int(re.search(r"</i> (\d+)", inner)[1]) for value, inner in chips}  # type: ignore[index]
+    assert counted == {verdict: verdicts.count(verdict) for verdict in ("violated", "not tested", "consistent")}
+
+
+def test_links_inside_the_page_lead_somewhere(page: str) -> None:
+    """Kills a skip link, a link to a matrix or a plot, or a finding's own, whose target has another name."""
+    tags = Page(page).tags
+    names = {attributes["id"] for _, attributes in tags if attributes.get("id")}
+    links = [unquote((a["href"] or "")[1:]) for tag, a in tags if tag == "a"]
+    assert links[0] == "findings", "the first thing that a keyboard reaches skips the rest"
+    assert {"kill-matrix", "plots"} <= {*links}
+    assert {*links} <= names
+
+
+def test_the_top_says_what_was_audited_and_what_was_not(page: str) -> None:
+    """Kills a page that leaves one to guess its scope."""
+    top = " ".join(Page(page.partition("<nav")[0]).text.split())
+    for finding in example.subjects():
+        assert finding.subject in top
+        assert finding.reason in top
+
+
+def test_a_violation_says_what_it_is_without_being_opened(page: str) -> None:
+    """Kills a list of violations in which one must open each to learn what is wrong."""
+    summaries = [html.unescape(summary) for summary in re.findall(r"<summary>(.*?)</summary>", page, re.DOTALL)]
+    violated = [finding for finding in example.subjects() if finding.verdict == "violated"]
+    assert violated
+    for finding in violated:
+        (summary,) = [summary for summary in summaries if f"<code>{finding.id}</code>" in summary]
+        assert finding.diagnosis in summary
+
+
+def test_what_changed_since_an_earlier_report() -> None:
+    """Kills a change that is left out, one that is told the wrong way round, and a link to a finding that went."""
+    new = example.report()
+    document = json.loads(canonical(new))
+    grew, flipped = [f for f in document["findings"] if f["role"] == "subject" and f["verdict"] == "violated"][:2]
+    new_one = next(f for f in document["findings"] if f["role"] == "reference")
+    by_id = {finding["id"]: finding for finding in document["findings"]}
+    by_id[flipped["id"]] |= {"verdict": "consistent"}
+    by_id[grew["id"]]["magnitude"]["tv"]["value"] *= 2
+    del by_id[new_one["id"]]
+    document["findings"] = [*by_id.values(), {**new_one, "id": "zz/went"}]
+    found = changes(parse_report(json.dumps(document)), new, "old.json")
+    assert [row.id for row in found.rows["Violated now"]] == [flipped["id"]]
+    assert [row.id for row in found.rows["Moved"]] == [grew["id"]]
+    assert [row.id for row in found.rows["Appeared"]] == [new_one["id"]]
+    assert [(row.id, row.here) for row in found.rows["Went"]] == [("zz/went", False)]
+    assert found.same == len(new.findings) - 3
+    page = render(new, found)
+    assert "Against old.json" in page
+    assert 'href="#zz/went"' not in page
+    assert changes(new, new, "itself").same == len(new.findings)
+    assert not any(changes(new, new, "itself").rows.values())
 
 
 def test_empty_report_is_a_page() -> None:

@@ -17,9 +17,10 @@ from refengine.cli import audit, checkpoint, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.lists import bugs, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
-from refengine.cli.reports import law, report, rerun
+from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
 
+INTERRUPTED = 130
 Command = Callable[..., Any]
 UNWRITABLE = (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk, a reader that left, a closed stdout
 ITS_OWN_OPTIONS = {"ignore_unknown_options": True}  # a program's own options are passed on to it
@@ -37,6 +38,7 @@ def group(about: str, commands: dict[str, Command]) -> typer.Typer:
 
 TOP: dict[str, Command] = {
     "report": report,
+    "show": show,
     "rerun": rerun,
     "law": law,
     "decode": decode,
@@ -90,17 +92,21 @@ def top(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; every outcome has its own exit code."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # which kernels it lacks is no finding
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (it was closed when we started)
+    if sys.stdout is None:
+        refuse("cannot write to stdout: it is closed")
     try:
         command = typer.main.get_command(app)
         code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # the command-line library swallows the exception
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else CONSISTENT)
     except BadInput as error:
-        print(f"refengine: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
         print("refengine: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except OSError as error:
         if error.errno not in UNWRITABLE or error.filename is not None:
             internal()
@@ -108,10 +114,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in its buffer fails no more
         sys.exit(BAD_INPUT)
     except Exception as error:
-        if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error of the command-line library
-            error.show()
-            sys.exit(BAD_INPUT)
+        if hasattr(error, "format_message") and hasattr(error, "show"):  # a usage error of the command-line library
+            usage(error)
         internal()
+
+
+def refuse(why: str) -> NoReturn:
+    print(f"refengine: {why}", file=sys.stderr)
+    sys.exit(BAD_INPUT)
+
+
+def usage(error: Any) -> NoReturn:
+    """What is mistyped in one line, and where the help is."""
+    message = error.format_message()
+    if not message.strip():  # the help of a group was printed
+        sys.exit(BAD_INPUT)
+    refuse(f"{message.rstrip('.')}; see refengine {' '.join([*path_of(getattr(error, 'ctx', None)), '--help'])}")
+
+
+def path_of(context: Any) -> list[str]:
+    """The words of a command below the program."""
+    return [*path_of(context.parent), context.info_name] if context is not None and context.parent else []
 
 
 def internal() -> NoReturn:

@@ -8,7 +8,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from refengine.cli import checks
-from refengine.cli.output import AllowUntested, AsJson, Files, Junit, Out, Sarif, finish, finish_grouped, print_rows
+from refengine.cli.output import (
+    AllowUntested,
+    AsJson,
+    Badge,
+    Files,
+    Junit,
+    Out,
+    Sarif,
+    Summary,
+    finish,
+    finish_grouped,
+    print_rows,
+)
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
@@ -46,12 +58,22 @@ def kernel(
     out: Out = None,
     junit: Junit = None,
     sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
 ) -> None:
     """Audit a verification function: rows and drafts in, tokens out."""
     check_folder(path)
     folder = str(path) if path else None
     called(
-        subject, signature, folder, seed, as_json, Files(out, junit, sarif), alpha=alpha, seconds=seconds, calls=calls
+        subject,
+        signature,
+        folder,
+        seed,
+        as_json,
+        Files(out, junit, sarif, summary, badge),
+        alpha=alpha,
+        seconds=seconds,
+        calls=calls,
     )
 
 
@@ -61,6 +83,8 @@ def library(
     out: Out = None,
     junit: Junit = None,
     sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
 ) -> None:
     """Audit an installed library by its name; without one, list the libraries and what is installed of them."""
     from refengine.audit.adapters import Absent, adapters
@@ -80,7 +104,7 @@ def library(
         raise BadInput(f"no library is called {name!r}: one of {', '.join(known)}")
     with progress() as tell:
         found = list(known[name].audit(tell))
-    finish(found, as_json, Files(out, junit, sarif))
+    finish(found, as_json, Files(out, junit, sarif, summary, badge))
 
 
 def process(
@@ -94,6 +118,8 @@ def process(
     out: Out = None,
     junit: Junit = None,
     sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
 ) -> None:
     """Audit a program in any language: rows and drafts in, tokens out (docs/auditing.md)."""
     called(
@@ -102,7 +128,7 @@ def process(
         None,
         seed,
         as_json,
-        Files(out, junit, sarif),
+        Files(out, junit, sarif, summary, badge),
         alpha=alpha,
         seconds=seconds,
         calls=calls,
@@ -142,6 +168,8 @@ def trace(
     out: Out = None,
     junit: Junit = None,
     sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
 ) -> None:
     """Audit an engine's own record of its rounds (docs/auditing.md). Nothing is run."""
     check_alpha(alpha)
@@ -150,7 +178,7 @@ def trace(
 
     with progress() as tell:
         findings = audit_trace(str(record), alpha, progress=tell)
-    finish(findings, as_json, Files(out, junit, sarif))
+    finish(findings, as_json, Files(out, junit, sarif, summary, badge))
 
 
 Prompts = Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")]
@@ -173,6 +201,8 @@ def endpoint(
     out: Out = None,
     junit: Junit = None,
     sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
     if known is not None:
@@ -194,7 +224,7 @@ def endpoint(
 
     with progress() as tell:
         findings = audit_served(on, off, model=model, progress=tell, **asked)
-    finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
+    finish_grouped(findings, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
 
 
 def generate(
@@ -210,6 +240,8 @@ def generate(
     out: Out = None,
     junit: Junit = None,
     sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
 ) -> None:
     """Audit a generate function with speculation on, beside the same with it off (docs/serving.md)."""
     if off is None:
@@ -224,7 +256,7 @@ def generate(
 
     with progress() as tell:
         findings = audit_generate(on, off, str(path) if path else None, progress=tell, **asked)
-    finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
+    finish_grouped(findings, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
 
 
 def check_address(base: str) -> None:

@@ -31,6 +31,8 @@ def writable(option: CallbackParam, file: Path | None) -> Path | None:
 Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a report.json, which `rerun` makes again.")]
 Junit = Annotated[Path | None, typer.Option(callback=writable, help="Write JUnit XML: a test case for each finding.")]
 Sarif = Annotated[Path | None, typer.Option(callback=writable, help="Write SARIF: a result for each finding.")]
+Summary = Annotated[Path | None, typer.Option(callback=writable, help="Write Markdown: a summary of a CI job.")]
+Badge = Annotated[Path | None, typer.Option(callback=writable, help="Write JSON of an endpoint badge (shields.io).")]
 AllowUntested = Annotated[bool, typer.Option("--allow-untested", help="Exit 0 although claims are not tested.")]
 
 
@@ -41,11 +43,14 @@ class Files:
     out: Path | None = None
     junit: Path | None = None
     sarif: Path | None = None
+    summary: Path | None = None
+    badge: Path | None = None
 
-    def write(self, findings: "Sequence[Finding]") -> None:
-        from refengine.commands.told import save
+    def write(self, findings: "Sequence[Finding]", line: str) -> None:
+        """line: that of the verdict."""
+        from refengine.commands.told import markdown, save
         from refengine.files import write_atomic
-        from refengine.report.exchange import junit, sarif
+        from refengine.report.exchange import badge, junit, sarif
 
         if self.out is not None:
             save(findings, self.out)
@@ -53,6 +58,10 @@ class Files:
             write_atomic(self.junit, junit(findings))
         if self.sarif is not None:
             write_atomic(self.sarif, sarif(findings))
+        if self.summary is not None:
+            write_atomic(self.summary, markdown(findings, line))
+        if self.badge is not None:
+            write_atomic(self.badge, badge(line))
 
 
 def finish(findings: "Sequence[Finding]", as_json: bool, files: Files, advice: str = "") -> NoReturn:
@@ -103,7 +112,7 @@ def end(findings: "Sequence[Finding]", code: int, line: str, as_json: bool, file
     """The verdict is said even where a file cannot be written; beside JSON, on standard error."""
     typer.echo(line, err=as_json)
     try:
-        files.write(findings)
+        files.write(findings, line)
     except OSError as error:
         raise BadInput(f"the verdict could not be written: {error.filename}: {error.strerror}") from None
     raise typer.Exit(code)
@@ -121,7 +130,7 @@ def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
     counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
     if violated := by_verdict["violated"]:
-        worst = _together([finding.diagnosis for finding in violated]) or violated[0].claim
+        worst = _together([_said(finding) for finding in violated]) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"
     reason = by_verdict["not tested"][0].reason if by_verdict["not tested"] else "nothing was run"
     if held := by_verdict["consistent"]:
@@ -129,6 +138,12 @@ def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
         beside = f"; not tested: {reason}" if by_verdict["not tested"] else ""
         return CONSISTENT, f"VERDICT consistent ({counts}){depth}{beside}"
     return NOT_TESTED, f"VERDICT not-tested ({counts}): {reason}"
+
+
+def _said(finding: "Finding") -> str:
+    """A violation in a few words."""
+    witness = finding.witness or {}
+    return f"contract broken: {witness['what']}" if "call made" in witness else finding.diagnosis
 
 
 def _together(diagnoses: Sequence[str]) -> str:

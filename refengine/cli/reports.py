@@ -1,12 +1,15 @@
 """`refengine report`, `rerun` and `law`: the report, a report made again, and the exact law of one round."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
+from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows, writable
+
+Against = Annotated[Path | None, typer.Option(help="An earlier report.json: the page says what appeared, went, moved.")]
 
 
 def report(
@@ -14,15 +17,34 @@ def report(
     full: Annotated[bool, typer.Option("--full", help="Run everything again and compare.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when any subject is violated.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the journal of an interrupted run.")] = False,
+    against: Against = None,
 ) -> None:
     """The whole correctness report on the embedded fixtures and on whatever real libraries are installed."""
     from refengine.files import make_folder
+    from refengine.report.report import load_report
 
+    old = load_report(against) if against else None
     make_folder(out)
     from refengine.commands.report import write_report
 
-    outcome = write_report(out, full=full, fresh=fresh, say=typer.echo)
+    outcome = write_report(out, full=full, fresh=fresh, against=(old, str(against)) if old else None, say=typer.echo)
     raise typer.Exit(VIOLATED if outcome.failed or (strict and outcome.subjects_violated) else CONSISTENT)
+
+
+def show(
+    files: Annotated[list[Path], typer.Argument(metavar="REPORT...", help="What audits wrote with --out.")],
+    page: Annotated[Path, typer.Option(callback=writable, help="The page to write.")] = Path("report.html"),
+    against: Against = None,
+) -> None:
+    """Reports of audits on one page. Nothing is run."""
+    from refengine.commands.show import show as write
+    from refengine.report.changes import lines
+
+    report, found = write(files, page, against)
+    for line in lines(found) if found else ():
+        typer.echo(line)
+    counts = Counter(finding.verdict for finding in report.findings)
+    typer.echo(f"{page}: {', '.join(f'{count} {verdict}' for verdict, count in sorted(counts.items()))}")
 
 
 def rerun(

@@ -15,6 +15,8 @@ from pathlib import Path
 from refengine.audit.adapters import adapters
 from refengine.bugs.catalogue.classes import glossary
 from refengine.evidence.alpha import ALPHA
+from refengine.report.changes import changes
+from refengine.report.changes import lines as lines_of
 from refengine.report.html import save_html
 from refengine.report.journal import Journal, run_key
 from refengine.report.report import Report, make_report, save_report, unexpected
@@ -38,10 +40,18 @@ class Outcome:
     subjects_violated: bool
 
 
-def write_report(out: Path, *, full: bool = False, fresh: bool = False, say: Callable[[str], None] = print) -> Outcome:
+def write_report(
+    out: Path,
+    *,
+    full: bool = False,
+    fresh: bool = False,
+    against: tuple[Report, str] | None = None,
+    say: Callable[[str], None] = print,
+) -> Outcome:
     """Make report.json, report.html and run.json in `out`; an interrupted run is resumed from its journal.
 
-    `say` is handed the verdicts before anything but the journal is written. Raises BadInput where nothing can be.
+    `against` is an earlier report and its name, with which the page compares this one. `say` is handed the verdicts
+    before anything but the journal is written. Raises BadInput where nothing can be.
     """
     started = datetime.datetime.now(datetime.UTC)
     commit = commit_id()
@@ -58,7 +68,10 @@ def write_report(out: Path, *, full: bool = False, fresh: bool = False, say: Cal
     for line in found.lines:
         say(line)
     save_report(report, out / "report.json")
-    save_html(report, out / "report.html")
+    since = changes(against[0], report, against[1]) if against else None
+    for line in lines_of(since) if since else ():
+        say(line)
+    save_html(report, out / "report.html", since)
     save_run(out / "run.json", lines, started=started, key=key)
     journal_file.unlink(missing_ok=True)
     say(f"{out / 'report.html'} is the report; `refengine rerun {out / 'report.json'}` confirms it")

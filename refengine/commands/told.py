@@ -111,3 +111,15 @@ def save(findings: "Sequence[Finding]", out: Path) -> None:
 
     seed = findings[0].recipe.arguments.get("seed", 0) if findings else 0
     save_report(make_report(findings, seed=seed, defects=glossary(f.diagnosis for f in findings)), out)
+
+
+def markdown(findings: "Sequence[Finding]", line: str) -> str:
+    """The summary of a CI job: the verdict, the letter of each violation, what was not tested; the rest is counted."""
+    parts = [f"### refengine: {line.removeprefix('VERDICT ')}"]
+    for finding in findings:
+        if finding.verdict == "violated":
+            letter = "\n".join(textwrap.dedent("\n".join(told(finding))).splitlines())
+            parts.append(f"**violated** `{finding.id}`\n\n```text\n{letter}\n```")
+    parts += [f"**not tested** `{f.id}`: {f.reason}" for f in findings if f.verdict == "not tested"]
+    held = sum(f.verdict == "consistent" for f in findings)
+    return "\n\n".join([*parts, f"{held} of {len(findings)} claims are consistent."]) + "\n"

@@ -1,7 +1,8 @@
-"""Findings in the two formats that build servers show: JUnit XML and SARIF 2.1.0.
+"""Findings in the formats that build servers show: JUnit XML, SARIF 2.1.0, and the JSON of a badge.
 
 JUnit (the schema of Jenkins' xUnit plugin): a finding is a test case, violated is a failure, not tested is skipped.
 SARIF (OASIS standard of 2020): a finding is a rule; violated is an error, not tested is "open", consistent is "pass".
+Badge (the endpoint schema of shields.io): the verdict in its colour.
 """
 
 import json
@@ -44,6 +45,14 @@ def sarif(findings: Sequence[Finding]) -> str:
         "runs": [{"tool": {"driver": driver}, "results": [_result(i, f) for i, f in enumerate(findings)]}],
     }
     return json.dumps(log, indent=2, default=str) + "\n"
+
+
+def badge(line: str) -> str:
+    """Of the last line of an audit."""
+    verdict = line.removeprefix("VERDICT ").split(" ")[0]
+    colour = {"consistent": "brightgreen", "violated": "red"}.get(verdict, "yellow")
+    shown = {"schemaVersion": 1, "label": "lossless", "message": verdict.replace("-", " "), "color": colour}
+    return json.dumps(shown) + "\n"
 
 
 def _result(index: int, finding: Finding) -> dict[str, Any]:

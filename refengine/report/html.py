@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,12 +16,15 @@ from markupsafe import Markup
 
 from refengine.files import write_atomic
 from refengine.report.canonical import canonical, plain
+from refengine.report.changes import Changes
 from refengine.report.finding import Finding, Quantity, Role, Verdict
+from refengine.report.letter import sentence, site, where_to_look
 from refengine.report.plots import magnitude, plot, short
 from refengine.report.report import ALARMING, Report, parse_report, unexpected
 from refengine.report.tables import BATTERY, battery, matrix
 
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
+REASONS = 6  # why claims were not tested, the commonest ones, above the findings
 TABLE_ROWS = 100  # rows of one table that are listed; report.json has them all
 ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
 ROLES: tuple[tuple[Role, str, str, str], ...] = (
@@ -68,13 +72,24 @@ class Part:
     groups: list[Group]
 
 
-def save_html(report: Report, path: Path) -> None:
+@dataclass(frozen=True)
+class Scope:
+    """What was audited, by subject with its number of claims; why claims were not tested, and how often."""
+
+    audited: list[tuple[str, int]]
+    left_out: list[tuple[str, int]]
+
+
+def save_html(report: Report, path: Path, changes: Changes | None = None) -> None:
     """Write report.html atomically."""
-    write_atomic(path, render(report))
+    write_atomic(path, render(report, changes))
 
 
-def render(report: Report) -> str:
-    """The page as text. Every string of a finding is escaped, and a content policy forbids scripts but our own."""
+def render(report: Report, changes: Changes | None = None) -> str:
+    """The page as text. Every string of a finding is escaped, and a content policy forbids scripts but our own.
+
+    changes  since an earlier report, which the page begins with
+    """
     report = parse_report(canonical(report))  # the page shows what report.json says, in its order
     environment = Environment(
         loader=PackageLoader("refengine.report"),
@@ -84,15 +99,24 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(short=short, quantity=quantity, compact=compact, listed=witness_lines)
+    environment.globals.update(sentence=sentence, site=site, where_to_look=where_to_look)
     environment.globals.update(zip=zip, plot=plot, magnitude=magnitude, command=command, shown=shown, limit=TABLE_ROWS)
     style, script = _asset("style.css"), _asset("page.js")
+    found, drafters = matrix(report), battery(report.findings)
+    gallery = [(title, text, _gallery(report, kind)) for kind, title, text in KINDS]
+    plots = any(drawn for _, _, (drawn, _) in gallery)
+    elsewhere = {"changes": changes, "drafters": drafters.rows, "kill-matrix": found.rows, "plots": plots}
     page = environment.get_template("page.html.j2").render(
         report=report,
         parts=[_part(report, *role) for role in ROLES],
         alarms={finding.id for finding in unexpected(report)},
-        gallery=[(title, text, _gallery(report, kind)) for kind, title, text in KINDS],
-        matrix=matrix(report),
-        battery=battery(report.findings),
+        totals={verdict: sum(f.verdict == verdict for f in report.findings) for verdict in ORDER},
+        scope=_scope(report),
+        anchors=[(anchor, anchor.replace("-", " ")) for anchor, there in elsewhere.items() if there],
+        changes=changes,
+        gallery=gallery,
+        matrix=found,
+        battery=drafters,
         records=next((finding for finding in report.findings if finding.id == "records"), None),
         style=Markup(style),
         script=Markup(script),
@@ -107,6 +131,12 @@ def _asset(name: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _scope(report: Report) -> Scope:
+    audited = Counter(finding.subject for finding in report.findings if finding.role == "subject")
+    reasons = Counter(finding.reason for finding in report.findings if finding.reason)
+    return Scope(sorted(audited.items()), reasons.most_common(REASONS))
 
 
 def _part(report: Report, role: Role, name: str, title: str, meaning: str) -> Part:

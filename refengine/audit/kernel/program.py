@@ -67,11 +67,9 @@ class Program:
                     case {"tokens": tokens, **others} if "ask" not in others:
                         return tokens
                     case _:
-                        return ContractBroken(
-                            f'the program printed {printed[:SHOWN_CHARACTERS]!r}, not {{"tokens": [...]}}'
-                        )
+                        return ContractBroken(f'the program printed {shown(printed)}, not one line {{"tokens": [...]}}')
             except (msgspec.DecodeError, RecursionError):
-                return ContractBroken(f"the program printed {printed[:SHOWN_CHARACTERS]!r}, which is no JSON")
+                return ContractBroken(f"the program printed {shown(printed)}, which is no JSON")
 
     def _ask(self, line: dict[str, Any]) -> bytes:
         self.process = self.process or self._started()
@@ -97,3 +95,8 @@ class Program:
         words = " ".join(self.complaints.read().decode(errors="replace").split())[-LAST_CHARACTERS:]
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return f"the program ended with {how} before it answered" + (f": {words}" if words else "")
+
+
+def shown(printed: bytes) -> str:
+    """The beginning of a line that a program printed."""
+    return repr(printed[:SHOWN_CHARACTERS].decode(errors="replace"))

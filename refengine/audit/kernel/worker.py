@@ -76,7 +76,9 @@ class Worker:
             try:
                 lanes, drafted = emit(self.subject, table, start + offset, generator)
             except ContractBroken as error:
-                made = {"call made": self.subject.described(), "expected": expected(table, self.subject.signature)}
+                line = 'one line {"tokens": [...]} with ' if isinstance(self.subject.function, Program) else ""
+                wanted = line + expected(table, self.subject.signature)
+                made = {"call made": self.subject.described(), "expected": wanted}
                 broken = {"call": start + offset, "message": str(error), **made}
                 break
             except SubjectRaised as error:

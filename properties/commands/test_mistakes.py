@@ -1,0 +1,257 @@
+"""Forty ways to go wrong: each gets its exit code and a line that a stranger understands, before torch where it can."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from properties.commands.test_command_line import MISTAKES, files, run
+from refengine import cli
+
+__all__ = ["files"]
+
+SAMPLERS = """
+import os, signal, socket, sys, time
+import torch
+
+calls = []
+
+def right(p, q, draft, generator):
+    for i, x in enumerate(draft.tolist()):
+        if torch.rand((), generator=generator) * q[i, x] < p[i, x]:
+            continue
+        left = (p[i] - q[i]).clamp(min=0)
+        return torch.cat([draft[:i], torch.multinomial(left, 1, generator=generator)])
+    return torch.cat([draft, torch.multinomial(p[-1], 1, generator=generator)])
+
+def none(p, q, draft, generator): right(p, q, draft, generator)
+def dictionary(p, q, draft, generator): return {"tokens": right(p, q, draft, generator)}
+def text(p, q, draft, generator): return "1 2"
+def empty(p, q, draft, generator): return []
+def rows(p, q, draft, generator): return p
+def halves(p, q, draft, generator): return right(p, q, draft, generator) + 0.5
+def too_long(p, q, draft, generator): return [0] * 100
+def outside(p, q, draft, generator): return [10**6]
+def keywords(*, p, q, draft, generator): return right(p, q, draft, generator)
+def three(p, q, draft): return [0]
+def as_a_round(target, draft, prefix, gamma, generator): return [0]
+def exits(p, q, draft, generator): sys.exit(3)
+def killed(p, q, draft, generator): os.kill(os.getpid(), signal.SIGSEGV)
+def connects(p, q, draft, generator): return socket.create_connection(("127.0.0.1", 9), timeout=1)
+def third(p, q, draft, generator):
+    calls.append(1)
+    if len(calls) == 3:
+        return broken(p)
+    return right(p, q, draft, generator)
+def broken(p):
+    return p.reshape(7, 7, 7)
+def prints(p, q, draft, generator):
+    if not calls: print("loading", len(draft))
+    calls.append(1)
+    return right(p, q, draft, generator)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sampler.py").write_text(SAMPLERS)
+    (tmp_path / "wrong.py").write_text("def verify(p, q, draft, generator)\n    return 0\n")
+    (tmp_path / "lacking.py").write_text("import no_such_library\n")
+    return tmp_path
+
+
+def at(text: str) -> str:
+    """Where a line of the samplers begins so."""
+    (line,) = [number for number, line in enumerate(SAMPLERS.splitlines(), 1) if line.startswith(text)]
+    return f"sampler.py:{line}"
+
+
+CONTRACT = "It breaks its contract: "
+RAISED = "the subject raised: "
+# What the subject does: exit code, what is said of it.
+SUBJECTS = {
+    "none": (1, [CONTRACT + "the answer is None: nothing was returned", "call made call 1: none(p float32[2, 4]"]),
+    "dictionary": (1, [CONTRACT + "the answer is a dict, not a list", "expected  the 1 to 2 token ids below 4"]),
+    "text": (1, [CONTRACT + "the answer is a str"]),
+    "empty": (1, [CONTRACT + "0 tokens were emitted"]),
+    "rows": (1, [CONTRACT]),
+    "halves": (1, [CONTRACT, "not an integer"]),
+    "too_long": (1, [CONTRACT + "100 tokens were emitted; a round over 1 drafts emits 1 to 2"]),
+    "outside": (1, [CONTRACT + "token 1000000 lies outside the vocabulary of 4"]),
+    "keywords": (2, ["it takes (*, p, q, draft, generator), and is called as f(p, q, draft, generator)"]),
+    "three": (2, ["it takes (p, q, draft)", "wrap it"]),
+    "as_a_round": (2, ["--signature round fits"]),
+    "exits": (3, [RAISED + f"SystemExit: 3 ({at('def exits')}), at call 1: exits("]),
+    "killed": (3, ["killed by SIGSEGV"]),
+    "connects": (3, ["ConnectionRefusedError", f"({at('def connects')})"]),
+    "third": (
+        3,
+        [RAISED + "RuntimeError: shape '[7, 7, 7]' is invalid", f"({at('    return p.reshape')}), at call 3: third("],
+    ),
+    "prints": (0, ["sampler:prints printed 1 line:", "    loading 1"]),
+}
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_subject_that_goes_wrong_is_told_how(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills a mistake in the user's own function without its file and line, without the call that was made or what was
+    expected of it, and one with the exit code of another kind."""
+    code, says = SUBJECTS[name]
+    assert run("audit", "kernel", f"sampler:{name}", "--path", folder, "--calls", "40") == code
+    printed = capsys.readouterr()
+    told = " ".join((printed.out + printed.err).split())
+    for words in says:
+        assert " ".join(words.split()) in told
+
+
+@pytest.mark.parametrize(
+    ("subject", "says"),
+    [
+        ("wrong:verify", "SyntaxError: expected ':' (wrong.py:1)"),
+        ("lacking:verify", "No module named 'no_such_library' (lacking.py:1)"),
+        ("sampler.py:right", "did you mean sampler:right?"),
+        ("sub/sampler.py:right", "did you mean sampler:right --path sub?"),
+        ("smapler:right", "no module is called 'smapler'"),
+        ("sampler:rihgt", "no attribute 'rihgt'"),
+    ],
+)
+def test_a_subject_that_cannot_be_loaded(
+    subject: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills a line that does not say which of the user's files is at fault."""
+    assert run("audit", "kernel", subject, "--path", folder) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert says in line
+
+
+# What only an import of torch or a reading of the weights tells.
+NEED_TORCH = {"attribute", "not a function", "generator", "no record", "text to convert", "prompt", "load"}
+NEED_TORCH |= {"device", "device to verify on"}
+ONE_AFTER_THE_OTHER = """
+import json, sys
+from refengine import cli
+for arguments in json.load(sys.stdin):
+    try:
+        cli.main(arguments)
+    except SystemExit as ended:
+        loaded = [name for name in ("torch", "transformers") if name in sys.modules]
+        print(ended.code, loaded, arguments, flush=True)
+"""
+
+
+def test_what_is_mistyped_is_said_before_torch_is_imported(files: Path) -> None:
+    """Kills a mistyped option that costs five seconds of imports."""
+    import json
+
+    cheap = [arguments for name, (arguments, _) in MISTAKES.items() if name not in NEED_TORCH]
+    given = json.dumps([[argument.replace("{}", str(files)) for argument in arguments] for arguments in cheap])
+    command = [sys.executable, "-c", ONE_AFTER_THE_OTHER]
+    lines = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) == len(cheap) > 30
+    assert [line for line in lines if not line.startswith("2 []")] == []
+
+
+SHELL = "{python} -m refengine.cli {arguments}"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("rules > /dev/full", 2, "No space left on device"),
+        ("bugs > /dev/full", 2, "No space left on device"),
+        ("rules >&-", 2, "cannot write to stdout"),
+        ("vectors export /dev/full", 2, "No space left on device"),
+        ("vectors export /proc/nope", 2, "/proc/nope"),
+        ("report --out /proc/nope", 2, "/proc/nope"),
+        ("rules --jason", 2, "--jason"),
+        ("ruels", 2, "ruels"),
+        ("audit kernel", 2, "Missing argument 'subject'; see refengine audit kernel --help"),
+        ("audit kernel a:b --calls many", 2, "--calls"),
+        ("audit trace --alpha", 2, "--alpha"),
+        ("audit kernel a:b --signature verfy", 2, "verfy"),
+    ],
+)
+def test_what_the_shell_can_do_to_it(line: str, code: int, says: str, tmp_path: Path) -> None:
+    """Kills a full disk, a closed stdout or a mistyped word that ends in a traceback or in a verdict's exit code."""
+    done = shell(line, tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def shell(line: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    command = f"{sys.executable} -m refengine.cli {line}"
+    environment = {**os.environ, "COLUMNS": "200", **more}
+    return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_an_environment_without_a_home_or_a_language(tmp_path: Path) -> None:
+    """Kills a table with signs that ASCII has not, and a settings folder that must be there."""
+    bare = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONIOENCODING": "ascii:replace", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "refengine.cli", "rules"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=bare, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"leviathan" in done.stdout
+
+
+def test_colour_is_for_terminals_that_want_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills escape sequences in a file, and NO_COLOR ignored."""
+    from refengine.cli.output import coloured
+
+    assert "\x1b" in coloured("violated")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert coloured("violated") == "violated   "
+    done = shell("claims medusa.greedy_exact", folder)
+    assert "\x1b" not in done.stdout
+
+
+def test_json_is_json_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills a verdict line that a parser of the output stumbles over."""
+    import json
+
+    assert run("audit", "kernel", "sampler:none", "--path", folder, "--calls", "40", "--json") == 1
+    printed = capsys.readouterr()
+    (finding,) = json.loads(printed.out)
+    assert finding["verdict"] == "violated"
+    assert printed.err.splitlines()[-1].startswith("VERDICT violated")
+
+
+def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
+    """Kills a Ctrl-C that ends in a traceback, in the exit code of a verdict, or with the subject running on."""
+    (folder / "waits.py").write_text(
+        "import os, time\ndef verify(p, q, draft, generator):\n"
+        "    open('begun', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "refengine.cli", "audit", "kernel", "waits:verify"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    begun = folder / "begun"
+    while not (begun.is_file() and begun.read_text()) and process.poll() is None:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "refengine: interrupted" in said
+    assert "Traceback" not in said
+    until = time.monotonic() + 60
+    while runs(int(begun.read_text())) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not runs(int(begun.read_text()))
+
+
+def runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_help_is_quick() -> None:
+    """Kills a help that waits for torch, numpy or the reports."""
+    code = "import sys, refengine.cli; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'jinja2')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert cli.app is not None
