@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,15 +28,33 @@ from refengine.report.finding import Finding, Recipe
 RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
 
 
+class Announced(Bench):
+    """Tells the engines how many requests come together."""
+
+    engines: tuple[Engine, ...] = ()
+
+    def each(self, asks: Sequence[Ask]) -> tuple[list[Answer], list[Answer]]:
+        if len(asks) == 1:
+            return super().each(asks)
+        for engine in self.engines:
+            engine.expected = len(asks)
+        try:
+            return super().each(asks)
+        finally:
+            for engine in self.engines:
+                engine.expected = 1
+
+
 def audited(defect: str, manner: str, requests: int, only: str = "") -> list[Finding]:
     """The findings about a server with a defect; with `only`, of the cells whose name begins so."""
     with (
-        serving(Engine(True, defect), manner) as on,
-        serving(Engine(), manner) as off,
+        serving(speculating := Engine(True, defect), manner) as on,
+        serving(plain := Engine(), manner) as off,
         Server(on, patience=10.0) as here,
         Server(off, patience=10.0) as there,
-        Bench(here, there) as bench,
+        Announced(here, there) as bench,
     ):
+        bench.engines = (speculating, plain)
         plan = planned(bench)
         assert bench.sent < 400
         plan.cells = [cell for cell in plan.cells if cell.name.startswith(only)]

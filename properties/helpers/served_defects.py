@@ -45,7 +45,6 @@ FRESH = (  # written after the laws were sharpened, without a look at what they 
     "top_p before the temperature", "frequency counts what was refused", "a stop at a block's end is missed",
     "log probabilities of the draft",
 )  # fmt: skip
-OF_COMPANY = ("rows swapped in company", "one token injected in company", "seeds fail under load", "neighbour's bias")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from math import exp, log
 from typing import Any
 
-from properties.helpers.served_defects import OF_COMPANY, Node, bent
+from properties.helpers.served_defects import Node, bent
 from properties.helpers.served_model import GAMMA, MARKOV, Language, draw, shaped
+
+PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 
 
 @dataclass
@@ -35,7 +37,8 @@ class Engine:
     processed: bool = False  # rows are reported as they are sampled from
     rounded: bool = False  # log probabilities are printed to two decimals
     stratified: bool = False  # the choices of a request begin in different parts of the law
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    expected: int = 1  # requests that are being sent together: each waits for the others
+    gate: threading.Condition = field(default_factory=threading.Condition)
 
     def shaped(self, row: list[float], body: dict[str, Any], out: list[int], least: int) -> list[float]:
         if self.shared == "the filter is ignored":
@@ -209,19 +212,24 @@ class Engine:
         return told
 
     def answer(self, body: dict[str, Any], chat: bool) -> dict[str, Any]:
-        with self.lock:
+        with self.gate:
             self.under_way += 1
             self.served += 1
             number = self.served
+            if body.get("logit_bias"):
+                self.biases.append(body["logit_bias"])
+            self.gate.notify_all()
+            # Requests that are sent together are under way together, however loaded the machine is.
+            self.gate.wait_for(lambda: self.under_way >= self.expected, PATIENCE)
+            company = max(self.under_way, self.expected)
         try:
-            # Requests that are sent together must be under way together, on a loaded machine too.
-            time.sleep(0.05 if self.defect in OF_COMPANY else 0.002)
+            time.sleep(0.002)
             text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
             ids = self.language.ids_of(text) or [1]
             choices = []
             for index in range(body.get("n", 1)):
                 seed = body.get("seed")
-                if self.has("seeds fail under load") and self.under_way > 1:
+                if self.has("seeds fail under load") and company > 1:
                     seed = None
                 salt = index if not self.has("the n choices share a stream") else 0
                 chance = random.Random(f"{seed}/{salt}" if seed is not None else None)
@@ -235,16 +243,14 @@ class Engine:
                 if self.has("chat forgets the penalties") and chat:
                     asked.pop("frequency_penalty", None)
                     asked.pop("presence_penalty", None)
-                if body.get("logit_bias"):
-                    self.biases.append(body["logit_bias"])
-                made = self.generate(ids, asked, chance, self.under_way)
+                made = self.generate(ids, asked, chance, company)
                 self.stale = body.get("max_tokens", 16) <= 4
-                if body.get("logit_bias"):
-                    self.biases.remove(body["logit_bias"])
                 choices.append({"index": index, **made})
         finally:
-            with self.lock:
+            with self.gate:
                 self.under_way -= 1
+                if body.get("logit_bias"):
+                    self.biases.remove(body["logit_bias"])
         count = sum(choice.pop("count") for choice in choices)
         prompt = len(self.language.ids_of(text))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}

@@ -108,7 +108,8 @@ def _untested(suite: Suite, belief: Any, state: State | None) -> str:
     if reason := suspicion(belief.log_evidence, belief.looks):
         return reason
     if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > MAX_UNSEEN_TV:
-        return f"{belief.looks} pairs would not show a total variation of {least:.2g}: more --requests"
+        what = f"a total variation of {least:.2g}" if least < 1 else "any difference"
+        return f"{belief.looks} pairs of requests would not show {what}: more --requests"
     return ""
 
 
