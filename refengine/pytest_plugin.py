@@ -1,16 +1,77 @@
-"""The pytest plugin: a fixture that audits a sampler of yours.
+"""The pytest plugin: a fixture that audits a sampler of yours, and a test for each claim about a server.
 
     def test_my_sampler_is_lossless(audit_sampler):
         audit_sampler("my_engine.sampling:verify", signature="verify")
 
-It registers nothing else: no marker, no option, no hook. It imports neither torch nor the auditor at collection: both
-are paid for by the tests that use them.
+    pytest --refengine-on http://localhost:8000/v1 --refengine-off http://localhost:8001/v1
+
+The claims are found at collection, by asking the servers what they take; the first of their tests makes the audit.
+Without servers it registers no marker and no test, and imports neither torch nor the auditor at collection: both are
+paid for by the tests that use them.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("refengine", "a server with speculation beside one without")
+    group.addoption("--refengine-on", metavar="URL", help="the server with speculation, up to /v1")
+    group.addoption("--refengine-off", metavar="URL", help="the same model without")
+    group.addoption("--refengine-model", metavar="NAME", help="as the servers call it, where they need it")
+    group.addoption("--refengine-requests", metavar="N", type=int, default=3000, help="most that are sent; 3000")
+    group.addoption("--refengine-allow-untested", action="store_true", help="skip untested claims, which fail without")
+
+
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test for each claim about the servers, where some are named."""
+    on, off = config.getoption("--refengine-on"), config.getoption("--refengine-off")
+    if on is None and off is None:
+        return
+    if on is None or off is None:
+        raise pytest.UsageError("--refengine-on and --refengine-off go together")
+    if getattr(config, "workerinput", None) is not None:
+        raise pytest.UsageError("the claims about a server are one audit, which is not split over processes: use -n 0")
+    from refengine.audit.served.endpoint import opened_servers
+    from refengine.errors import BadInput
+
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    requests, model = config.getoption("--refengine-requests"), config.getoption("--refengine-model")
+    try:
+        audit = stack.enter_context(opened_servers(on, off, requests, model))
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from None
+    found: dict[str, Any] = {}
+    items += [Claim.from_parent(session, name=name, audit=audit, found=found) for name in audit.names()]
+
+
+class Claim(pytest.Item):
+    """One claim. found: what the audit found, by name; empty before the first claim is asked about."""
+
+    def __init__(self, audit: Any, found: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.audit, self.found = audit, found
+
+    def runtest(self) -> None:
+        if not self.found:
+            self.found.update(self.audit.run())
+        finding = self.found.get(self.name)
+        if finding is None:
+            pytest.skip("a side does not do it, or no answer showed anything of it")
+        print(f"{finding.verdict}: {finding.claim} [{finding.method}]", *finding.notes, sep="\n")
+        if finding.verdict == "violated":
+            pytest.fail(f"{finding.diagnosis}\nwitness: {finding.witness}", pytrace=False)
+        if finding.verdict == "not tested":
+            allowed = self.config.getoption("--refengine-allow-untested")
+            (pytest.skip if allowed else pytest.fail)(f"not tested: {finding.reason}")
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"refengine: {self.name}"
 
 
 @pytest.fixture

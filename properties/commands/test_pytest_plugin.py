@@ -86,3 +86,22 @@ def test_collection_imports_no_torch() -> None:
     """Kills an import of torch by the plugin itself: every pytest run of its users would pay seconds for it."""
     code = "import sys, refengine.pytest_plugin; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_each_claim_about_a_server_is_a_test(tmp_path: Path) -> None:
+    """Kills options that audit nothing, a violated claim that passes, and claims that fail for another's defect."""
+    from properties.helpers.served_engine import Engine
+    from properties.helpers.served_http import serving
+
+    plain = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    with serving(Engine(True, "usage counts the drafts")) as on, serving(Engine()) as off:
+        asked = [*plain, "--refengine-on", on, "--refengine-off", off, "--refengine-allow-untested"]
+        result = subprocess.run(
+            [*asked, "--refengine-requests", "420", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True
+        )
+    assert result.returncode == 1, result.stdout
+    assert "usage is not the number of tokens, with speculation alone" in result.stdout
+    assert "2 failed" in result.stdout  # the usage, and more tokens than were asked for
+    assert "passed" in result.stdout
+    alone = subprocess.run([*plain, "--refengine-on", "http://127.0.0.1:9/v1"], cwd=tmp_path, capture_output=True)
+    assert alone.returncode == 4

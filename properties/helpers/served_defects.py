@@ -6,7 +6,7 @@ A defect is present with speculation alone. The others are asked for by name whe
 from dataclasses import dataclass, field
 from typing import Any
 
-from properties.helpers.served_model import GAMMA, logits, shaped
+from properties.helpers.served_model import GAMMA
 
 DEFECTS = (
     "penalties once a block",
@@ -97,13 +97,13 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
     if engine.has("frequency counts what was refused"):
         seen = now + node.refused
     if engine.has("top_p before the temperature") and policy.get("temperature", 1.0) > 0 and policy.get("top_p"):
-        flat = shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
+        flat = engine.shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
         policy = {**policy, "top_p": 1.0, "top_k": sum(x > 0 for x in flat)}
-    p = shaped(engine.seen(past, node.company), policy, seen, floor)
+    p = engine.shaped(engine.seen(past, node.company), policy, seen, floor)
     if engine.has("argmax in verification") and i < GAMMA:
-        p = shaped(logits(past), {**policy, "temperature": 0.0}, seen, floor)
+        p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 0.0}, seen, floor)
     if engine.has("the first token is the likeliest") and not now:
-        p = shaped(logits(past), {**policy, "temperature": 0.0}, seen, floor)
+        p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 0.0}, seen, floor)
     if engine.has("temperature on one side only") and 0 < body.get("temperature", 1.0) != 1.0 and i < GAMMA:
-        p = shaped(logits(past), {**policy, "temperature": 1.0}, seen, floor)
+        p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 1.0}, seen, floor)
     return p

@@ -14,7 +14,7 @@ from math import exp, log
 from typing import Any
 
 from properties.helpers.served_defects import OF_COMPANY, Node, bent
-from properties.helpers.served_model import END, GAMMA, WORDS, V, draw, ids_of, logits, shaped
+from properties.helpers.served_model import GAMMA, MARKOV, Language, draw, shaped
 
 
 @dataclass
@@ -23,6 +23,8 @@ class Engine:
 
     speculative: bool = False
     defect: str = ""
+    shared: str = ""  # what is wrong with and without speculation
+    language: Language = MARKOV
     served: int = 0
     under_way: int = 0
     last_prefix: list[int] = field(default_factory=list)
@@ -35,12 +37,27 @@ class Engine:
     stratified: bool = False  # the choices of a request begin in different parts of the law
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def shaped(self, row: list[float], body: dict[str, Any], out: list[int], least: int) -> list[float]:
+        if self.shared == "the filter is ignored":
+            body = {name: value for name, value in body.items() if name not in ("top_k", "top_p", "min_p")}
+        if self.shared == "the temperature is applied twice" and body.get("temperature", 1.0) > 0:
+            body = {**body, "temperature": body.get("temperature", 1.0) ** 2}
+        if self.shared == "penalties count the prompt":
+            out = body["prompt ids"] + out
+        return shaped(row, body, out, least, self.language)
+
+    def plain(self, context: list[int], body: dict[str, Any], out: list[int], least: int) -> list[float]:
+        return self.shaped(self.language.logits(context, 0.0), body, out, least)
+
+    def drafted(self, context: list[int], body: dict[str, Any], out: list[int], least: int) -> list[float]:
+        return self.shaped(self.language.logits(context, 0.7), body, out, least)
+
     def has(self, defect: str) -> bool:
         return self.speculative and self.defect == defect
 
     def seen(self, context: list[int], shape: int) -> list[float]:
         """The logits as they come out of a batch of that shape."""
-        row = logits(context)
+        row = self.language.logits(context, 0.0)
         if not self.noise:
             return row
         source = random.Random(None if self.every_time else f"{context[-2:]}{shape}{self.speculative}")
@@ -51,7 +68,7 @@ class Engine:
         rows: list[list[float]] = []
         limit = body.get("max_tokens", 16)
         if self.has("one token injected in company") and company > 1 and chance.random() < 0.45:
-            out, rows = [3], [logits(prompt)]
+            out, rows = [3], [self.language.logits(prompt, 0.0)]
         if self.has("one token too many"):
             limit += 1
         stops = [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ())
@@ -68,12 +85,12 @@ class Engine:
             for x in block:
                 rows.append(self.reported(context, out, body, company))
                 out.append(x)
-                text = "".join(WORDS[i] for i in out)
-                ends = x == END and not (self.has("drafts go on past the end") and len(out) % 2)
+                text = "".join(self.language.words[i] for i in out)
+                ends = x == self.language.end and not (self.has("drafts go on past the end") and len(out) % 2)
                 blind = self.has("a stop at a block's end is missed") and x == block[-1] and len(block) > 1
                 if ends or len(out) >= limit or (any(s in text for s in stops) and not blind):
                     done = True
-                    if not self.has("stop checked once a round") or x == END or len(out) >= limit:
+                    if not self.has("stop checked once a round") or x == self.language.end or len(out) >= limit:
                         break
             if done:
                 break
@@ -84,15 +101,15 @@ class Engine:
         """The row that log probabilities are made of."""
         row = self.seen(context + out, company)
         if self.has("log probabilities of the draft") and len(out) % 2:
-            return logits(context + out, 0.7)
+            return self.language.logits(context + out, 0.7)
         if self.processed:
-            return [log(x) if x > 0 else -100.0 for x in shaped(row, body, out, body.get("min_tokens", 0))]
+            return [log(x) if x > 0 else -100.0 for x in self.shaped(row, body, out, body.get("min_tokens", 0))]
         return row
 
     def step(
         self, context: list[int], out: list[int], body: dict[str, Any], chance: random.Random, company: int
     ) -> int:
-        return draw(shaped(self.seen(context + out, company), body, out, body.get("min_tokens", 0)), chance)
+        return draw(self.shaped(self.seen(context + out, company), body, out, body.get("min_tokens", 0)), chance)
 
     def round(
         self, context: list[int], out: list[int], body: dict[str, Any], chance: random.Random, company: int
@@ -107,10 +124,9 @@ class Engine:
             chance = random.Random()
         for _ in range(GAMMA):
             now = out + drafted
-            policy = dict(body)
-            q = shaped(logits(context + now, 0.7), policy, now, least)
+            q = self.drafted(context + now, body, now, least)
             if self.has("argmax draft, softmax q"):
-                drafted.append(max(range(V), key=lambda t: q[t]))
+                drafted.append(max(range(len(q)), key=lambda t: q[t]))
             else:
                 drafted.append(draw(q, chance))
         if self.has("one coin for a block"):
@@ -119,25 +135,27 @@ class Engine:
             now = out + emitted
             p = bent(self, Node(i, context, out, now, least, company, body.get("refused", [])), body)
             if i == GAMMA:
-                bonus = shaped(logits(context + now, 0.7), body, now, least) if self.has("bonus from the draft") else p
+                bonus = self.drafted(context + now, body, now, least) if self.has("bonus from the draft") else p
                 emitted.append(draw(bonus, chance))
                 return emitted
-            q = shaped(logits(context + now, 0.7), body, now, least)
+            q = self.drafted(context + now, body, now, least)
             x = drafted[i]
             if chance.random() * q[x] < p[x]:
                 emitted.append(x)
-                if x == END and not self.has("drafts go on past the end"):
+                if x == self.language.end and not self.has("drafts go on past the end"):
                     return emitted
                 continue
             if self.has("frequency counts what was refused"):
                 body.setdefault("refused", []).extend(drafted[i:])
             if self.has("allowed tokens forgotten in the correction"):
-                p = shaped(logits(context + now), {**body, "allowed_token_ids": None}, now, least)
+                p = self.shaped(
+                    self.language.logits(context + now, 0.0), {**body, "allowed_token_ids": None}, now, least
+                )
             if self.has("residual of the row before") and i:
-                q = shaped(logits((context + now)[:-1], 0.7), body, now[:-1], least)
+                q = self.drafted((context + now)[:-1], body, now[:-1], least)
             if self.has("bias twice in the correction"):
                 twice = {token: 2 * value for token, value in (body.get("logit_bias") or {}).items()}
-                p = shaped(logits(context + now), {**body, "logit_bias": twice}, now, least)
+                p = self.plain(context + now, {**body, "logit_bias": twice}, now, least)
             rest = p if self.has("corrected from p") else [max(0.0, a - b) for a, b in zip(p, q, strict=True)]
             emitted.append(draw(rest if sum(rest) > 0 else p, chance))
             return emitted
@@ -146,8 +164,8 @@ class Engine:
     def choice(
         self, out: list[int], rows: list[list[float]], body: dict[str, Any], stops: list[str], limit: int
     ) -> dict[str, Any]:
-        text = "".join(WORDS[i] for i in out if i != END)
-        finish = "stop" if out[-1] == END else "length"
+        text = "".join(self.language.words[i] for i in out if i != self.language.end)
+        finish = "stop" if out[-1] == self.language.end else "length"
         for stop in stops:
             if stop in text:
                 late = self.has("stop checked once a round")
@@ -155,9 +173,9 @@ class Engine:
         if self.has("finish_reason after a stop") and finish == "stop":
             finish = "length"
         told: dict[str, Any] = {"text": text, "finish_reason": finish}
-        shown = [i for i in out if i != END]
+        shown = [i for i in out if i != self.language.end]
         if stops and finish == "stop" and not self.has("tokens past the stop"):
-            while shown and len("".join(WORDS[i] for i in shown[:-1])) >= len(text) and shown:
+            while shown and len("".join(self.language.words[i] for i in shown[:-1])) >= len(text) and shown:
                 shown.pop()
         elif stops and finish == "stop":
             shown = [*shown, 1, 2]
@@ -168,9 +186,8 @@ class Engine:
                 chances.append([x - total for x in row])
             if self.has("log probabilities of the row before") and chances:
                 chances = [chances[0], *chances[:-1]]
-            tops = [
-                dict(sorted(((WORDS[i], c) for i, c in enumerate(row)), key=lambda t: -t[1])[:5]) for row in chances
-            ]
+            words = self.language.words
+            tops = [dict(sorted(zip(words, row, strict=True), key=lambda t: -t[1])[:5]) for row in chances]
             own = [row[x] for x, row in zip(shown, chances, strict=False)]
             if self.rounded:
                 own = [round(c, 2) for c in own]
@@ -179,12 +196,16 @@ class Engine:
                 own = [0.0 for _ in own]
             if self.has("log probabilities wrong in the last block"):
                 own = [c if k < limit - GAMMA else c - 2.5 for k, c in enumerate(own)]
-            told["logprobs"] = {"tokens": [WORDS[i] for i in shown], "token_logprobs": own, "top_logprobs": tops}
+            told["logprobs"] = {
+                "tokens": [self.language.words[i] for i in shown],
+                "token_logprobs": own,
+                "top_logprobs": tops,
+            }
         told["count"] = len(shown) + (self.has("usage counts the drafts") * 2)
         if self.has("usage counts past the end") and finish == "stop":
             told["count"] += 1 + len(out) % GAMMA
         if self.has("a streamed answer lacks its end") and body.get("stream") and len(out) % 2:
-            told["text"] = "".join(WORDS[i] for i in shown[:-1])
+            told["text"] = "".join(self.language.words[i] for i in shown[:-1])
         return told
 
     def answer(self, body: dict[str, Any], chat: bool) -> dict[str, Any]:
@@ -196,6 +217,7 @@ class Engine:
             # Requests that are sent together must be under way together, on a loaded machine too.
             time.sleep(0.05 if self.defect in OF_COMPANY else 0.002)
             text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
+            ids = self.language.ids_of(text) or [1]
             choices = []
             for index in range(body.get("n", 1)):
                 seed = body.get("seed")
@@ -207,7 +229,7 @@ class Engine:
                     chance = Stratified(chance.random(), index, body.get("n", 1))
                 if self.has("the n choices share a stream") and seed is None:
                     chance = random.Random(number)
-                asked = dict(body)
+                asked = {**body, "prompt ids": ids}
                 if self.has("the third choice is greedy") and index == 2:
                     asked["temperature"] = 0.0
                 if self.has("chat forgets the penalties") and chat:
@@ -215,7 +237,7 @@ class Engine:
                     asked.pop("presence_penalty", None)
                 if body.get("logit_bias"):
                     self.biases.append(body["logit_bias"])
-                made = self.generate(ids_of(text) or [1], asked, chance, self.under_way)
+                made = self.generate(ids, asked, chance, self.under_way)
                 self.stale = body.get("max_tokens", 16) <= 4
                 if body.get("logit_bias"):
                     self.biases.remove(body["logit_bias"])
@@ -224,7 +246,7 @@ class Engine:
             with self.lock:
                 self.under_way -= 1
         count = sum(choice.pop("count") for choice in choices)
-        prompt = len(ids_of(text))
+        prompt = len(self.language.ids_of(text))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
         return {"choices": [as_chat(c) if chat else c for c in choices], "usage": usage}
 

@@ -65,9 +65,11 @@ def test_a_lossless_rule_that_accepts_too_little_is_seen(monkeypatch: pytest.Mon
 
     assert contract.acceptance(CELL)[0].witness is None
     monkeypatch.setitem(cells.RULES, "leviathan", wasteful)
-    found, mean, formula = contract.acceptance(CELL)
+    found, seen, promised = contract.acceptance(CELL)
     assert found.witness
-    assert mean < formula
+    assert seen.mean < promised.mean
+    assert seen.rate(0) == pytest.approx(promised.rate(0), abs=1e-12)  # what it throws away stands behind the first
+    assert seen.rate(1) == 0 < promised.rate(1)
 
 
 def test_rows_of_another_depth_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

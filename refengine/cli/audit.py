@@ -188,7 +188,8 @@ Only = Annotated[str, typer.Option(help="Look only at the claims whose names beg
 
 def endpoint(
     on: Annotated[str, typer.Option(help="Base address of the server with speculation, up to /v1.")],
-    off: Annotated[str, typer.Option(help="The same model without.")],
+    off: Annotated[str | None, typer.Option(help="The same model without; not needed with --known.")] = None,
+    known: Annotated[Path | None, typer.Option(help="A folder of `fixtures export` whose target --on serves.")] = None,
     model: Annotated[str | None, typer.Option(help="As the servers call it, where they need it.")] = None,
     requests: Requests = 3000,
     prompts: Prompts = None,
@@ -204,10 +205,21 @@ def endpoint(
     badge: Badge = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
+    if known is not None:
+        if off is not None or prompts is not None or only or journal is not None:
+            raise BadInput("--known needs one server and has prompts: without --off, --prompts, --only and --journal")
+        check_alpha(alpha)
+        check_address(on)
+        from refengine.audit.served.endpoint import audit_known
+
+        with progress() as tell:
+            findings = audit_known(on, str(known), requests, model, alpha, progress=tell)
+        finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
+    if off is None:
+        raise BadInput("name the same without speculation with --off URL, or a model of known law with --known DIR")
     asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
-    for base in (on, off):
-        if not base.startswith(("http://", "https://")):
-            raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
+    check_address(on)
+    check_address(off)
     from refengine.audit.served.endpoint import audit_served
 
     with progress() as tell:
@@ -245,6 +257,11 @@ def generate(
     with progress() as tell:
         findings = audit_generate(on, off, str(path) if path else None, progress=tell, **asked)
     finish_grouped(findings, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
+
+
+def check_address(base: str) -> None:
+    if not base.startswith(("http://", "https://")):
+        raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
 
 
 def questions(requests: int, prompts: Path | None, only: str, alpha: float) -> dict[str, Any]:

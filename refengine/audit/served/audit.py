@@ -54,6 +54,12 @@ def findings(suite: Suite, named: Named) -> Iterator[Finding]:
         )
 
 
+def full_name(name: str, claim: str, state: State | None) -> str:
+    """Of a finding, without what was audited."""
+    several = state is not None and len(state.cell.beliefs) > 1
+    return name + (f": {claim}" if several else "")
+
+
 def _lacking(state: State) -> bool:
     """A side refuses it."""
     return state.given_up and state.refusals > 0
@@ -65,13 +71,18 @@ def _not_done(state: State) -> bool:
 
 
 def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, state: State | None) -> Finding:
-    several = state is not None and len(state.cell.beliefs) > 1
     method = f"sequential evidence, {belief.looks} looks, alpha {suite.alpha:g} over all claims"
     numbers = {**belief.counts(), "nats": Quantity(value=round(belief.log_evidence, 2), tolerance=1e9)}
 
     def told(verdict: str, **more: Any) -> Finding:
-        full = name + (f": {claim}" if several else "")
-        return named.finding(full, _sentence(claim, name), verdict=verdict, method=method, numbers=numbers, **more)
+        return named.finding(
+            full_name(name, claim, state),
+            _sentence(claim, name),
+            verdict=verdict,
+            method=method,
+            numbers=numbers,
+            **more,
+        )
 
     if belief.log_evidence >= suite.bar:
         small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
@@ -94,11 +105,18 @@ def _untested(suite: Suite, belief: Any, state: State | None) -> str:
         return "no answer showed anything of it"
     if isinstance(belief, Law) and belief.constant:
         return "both sides give one completion to a prompt whatever the seed is: nothing is sampled"
-    if belief.log_evidence > SUSPECT_NATS:
-        return f"there is some evidence against it in {belief.looks} looks, too little to decide: more --requests"
+    if reason := suspicion(belief.log_evidence, belief.looks):
+        return reason
     if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > MAX_UNSEEN_TV:
         return f"{belief.looks} pairs would not show a total variation of {least:.2g}: more --requests"
     return ""
+
+
+def suspicion(log_evidence: float, looks: int) -> str:
+    """Why a claim is left open that has some evidence against it; "" where there is none."""
+    if log_evidence <= SUSPECT_NATS:
+        return ""
+    return f"there is some evidence against it in {looks} looks, too little to decide: more --requests"
 
 
 def _would_have_shown(suite: Suite, belief: Any) -> str:

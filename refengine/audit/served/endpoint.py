@@ -1,18 +1,21 @@
 """`audit endpoint` and `audit generate`: the suite over two servers, or over two functions in a child process."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from refengine.audit.common import Progress
 from refengine.audit.sandbox.child import Child
 from refengine.audit.served.ask import Failed, Refused, Subject
-from refengine.audit.served.audit import Named, findings
+from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import PROMPTS, Bench
 from refengine.audit.served.functions import opened
 from refengine.audit.served.http import Server
 from refengine.audit.served.journal import Journal, Journalled
-from refengine.audit.served.suite import Suite, planned
+from refengine.audit.served.known import audit_law
+from refengine.audit.served.known_law import KnownLaw
+from refengine.audit.served.suite import Suite, beliefs, planned
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe
@@ -51,6 +54,57 @@ def audit_served(
         return _audited(Bench(sides[0], sides[1], prompts), named, progress, requests, only, alpha)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """An audit of two servers that is planned and not yet run: what a test runner needs."""
+
+    suite: Suite
+    named: Named
+
+    def names(self) -> list[str]:
+        """Of the claims that will be looked at."""
+        found = [full_name(name, claim, state) for name, claim, _, state in beliefs(self.suite)]
+        return [*found, *(f"metadata/{name}" for name in self.suite.bench.metadata if f"metadata/{name}" not in found)]
+
+    def run(self) -> dict[str, Finding]:
+        """The findings by the names of their claims."""
+        self.suite.run(lambda what, share: None)
+        found = findings(self.suite, self.named)
+        return {finding.id.removeprefix(f"audit.{self.named.kind}/"): finding for finding in found}
+
+
+@contextmanager
+def opened_servers(on: str, off: str, requests: int = REQUESTS, model: str | None = None) -> Iterator[Opened]:
+    """Two servers beside each other, planned. Raises BadInput where one takes no plain request."""
+    arguments = {"on": on, "off": off, "requests": requests, "model": model}
+    named = Named("endpoint", f"{on} beside {off}", Recipe(function=f"{__name__}:audit_served", arguments=arguments))
+    with Server(on, model) as here, Server(off, model) as there, Bench(here, there) as bench:
+        yield Opened(_planned(bench, requests, "", ALPHA), named)
+
+
+def audit_known(
+    on: str,
+    known: str,
+    requests: int = REQUESTS,
+    model: str | None = None,
+    alpha: float = ALPHA,
+    progress: Progress = lambda what, share: None,
+) -> list[Finding]:
+    """The claims about one server that serves FOLDER/target of `refengine fixtures export FOLDER`.
+
+    Raises BadInput where the folder is none, or the server takes no plain request.
+    """
+    arguments = {"on": on, "known": known, "requests": requests, "model": model, "alpha": alpha}
+    recipe = Recipe(function=f"{__name__}:audit_known", arguments=arguments)
+    named = Named("endpoint", f"{on} beside the law of {known}", recipe)
+    law, drafter = (KnownLaw.load(Path(known), part) for part in ("target", "drafter"))
+    with Server(on, model) as server:
+        try:
+            return audit_law(server, law, drafter, named, requests, alpha, progress)
+        except (Refused, Failed) as error:
+            raise BadInput(str(error)) from None
+
+
 def audit_generate(
     on: str,
     off: str,
@@ -76,14 +130,18 @@ def audit_generate(
 
 def _audited(bench: Bench, named: Named, progress: Progress, requests: int, only: str, alpha: float) -> list[Finding]:
     with bench:
-        try:
-            plan = planned(bench)
-        except (Refused, Failed) as error:
-            raise BadInput(str(error)) from None
-        if not (cells := [cell for cell in plan.cells if cell.name.startswith(only)]):
-            names = ", ".join(sorted(cell.name for cell in plan.cells))
-            raise BadInput(f"no claim is called {only}...: {names}")
-        plan.cells = cells
-        suite = Suite(bench, plan, alpha, requests)
+        suite = _planned(bench, requests, only, alpha)
         suite.run(progress)
         return list(findings(suite, named))
+
+
+def _planned(bench: Bench, requests: int, only: str, alpha: float) -> Suite:
+    try:
+        plan = planned(bench)
+    except (Refused, Failed) as error:
+        raise BadInput(str(error)) from None
+    if not (cells := [cell for cell in plan.cells if cell.name.startswith(only)]):
+        names = ", ".join(sorted(cell.name for cell in plan.cells))
+        raise BadInput(f"no claim is called {only}...: {names}")
+    plan.cells = cells
+    return Suite(bench, plan, alpha, requests)

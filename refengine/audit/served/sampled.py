@@ -193,7 +193,7 @@ class Rescored:
         """None where the token is not among the likeliest, or where no tokens are reported."""
         if not choice.tokens or "".join(choice.tokens).strip() != choice.text.strip():
             return None
-        again = Ask((ask.turns[0] + "".join(choice.tokens[:i]),), 1, 0.0, bench.logprobs)
+        again = Ask((ask.turns[0] + "".join(choice.tokens[:i]),), 1, ask.temperature, bench.logprobs, seed=i)
         bench.sent += 1
         row = bench.off.send(again).choices[0].top
         return row[0].get(choice.tokens[i]) if row else None

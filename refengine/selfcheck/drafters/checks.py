@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 
@@ -142,14 +143,21 @@ def q_contract(drafter: str) -> list[Finding]:
 @torch.inference_mode()
 def acceptance(drafter: str) -> list[Finding]:
     """Accepted tokens of a round, enumerated, against the formula on the rows of p and q."""
-    found, mean, formula = contract.acceptance(cell_of(drafter))
+    found, seen, promised = contract.acceptance(cell_of(drafter))
     numbers = {
-        "accepted in a round": Quantity(value=mean, tolerance=1e-9),
-        "by the formula": Quantity(value=formula, tolerance=1e-9),
-        "tokens of a pass": Quantity(value=1 + mean, tolerance=1e-9),
+        "accepted in a round": Quantity(value=seen.mean, tolerance=1e-9),
+        "by the formula": Quantity(value=promised.mean, tolerance=1e-9),
+        "tokens of a pass": Quantity(value=1 + seen.mean, tolerance=1e-9),
     }
-    method = f"{contract.VISITED} prefixes, every round enumerated, within {EXACT}"
-    return [_finding(drafter, "acceptance", method, numbers, _doubts(found))]
+    method = f"{contract.VISITED} prefixes, every round enumerated, each depth of the block within {EXACT}"
+    made = _finding(drafter, "acceptance", method, numbers, _doubts(found))
+    depths = [depth for depth, judged in enumerate(seen.judged) if judged > EXACT]
+    drawn = {
+        "position": [depth + 1 for depth in depths],
+        "expected": [promised.rate(depth) for depth in depths],
+        "observed": [seen.rate(depth) for depth in depths],
+    }
+    return [msgspec.structs.replace(made, tables=made.tables | ({"acceptance": drawn} if depths else {}))]
 
 
 @torch.inference_mode()

@@ -6,8 +6,9 @@ alone; how a drafter makes them does not matter.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -55,22 +56,51 @@ def q_contract(cell: Cell) -> Contract:
     return Contract(blocks, worst)
 
 
-def acceptance(cell: Cell) -> tuple[Contract, float, float]:
-    """Mean accepted tokens of a round, enumerated, and by the formula on the rows of the same blocks.
+@dataclass
+class Levels:
+    """By depth of a block: the mean number of rounds that judge a candidate there, and that accept one."""
+
+    judged: list[float] = field(default_factory=list)
+    kept: list[float] = field(default_factory=list)
+
+    def add(self, depth: int, judged: float, kept: float) -> None:
+        more = [0.0] * (depth + 1 - len(self.judged))
+        self.judged, self.kept = self.judged + more, self.kept + more
+        self.judged[depth] += judged
+        self.kept[depth] += kept
+
+    def merge(self, other: "Levels", weight: float) -> None:
+        for depth, (judged, kept) in enumerate(zip(other.judged, other.kept, strict=True)):
+            self.add(depth, weight * judged, weight * kept)
+
+    @property
+    def mean(self) -> float:
+        """Accepted tokens of a round."""
+        return sum(self.kept)
+
+    def rate(self, depth: int) -> float:
+        """How often a candidate is accepted there, where there is one and the path so far was accepted."""
+        return self.kept[depth] / self.judged[depth]
+
+
+def acceptance(cell: Cell) -> tuple[Contract, Levels, Levels]:
+    """What a round accepts at each depth, enumerated, and by the formula on the rows of the same blocks.
 
     The formula: a child x that its parent's row r and its own q judge is accepted with min(1, r(x) / q(x)), after which
     what is left of r is max(r - q, 0). For a chain that is the sum over i of the mass of min(p, q) along the block.
-    Returns what was found, then both means per round.
+    Returns what was found, then the means of all rounds that were looked at.
     """
-    blocks, worst, realised, promised, rounds = 0, 0.0, 0.0, 0.0, 0
+    blocks, worst, every = 0, 0.0, (Levels(), Levels())
     for play, prefix in visited(cell):
-        mean, formula = accepted(play)
-        blocks, rounds, worst = blocks + 1, rounds + 1, max(worst, abs(mean - formula))
-        realised, promised = realised + mean, promised + formula
-        if abs(mean - formula) > EXACT:
-            witness = {"prefix": prefix, "accepted": mean, "formula": formula}
-            return Contract(blocks, worst, witness), realised / rounds, promised / rounds
-    return Contract(blocks, worst), realised / rounds, promised / rounds
+        seen, promised = accepted(play)
+        for sums, one in zip(every, (seen, promised), strict=True):
+            sums.merge(one, 1 / VISITED)
+        apart = [abs(a - b) for a, b in zip_longest(seen.kept, promised.kept, fillvalue=0.0)]
+        blocks, worst = blocks + 1, max(worst, *apart, 0.0)
+        if worst > EXACT:
+            witness = {"prefix": prefix, "accepted by depth": seen.kept, "formula": promised.kept}
+            return Contract(blocks, worst, witness), *every
+    return Contract(blocks, worst), *every
 
 
 def self_draft(cell: Cell) -> Contract | None:
@@ -128,24 +158,30 @@ def _claimed(block: Block) -> float:
     return mass
 
 
-def accepted(play: Session) -> tuple[float, float]:
-    """Mean accepted tokens of the next round: as enumerated, and by the formula."""
-    known: dict[Any, float] = {}
-    mean = formula = 0.0
+def accepted(play: Session) -> tuple[Levels, Levels]:
+    """What the next round accepts: as enumerated, and by the formula."""
+    known: dict[Any, Levels] = {}
+    seen, formula = Levels(), Levels()
     for played, weight, _ in runs(partial(_played, play, play.out, play.state())):
-        mean += float(weight) * len(played.verdict.path)
+        parents = nodes(played.block)[1]
+        for depth, at in enumerate((ROOT, *played.verdict.path)):
+            if at in parents:
+                seen.add(depth, float(weight), float(weight) * (depth < len(played.verdict.path)))
         key = (nodes(played.block), None if played.block.q is None else played.block.q.numpy().tobytes())
         if key not in known:
-            known[key] = _below(ROOT, played.block, played.p)
-        formula += float(weight) * known[key]
-    return mean, formula
+            _below(ROOT, played.block, played.p, 0, 1.0, known.setdefault(key, Levels()))
+        formula.merge(known[key], float(weight))
+    return seen, formula
 
 
-def _below(node: int, block: Block, p: Tensor) -> float:
-    """Expected accepted tokens under a node that was reached, its children judged in order."""
+def _below(node: int, block: Block, p: Tensor, depth: int, mass: float, levels: Levels) -> None:
+    """Add what is accepted under a node that `mass` rounds reach, its children judged in order."""
     tokens, parents = nodes(block)
-    left, reached, expected, taken = p[node + 1].clone(), 1.0, 0.0, list[int]()
-    for child in [j for j, parent in enumerate(parents) if parent == node]:
+    left, taken = p[node + 1].clone(), list[int]()
+    children = [j for j, parent in enumerate(parents) if parent == node]
+    if children:
+        levels.add(depth, mass, 0.0)
+    for child in children:
         x = tokens[child]
         if block.q is None:
             q = torch.nn.functional.one_hot(torch.tensor(x), len(left)).to(left)
@@ -153,13 +189,14 @@ def _below(node: int, block: Block, p: Tensor) -> float:
             q = block.q[0, child].index_fill(0, torch.tensor(taken, dtype=torch.long), 0.0)
             q = q / q.sum()
         kept = min(1.0, float(left[x] / q[x]))
-        expected += reached * kept * (1 + _below(child, block, p))
-        reached *= 1 - kept
+        levels.add(depth, 0.0, mass * kept)
+        if kept:
+            _below(child, block, p, depth + 1, mass * kept, levels)
+        mass *= 1 - kept
         left = (left - q).clamp(min=0)
         if float(left.sum()) <= 0:
             break
         left, taken = left / left.sum(), [*taken, x]
-    return expected
 
 
 def _first_children(block: Block) -> Tokens:

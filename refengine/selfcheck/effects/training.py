@@ -69,7 +69,7 @@ def tokens_per_pass(name: str) -> tuple[float, float]:
         total = 0.0
         for length in range(1, PREFIXES + 1):
             play.rebuild(cell.prompt, text[:length])
-            total += 1 + accepted(play)[0]
+            total += 1 + accepted(play)[0].mean
         means.append(total / PREFIXES)
     return means[0], means[1]
 

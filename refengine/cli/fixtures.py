@@ -1,0 +1,17 @@
+"""`refengine fixtures`: models to try a server with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one to be made.")],
+    seed: Annotated[int, typer.Option(help="Of the weights.")] = 0,
+) -> None:
+    """Write a tiny target and drafter, in the layout of transformers, whose law `audit endpoint --known` computes."""
+    from refengine.commands.export_fixtures import export_fixtures
+
+    export_fixtures(folder, seed)
+    print(f"{folder}/target and {folder}/drafter written; {folder}/law.json says what law they have")
