@@ -70,7 +70,7 @@ def exact_depth(request: Request, child: Child, plan: Plan, until: float, progre
         reply = ask("exact", most=runs, seconds=max(until - monotonic(), 0.1))
         if not reply.ok:
             return _failed(reply)
-        runs -= reply.value["runs"]
+        runs -= reply.value["spent"]
         if "unmodelled" in reply.value:
             found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
             continue
