@@ -17,7 +17,7 @@ from refengine.audit.interception.intercept import Raised, Unmodelled, intercept
 from refengine.audit.kernel.calls import Lanes, Subject, Table, drafts, judge
 from refengine.exact.chance import runs
 
-DECISIONS_OF_A_RUN = 16  # of a verifier that does not draw in a loop, about
+DECISIONS_OF_A_RUN = 4  # of a verifier that does not draw in a loop, about
 
 
 def enumerate_law(subject: Subject, table: Table, most: int, seconds: float) -> dict[str, Any]:
