@@ -33,8 +33,8 @@ def test_the_file_is_of_the_text_that_runs() -> None:
     assert FILE.read_text() == written()
 
 
-def test_a_rule_that_coq_has_no_law_for_is_lossy_by_its_card() -> None:
-    """Kills: a lossless rule that nobody translates; and names what is left: the rules that are lossy by design."""
+def test_a_rule_that_is_not_translated_is_lossy_by_its_card() -> None:
+    """Kills: a lossless rule that nobody translates. What is left is lossy by design."""
     assert sorted(CARDS.keys() - set(RULES)) == ["nucleus", "typical", "typical_inclusive"]
     assert needed("rules/block", "block") == [
         ("rules/block", "prefix_weights"),
@@ -55,9 +55,7 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
         monkeypatch.setattr(
             translate,
             "source",
-            lambda other, text=mutant.source: (
-                text if other == file else (translate.EXACT / f"{other}.py").read_text()
-            ),
+            lambda other, text=mutant.source: text if other == file else (translate.EXACT / f"{other}.py").read_text(),
         )
         try:
             same = written() == ours

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import RESULTS
 from statistical_tests.budget import SCALES, TESTS
+from statistical_tests.table import LINES
 from statistical_tests.test_drafters import PAIRS
 from statistical_tests.test_rules import LOSSLESS
 from statistical_tests.test_wide import RULES
@@ -19,12 +21,18 @@ RESULT = RESULTS / "stat_long.txt"
 def test_there_are_no_more_tests_than_the_budget_was_split_for() -> None:
     """Kills a family-wise budget that every new test makes untrue."""
     count = 0
-    for path in Path(__file__).parent.glob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    spending = [text for path in Path(__file__).parent.glob("test_*.py") if "ALPHA" in (text := path.read_text())]
+    for text in spending:  # in the others nothing is left to chance: one exception is a defect
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 # a parametrised test counts with its largest parametrisation, short and long
                 count += len(SCALES) * max(len(LOSSLESS), len(RULES), len(PAIRS)) if node.decorator_list else 1
     assert count <= TESTS
+
+
+def test_the_table_has_no_more_lines_than_its_confidence_was_split_for() -> None:
+    """Kills bounds on TV that do not hold together."""
+    assert len(PAIRS) + len(ROWS) <= LINES
 
 
 # Their long versions have not been run yet: `pytest -m "stat and long" statistical_tests/test_wide.py`.

@@ -14,6 +14,7 @@ from refengine.exact.rules import RULES
 from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
+from statistical_tests.table import line
 
 pytestmark = pytest.mark.stat
 
@@ -69,9 +70,16 @@ def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None
     drafter and the rule share, a length that no law of the rule has."""
     found = tables(drafter, rule)
     joint, places = sample(found, rule, times * TOKENS)
-    seen = _follow_the_target(places, target_rows(found))
-    n, cells = _follow_the_rule(joint, declared(found, rule))
-    _have_its_lengths(joint, declared(found, rule), n)
+    rows, law_of_rounds = target_rows(found), declared(found, rule)
+    seen = _follow_the_target(places, rows)
+    n, cells = _follow_the_rule(joint, law_of_rounds)
+    _have_its_lengths(joint, law_of_rounds, n)
+    both = ((joint, n), (law_of_rounds, 1.0))
+    kept, length = (
+        tuple(sum(of(len(key) - 1) * x for key, x in table.items()) / whole for table, whole in both)
+        for of in (lambda tokens: tokens > 1, lambda tokens: tokens)
+    )
+    line(drafter, rule, "its tables", places, rows, kept, length)
     if rule == "leviathan":
         _keep_one_minus_tv(joint, found, n)
     state(f"{drafter}/{rule}: tokens of the busiest place", seen, detectable_tv(seen, 3, PARTS), PARTS)

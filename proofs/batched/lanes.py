@@ -3,16 +3,16 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 from unittest import mock
 
 import torch
 import z3
 
-from proofs.batched.tensor import Terms, entries
-from proofs.batched.terms import ANY, ONE, Entry, Paths, Token, chosen
+from proofs.batched.tensor import Terms, entries, greatest_of
+from proofs.batched.terms import ANY, ONE, Entry, Paths, Stray, Token, chosen, control, same
 from proofs.smt.real import Atom, Real, Step, asked, term
+from refengine.engine.block import Block as BatchedBlock
 from refengine.exact import row as exact_row
 from refengine.exact.block import Block, Round
 from refengine.exact.card import Card
@@ -74,7 +74,9 @@ class Expected:
     round: Round
     rows: list[Atom]
     known: dict[str, int]
-    proved: dict[int, Any] = field(default_factory=dict)  # goals by their number; kept, so that no other goal gets it
+    proved: dict[Any, Any] = field(
+        default_factory=dict
+    )  # what was found alike; kept, so that no other term gets its number
 
 
 def greatest(*values: Any, **options: Any) -> Any:
@@ -110,7 +112,15 @@ def expected(card: Card, size: int, parents: tuple[int, ...]) -> list[Expected]:
         conditions = [*world.assumed, *world.region, *world.region_of_names()]
         return Expected(size, parents, sites, round, conditions, dict(world.known))
 
-    with mock.patch.object(exact_row, "max", greatest, create=True):
+    def argmax(weights: Sequence[Any]) -> Any:
+        return greatest_of([term(w) for w in weights], world)
+
+    # Python's max and the exact text's argmax, where they are of terms.
+    module = inspect.getmodule(card.rule)
+    with (
+        mock.patch.object(exact_row, "max", greatest, create=True),
+        mock.patch.object(module, "argmax", argmax, create=True),
+    ):
         return [leaf.result for leaf in world.leaves(run) if leaf.result is not None]
 
 
@@ -136,12 +146,8 @@ class Judge:
         return self.answered(site, odds, accepts_alike, torch.bool, self.world.unknown)
 
     def choose(self, weights: Any, site: Any) -> Terms:
-        drawn = lambda: Token(f"drawn{self.more()}", self.expected.size, self.world)  # noqa: E731
+        drawn = lambda: Stray(self.world, drafted=True)  # noqa: E731
         return self.answered(site, tuple(weights.array[self.lane]), chooses_alike, torch.int64, drawn)
-
-    def more(self) -> int:
-        self.world.count += 1
-        return self.world.count
 
     def answered(
         self, site: Any, odds: Any, alike: Callable[[Any, Any], Atom], dtype: torch.dtype, free: Callable[[], Entry]
@@ -153,9 +159,9 @@ class Judge:
             if here not in self.open:
                 raise Differs(f"{here} is asked twice")
             self.open.discard(here)
-            if any(o is ANY or isinstance(o, Token) for o in odds):
+            if any(o is ANY for o in odds) or control(*odds):
                 raise Differs(f"{here} is decided by what may be anything")
-            self.hold(alike(odds, wanted.odds), f"the odds at {here}")
+            self.hold(odds, wanted, alike)
             answers[self.lane] = self.own(wanted.outcome)
         return Terms(entries((self.lanes,), lambda at: answers[at[0]]), dtype, self.world)
 
@@ -163,14 +169,18 @@ class Judge:
         """A token of the exact run, as this run's."""
         return Token(outcome.name, outcome.size, self.world) if isinstance(outcome, Token) else outcome
 
-    def hold(self, goal: Atom, what: str) -> None:
-        goal = self.world.settled(goal)
-        if goal is True or (z3.is_expr(goal) and goal.get_id() in self.expected.proved):
+    def hold(self, odds: Any, wanted: Asked, alike: Callable[[Any, Any], Atom]) -> None:
+        """The odds are in proportion for all rows that lead here."""
+        own = tuple(sorted((name, v) for name, v in self.world.known.items() if not name.startswith("?")))
+        key = (wanted.site, own, tuple(o.get_id() if z3.is_expr(o) else o for o in odds))
+        if key in self.expected.proved and not self.world.region:
             return
+        goal = self.world.settled(alike(odds, wanted.odds))
         rows = [*self.world.assumed, *self.world.region, *self.world.region_of_names()]
-        if goal is False or asked([*rows, z3.Not(goal)]) is not None:
-            raise Differs(f"{what} are others")
-        self.expected.proved[goal.get_id()] = goal
+        if goal is False or (goal is not True and asked([*rows, z3.Not(goal)]) is not None):
+            raise Differs(f"the odds at {wanted.site} are others")
+        if not self.world.region:
+            self.expected.proved[key] = odds
 
     def same_round(self, found: Any) -> None:
         if self.open:
@@ -185,9 +195,7 @@ class Judge:
             raise Differs(f"length {found.length.array[self.lane]} instead of {len(wanted.tokens)}")
 
     def alike(self, a: Entry, b: Entry) -> bool:
-        if isinstance(a, Token) and isinstance(b, Token) and a.name == b.name:
-            return True
-        equal = a.equals(b) if isinstance(a, Token) else b.equals(a) if isinstance(b, Token) else a == b
+        equal = same(self.world)(a, b)
         equal = self.world.settled(equal) if z3.is_expr(equal) else equal
         return not z3.is_expr(equal) and bool(equal)
 
@@ -233,17 +241,17 @@ def run(rule: Callable[..., Any], path: Expected, shape: Shape, world: Paths, dr
         lane, j = at
         if j >= len(shape.parents[lane]):
             return NOTHING
-        return Token(f"x{j}" if lane == shape.lane else f"other{j}", path.size, world)
+        return Token(f"x{j}", path.size, world) if lane == shape.lane else Stray(world, drafted=True)
 
     def parent(at: tuple[int, ...]) -> Entry:
         lane, j = at
-        return shape.parents[lane][j] if j < len(shape.parents[lane]) else Token(f"parent{lane}.{j}", 0, world)
+        return shape.parents[lane][j] if j < len(shape.parents[lane]) else Stray(world, drafted=False)
 
     def of(rows: list[list[Any]]) -> Callable[[tuple[int, ...]], Entry]:
         return lambda at: rows[at[1]][at[2]] if at[0] == shape.lane and at[1] < len(rows) else ANY
 
     lanes, n = len(shape.parents), shape.width
-    block = inspect.getmodule(rule).Block(  # type: ignore[union-attr]
+    block = vars(inspect.getmodule(rule)).get("Block", BatchedBlock)(
         tokens=Terms(entries((lanes, n), token), torch.int64, world),
         parents=Terms(entries((lanes, n), parent), torch.int64, world),
         q=Terms(entries((lanes, n, path.size), of(q) if drawn else lambda at: ANY), torch.float64, world),
@@ -267,13 +275,26 @@ def difference(card: Card, rule: Callable[..., Any], shapes: Sequence[tuple[int,
         for path in leaves[size, own]:
             world = Paths(assumed=list(path.rows), given=path.known)
             try:
-                world.leaves(lambda path=path, shape=shape, world=world: run(rule, path, shape, world, bool(card.drawn)))
+                world.leaves(
+                    lambda path=path, shape=shape, world=world: run(rule, path, shape, world, bool(card.drawn))
+                )
             except Differs as error:
                 return f"{card.name}, {size} tokens, {shape}: {error}"
+        if not leaves[size, own] and not refused(rule, Expected(size, own, {}, Round((), ()), [], {}), shape):
+            return f"{card.name}, {size} tokens, {shape}: the exact text refuses it, the batched text does not"
     return ""
 
 
-def chains(longest: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+def refused(rule: Callable[..., Any], block: Expected, shape: Shape) -> bool:
+    world = Paths()
+    try:
+        world.leaves(lambda: run(rule, block, shape, world, True))
+    except Differs as error:
+        return "raises ValueError" in str(error)
+    return False
+
+
+def chains(longest: int) -> Iterator[tuple[int, ...]]:
     for n in range(longest + 1):
         yield tuple(range(-1, n - 1))
 
@@ -284,3 +305,19 @@ def trees(most: int) -> Iterator[tuple[int, ...]]:
     for n in range(most + 1):
         yield from level
         level = [(*parents, parent) for parents in level for parent in range(-1, n)]
+
+
+def shapes(card: Card, most: int) -> Iterator[Shape]:
+    """Every block of at most so many nodes, beside blocks that are shorter, longer and hung up otherwise.
+
+    There is one more place than both have where there is room. The judged lane is the first and the second in turn.
+    """
+    chain, fan = tuple(range(-1, most - 1)), (-1,) * min(most, 2)
+    others = list(chains(most)) if card.shape == "chain" else [(), chain, fan]
+    for at, own in enumerate(chains(most) if card.shape == "chain" else trees(most)):
+        for turn, other in enumerate(others):
+            lane = (at + turn) % 2
+            width = min(most, max(len(own), len(other)) + 1)
+            yield Shape((other, own) if lane else (own, other), width, lane)
+    if card.shape == "chain":  # which is no chain, and refused
+        yield Shape(((-1, -1), ()), 2, 0)

@@ -15,18 +15,20 @@ from proofs.batched.terms import (
     ANY,
     Entry,
     Paths,
+    Stray,
     Token,
     both,
     chosen,
     compared,
     computed,
+    control,
     either,
     opposite,
     real,
     same,
 )
 
-LONGEST = 20_000  # calls of one run; a run that needs more does not end
+LONGEST = 1_000  # tensors that one run makes; a run that makes more does not end
 
 
 def entries(shape: Sequence[int], of: Callable[[tuple[int, ...]], Entry]) -> Any:
@@ -47,9 +49,6 @@ class Terms:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         world = next(t.world for t in flattened((*args, *(kwargs or {}).values())) if isinstance(t, cls))
-        world.calls += 1
-        if world.calls > LONGEST:
-            raise RuntimeError("the rule does not end")
         method = func is getattr(torch.Tensor, func.__name__, None)
         word = None if method else WORDS.get(func.__name__)
         word = word or getattr(cls, func.__name__, None)
@@ -70,6 +69,9 @@ class Terms:
         return len(self.array)
 
     def made(self, array: Any, dtype: torch.dtype | None = None) -> "Terms":
+        self.world.made += 1
+        if self.world.made > LONGEST:
+            raise RuntimeError("the rule does not end")
         if not isinstance(array, np.ndarray):
             array = entries((), lambda at, entry=array: entry)
         return Terms(array, dtype or self.dtype, self.world)
@@ -81,22 +83,22 @@ class Terms:
 
     # ---- arithmetic and comparisons
 
-    def number(self, other: Any, word: Callable[[Any, Any], Any]) -> "Terms":
+    def number(self, other: Any, word: Callable[[Any, Any], Any], idle: int | None = None) -> "Terms":
         kinds = {self.dtype, lift(other, self.world).dtype}
         dtype = torch.float64 if torch.float64 in kinds else torch.int64
-        return self.each(computed(word), other, dtype=dtype)
+        return self.each(computed(word, idle), other, dtype=dtype)
 
     def __add__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a + b)
+        return self.number(other, lambda a, b: a + b, 0)
 
     def __sub__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a - b)
+        return self.number(other, lambda a, b: a - b, 0)
 
     def __rsub__(self, other: Any) -> "Terms":
         return self.number(other, lambda a, b: b - a)
 
     def __mul__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a * b)
+        return self.number(other, lambda a, b: a * b, 1)
 
     def __neg__(self) -> "Terms":
         return self.number(0, lambda a, b: b - a)
@@ -201,20 +203,13 @@ class Terms:
         return self.made(self.decided().max(dim).astype(object))
 
     def argmax(self, dim: int) -> "Terms":
-        """The first of the greatest, decided; of anything, any."""
-        greater = compared(lambda a, b: a > b, self.world)
-
-        def first(at: tuple[int, ...]) -> int:
-            row, best = np.moveaxis(self.array, dim, -1)[at], 0
-            for place in range(1, len(row)):
-                best = place if self.world.forced_bool(greater(row[place], row[best])) else best
-            return best
-
-        return self.made(entries(np.moveaxis(self.array, dim, -1).shape[:-1], first), torch.int64)
+        """Of each row its greatest, which may be any token, the same for the same row."""
+        rows = np.moveaxis(self.array, dim, -1)
+        return self.made(entries(rows.shape[:-1], lambda at: greatest_of(rows[at], self.world)), torch.int64)
 
     def clamp(self, min: Entry) -> "Terms":
         if self.dtype == torch.int64:
-            return self.each(lambda e: e if isinstance(e, Token) and min <= 0 else max(int(e), min))
+            return self.each(lambda e: e if control(e) and min <= 0 else max(int(e), min))
         at_least = compared(lambda a, b: a < b, self.world)
         return self.each(lambda e: e if e is ANY else chosen(self.world, whole=False)(at_least(e, min), min, e))
 
@@ -230,7 +225,9 @@ class Terms:
     def entry(self, dim: int, at: tuple[int, ...], place: Entry) -> Entry:
         """One entry; at a token that is not decided, whichever it is."""
         put = lambda i: (*at[:dim], i, *at[dim + 1 :])  # noqa: E731
-        if not isinstance(place, Token) or place.known() is not None or not place.size or self.dtype != torch.float64:
+        if isinstance(place, Stray):
+            return ANY
+        if not isinstance(place, Token) or place.known() is not None or self.dtype != torch.float64:
             return self.array[put(within(place, self.array.shape[dim]))]
         out = self.array[put(place.size - 1)]
         for value in reversed(range(place.size - 1)):
@@ -242,6 +239,10 @@ class Terms:
         values = np.broadcast_to(lift(value, self.world).array, places.shape)
         for at in np.ndindex(*places.shape):
             place = places[at]
+            if isinstance(place, Stray):
+                for i in range(out.shape[dim]):
+                    out[(*at[:dim], i)] = self.world.unknown() if self.dtype == torch.bool else ANY
+                continue
             whole = not isinstance(place, Token) or place.known() is not None or self.dtype == torch.int64
             for i in [within(place, out.shape[dim])] if whole else range(out.shape[dim]):
                 here = (*at[:dim], i, *at[dim + 1 :])
@@ -323,8 +324,16 @@ def stack(parts: Sequence[Any], dim: int = 0) -> Terms:
 def pad(tensor: Terms, widths: tuple[int, int], mode: str = "constant", value: Entry = 0) -> Terms:
     before, after = widths
     value = bool(value) if tensor.dtype == torch.bool else value or 0
-    extended = [(0, 0)] * (tensor.array.ndim - 1) + [(before, after)]
-    return tensor.made(np.pad(tensor.array, extended, constant_values=value))
+    length = tensor.shape[-1]
+    inside = lambda at: 0 <= at[-1] - before < length  # noqa: E731
+    wider = (*tensor.shape[:-1], before + length + after)
+    return tensor.made(entries(wider, lambda at: tensor.array[(*at[:-1], at[-1] - before)] if inside(at) else value))
+
+
+def greatest_of(row: Sequence[Entry], world: Paths) -> Entry:
+    if any(entry is ANY for entry in row):
+        return Stray(world, drafted=True)
+    return Token(f"argmax{[z3.simplify(real(entry)).sexpr() for entry in row]}", len(row), world)
 
 
 class Magnitude:

@@ -7,13 +7,14 @@ paths of `World` do. Arithmetic is not: a row's numbers stay terms.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeAlias
 
 import z3
 
-from proofs.smt.real import Atom, Leaf, Step, World
+from proofs.smt.real import Atom, Leaf, Step, World, asked
 
-Entry: TypeAlias = Any  # int, bool, Fraction, float, a z3 term, a Token or ANY
+Entry: TypeAlias = Any  # int, bool, Fraction, float, a z3 term, a Token, a Stray or ANY
 ONE = z3.RealVal(1)
 
 
@@ -34,11 +35,12 @@ class Paths(World):
     given: dict[str, int] = field(default_factory=dict)  # what is known of names before a path begins
     known: dict[str, int] = field(default_factory=dict)
     count: int = 0  # of the unknowns of this path
-    calls: int = 0  # of torch's words on this path
+    made: int = 0  # tensors, on this path
+    implied: dict[int, tuple[Atom, bool]] = field(default_factory=dict)  # what `assumed` alone decides
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         def afresh() -> Any:
-            self.known, self.count, self.calls = dict(self.given), 0, 0
+            self.known, self.count, self.made = dict(self.given), 0, 0
             return program()
 
         return super().leaves(afresh)
@@ -85,8 +87,17 @@ class Paths(World):
                 token, _, value = open_names[0].decl().name().partition("=")
                 self.decided(token, SIZES.get(token, 2) if value else 2)
             elif z3.is_expr(entry):
-                return self.holds(entry)
+                return self.compared(entry)
         return self.free(2) == 1 if entry is ANY else bool(entry)
+
+    def compared(self, atom: Atom) -> bool:
+        """Whether a condition on rows holds: where the rows do not tell, both in turn."""
+        if atom.get_id() not in self.implied:
+            sides = [asked([*self.assumed, side]) is not None for side in (atom, z3.Not(atom))]
+            if all(sides):
+                return self.holds(atom)
+            self.implied[atom.get_id()] = (atom, sides[0])
+        return self.implied[atom.get_id()][1]
 
     def region_of_names(self) -> list[Atom]:
         """What is known of names, as conditions on the Booleans that terms are made of."""
@@ -100,8 +111,17 @@ class Paths(World):
 SIZES: dict[str, int] = {}  # the vocabulary that a token is of
 
 
+NAMES: dict[int, tuple[Any, list[Any]]] = {}
+
+
 def names(term: Entry) -> list[Any]:
     """The Boolean constants of a term."""
+    if term.get_id() not in NAMES:
+        NAMES[term.get_id()] = (term, names_in(term))  # kept, so that no other term gets its number
+    return NAMES[term.get_id()][1]
+
+
+def names_in(term: Entry) -> list[Any]:
     seen, found, todo = set[int](), [], [term]
     while todo:
         node = todo.pop()
@@ -115,16 +135,13 @@ def names(term: Entry) -> list[Any]:
 
 
 class Token:
-    """Any token of the vocabulary, or, with `size` 0, any integer. To Python it is an int as soon as it has to be one."""
+    """Any token of the vocabulary. To Python it is an int as soon as it has to be one."""
 
     def __init__(self, name: str, size: int, world: Paths) -> None:
         self.name, self.size, self.world = name, size, world
-        if size:
-            SIZES[name] = size
+        SIZES[name] = size
 
     def value(self) -> int:
-        if not self.size:
-            raise LookupError(f"{self.name} is no token, and is used as one")
         return self.world.decided(self.name, self.size)
 
     def known(self) -> int | None:
@@ -132,14 +149,12 @@ class Token:
 
     def equals(self, other: Entry) -> Entry:
         """A condition, or a bool where it is known."""
-        if self is other:
+        if self is other or (isinstance(other, Token) and other.name == self.name):
             return True
-        if isinstance(other, Token):
-            if not (self.size and other.size):
-                return self.world.unknown()
-            return any_of([both(self.equals(v), other.equals(v)) for v in range(self.size)])
-        if not self.size:
-            return self.world.unknown()
+        if isinstance(other, Token) and None not in (self.known(), other.known()):
+            return self.known() == other.known()
+        if isinstance(other, Token):  # that equality is transitive is not assumed: more is asked than can happen
+            return z3.Bool("~".join(sorted((self.name, other.name))))
         if not 0 <= other < self.size:
             return False
         return z3.Bool(f"{self.name}={other}") if self.known() is None else self.known() == other
@@ -157,6 +172,24 @@ class Token:
         return self.name if self.known() is None else str(self.known())
 
 
+class Stray:
+    """An integer of which nothing is known, but `drafted`: that it is a token, so not negative."""
+
+    def __init__(self, world: Paths, drafted: bool) -> None:
+        self.world, self.drafted = world, drafted
+
+    def equals(self, other: Entry) -> Entry:
+        return False if self.drafted and not isinstance(other, Token | Stray) and other < 0 else self.world.unknown()
+
+    def __repr__(self) -> str:
+        return "any token" if self.drafted else "any integer"
+
+
+def control(*entries: Entry) -> bool:
+    """Whether one of them is a token, or may be any integer."""
+    return any(isinstance(e, Token | Stray) for e in entries)
+
+
 # ---- one entry at a time -------------------------------------------------------------------------------------------
 
 
@@ -164,7 +197,12 @@ def real(entry: Entry) -> Entry:
     """As a real term; a condition counts 1 where it holds."""
     if z3.is_expr(entry):
         return z3.If(entry, ONE, z3.RealVal(0)) if z3.is_bool(entry) else entry
-    exact = Fraction(entry)
+    return constant(entry)
+
+
+@cache
+def constant(number: int | float | Fraction) -> Any:
+    exact = Fraction(number)
     return z3.RatVal(exact.numerator, exact.denominator)
 
 
@@ -172,11 +210,15 @@ def symbolic(*entries: Entry) -> bool:
     return any(z3.is_expr(e) for e in entries)
 
 
-def computed(word: Callable[[Any, Any], Any]) -> Callable[[Entry, Entry], Entry]:
+def computed(word: Callable[[Any, Any], Any], idle: int | None = None) -> Callable[[Entry, Entry], Entry]:
+    """The word on two numbers; on the right, `idle` changes nothing."""
+
     def of(a: Entry, b: Entry) -> Entry:
+        if not z3.is_expr(b) and b is not ANY and not control(b) and b == idle and not isinstance(a, bool):
+            return a
         if a is ANY or b is ANY:
             return ANY
-        if isinstance(a, Token) or isinstance(b, Token):
+        if control(a, b):
             raise LookupError("a token is no number")
         return word(real(a), real(b)) if symbolic(a, b) else word(exactly(a), exactly(b))
 
@@ -189,9 +231,9 @@ def exactly(entry: Entry) -> Entry:
 
 def compared(word: Callable[[Any, Any], Any], world: Paths) -> Callable[[Entry, Entry], Entry]:
     def of(a: Entry, b: Entry) -> Entry:
-        if a is ANY or b is ANY:
+        if any(e is ANY or isinstance(e, Stray) for e in (a, b)):
             return world.unknown()
-        if isinstance(a, Token) or isinstance(b, Token):
+        if control(a, b):
             a, b = (e.value() if isinstance(e, Token) else e for e in (a, b))
         return word(real(a), real(b)) if symbolic(a, b) else word(a, b)
 
@@ -200,8 +242,9 @@ def compared(word: Callable[[Any, Any], Any], world: Paths) -> Callable[[Entry, 
 
 def same(world: Paths) -> Callable[[Entry, Entry], Entry]:
     def of(a: Entry, b: Entry) -> Entry:
-        if isinstance(a, Token) or isinstance(b, Token):
-            return a.equals(b) if isinstance(a, Token) else b.equals(a)
+        if control(a, b):
+            first, second = (a, b) if isinstance(a, Stray) or not control(b) else (b, a)
+            return first.equals(second)
         return compared(lambda x, y: x == y, world)(a, b)
 
     return of
@@ -238,7 +281,7 @@ def chosen(world: Paths, whole: bool) -> Callable[[Entry, Entry, Entry], Entry]:
             return a if c is True or a is b else b
         if all(isinstance(e, bool) or z3.is_bool(e) for e in (a, b)):
             return either(both(c, a), both(opposite(c), b))
-        if whole or isinstance(a, Token) or isinstance(b, Token):
+        if whole or control(a, b):
             return a if world.forced_bool(c) else b
         if a is ANY or b is ANY:
             settled = world.settled(c)

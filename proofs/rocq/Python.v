@@ -1,10 +1,10 @@
 (** What the words of Python mean that the rules of refengine/exact are written in.
 
     What it says.  Definitions only.  A program ends in a law of what it returns: a rule
-    of rounds, tokens and the path of accepted nodes; the loop of texts.  It is written with continuations: [k] is what is done
-    next.  Every error of the program - an index out of range, weights that are none,
-    a [raise] - ends it in [raised], a law of which nothing is known: a theorem that
-    holds for every [raised] says that no error is met.
+    of rounds, tokens and the path of accepted nodes; the loop of texts.  It is written
+    with continuations: [k] is what is done next.  Every error of the program - an index
+    out of range, weights that are none, a [raise] - ends it in [raised], a law of which
+    nothing is known: a theorem that holds for every [raised] says that no error is met.
 
     A row is a function of the token.  A node is named by its place plus one, so that
     ROOT, which is -1 in the program, is 0 here, and the row after node n is row n.
@@ -36,52 +36,51 @@ Section Python.
 Variables (R : realFieldType) (V : vocab) (O : Type).
 Implicit Types (w : V -> R) (b : flat_block R V).
 (** A program returns an [O]. *)
-Local Notation answer := (law R O).
-Variable raised : answer.
+Variable raised : law R O.
 
 (** [s[i]], for i that is not negative, and [s[-1]]. *)
-Definition item A (s : seq A) (i : nat) (k : A -> answer) : answer := if drop i s is a :: _ then k a else raised.
-Definition last_item A (s : seq A) (k : A -> answer) : answer := if rev s is a :: _ then k a else raised.
+Definition item A (s : seq A) (i : nat) (k : A -> law R O) : law R O := if drop i s is a :: _ then k a else raised.
+Definition last_item A (s : seq A) (k : A -> law R O) : law R O := if rev s is a :: _ then k a else raised.
 
 Definition enumerate A (s : seq A) : seq (nat * A) := zip (iota 0 (size s)) s.
 
 (** The last value of a loop's variable, if there was one. *)
-Definition bound A (o : option A) (k : A -> answer) : answer := if o is Some a then k a else raised.
+Definition bound A (o : option A) (k : A -> law R O) : law R O := if o is Some a then k a else raised.
 
 (** [for]: the body is told what comes next and what comes after the loop. *)
-Fixpoint for_in A S (s : seq A) (st : S) (body : A -> S -> (S -> answer) -> (S -> answer) -> answer)
-    (after : S -> answer) : answer :=
+Fixpoint for_in A S (s : seq A) (st : S) (body : A -> S -> (S -> law R O) -> (S -> law R O) -> law R O)
+    (after : S -> law R O) : law R O :=
   if s is a :: s' then body a st (fun st' => for_in s' st' body after) after else after st.
 
 (** [while True], at most so many times. *)
-Fixpoint forever S (fuel : nat) (st : S) (body : S -> (S -> answer) -> answer) : answer :=
+Fixpoint forever S (fuel : nat) (st : S) (body : S -> (S -> law R O) -> law R O) : law R O :=
   if fuel is fuel'.+1 then body st (fun st' => forever fuel' st' body) else raised.
 
 (** [while test], at most so many times. *)
-Fixpoint while_do S (fuel : nat) (st : S) (test : S -> bool) (body : S -> (S -> answer) -> (S -> answer) -> answer)
-    (after : S -> answer) : answer :=
+Fixpoint while_do S (fuel : nat) (st : S) (test : S -> bool) (body : S -> (S -> law R O) -> (S -> law R O) -> law R O)
+    (after : S -> law R O) : law R O :=
   if fuel is fuel'.+1 then
     if test st then body st (fun st' => while_do fuel' st' test body after) after else after st
   else raised.
 
 (** Chance. *)
 Definition odds (num den : R) : R := if num < den then num / den else if 0 < num then 1 else 0.
-Definition ask_accept (num den : R) (k : bool -> answer) : answer :=
+Definition ask_accept (num den : R) (k : bool -> law R O) : law R O :=
   if (0 <= num) && (0 <= den) then bind (coin (odds num den)) k else raised.
-Definition ask_choose w (k : V -> answer) : answer :=
+Definition ask_choose w (k : V -> law R O) : law R O :=
   if all (fun x => 0 <= w x) (tokens V) && (0 < total w) then bind (pick (fun x => w x / total w)) k else raised.
 
 (** A callable that asks chance. *)
-Definition run A (m : law R A) (k : A -> answer) : answer := bind m k.
+Definition run A (m : law R A) (k : A -> law R O) : law R O := bind m k.
 
 (** The functions of refengine/exact that proofs/translate knows by their text. *)
-Definition row_after A (p : seq A) (node : nat) (k : A -> answer) : answer := item p node k.
-Definition drawn b (j : nat) (k : (V -> R) -> answer) : answer :=
+Definition row_after A (p : seq A) (node : nat) (k : A -> law R O) : law R O := item p node k.
+Definition drawn b (j : nat) (k : (V -> R) -> law R O) : law R O :=
   item (block_q b) j (fun o => if o is Some q then k q else raised).
-Definition check_chain b (k : unit -> answer) : answer :=
+Definition check_chain b (k : unit -> law R O) : law R O :=
   if block_parents b == iota 0 (size (block_tokens b)) then k tt else raised.
 Definition children_of b (node : nat) : seq nat := [seq e.1 | e <- enumerate (block_parents b) & e.2 == node].
-Definition argmax_row w (k : V -> answer) : answer :=
+Definition argmax_row w (k : V -> law R O) : law R O :=
   if tokens V is d :: _ then k (first_max d w) else raised.
 (** Parents come before children, so a node is not deeper than its place. *)
 Fixpoint path_upto b (fuel node : nat) : seq V :=

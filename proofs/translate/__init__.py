@@ -1,4 +1,4 @@
-"""The rules of refengine/exact, translated from their own syntax trees into the words of rocq/Python.v.
+"""The rules of refengine/exact and its loop, translated from their own syntax trees into the words of rocq/Python.v.
 
 `python3 -m proofs.translate --write` writes rocq/Translated.v; without it, the file on disk is held to what is written
 now (part of `make prove`). The files rocq/Running*.v prove of a translated rule that it is the rule that the theorems

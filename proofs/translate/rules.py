@@ -10,8 +10,8 @@ from refengine.source_tree import PROOFS, ROOT
 
 EXACT = ROOT / "refengine" / "exact"
 FILE = PROOFS / "rocq" / "Translated.v"
-# The rules whose cards call them lossless, and the loop: (file, function). Of a rule that is lossy by design Coq has no
-# law of the whole round to compare the text with.
+# The rules whose cards call them lossless, and the loop: (file, function). Those that are lossy by design take
+# logarithms of floats or sort rows, which Python.v has no words for.
 RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
 LOOPS = (("loop", "generate"), ("loop", "plain"))
 # What Python.v defines by hand, by the body that it had then: another body is refused.
@@ -30,7 +30,13 @@ COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "toke
 COQ |= {"seq num": "seq R", "option": "option nat", "seq token": "seq V", "nat": "nat", "set": "V -> bool"}
 COQ |= {"target": "seq V -> V -> R", "drafter": "seq V -> law R (flat_block R V)"}
 COQ |= {"rule": "seq (V -> R) -> flat_block R V -> law R (outcome V)"}
-TYPES = {"Sequence[Row]": "rows", "Block": "block", "Sequence[Fraction]": "row", "int": "token", "frozenset[int]": "set"}
+TYPES = {
+    "Sequence[Row]": "rows",
+    "Block": "block",
+    "Sequence[Fraction]": "row",
+    "int": "token",
+    "frozenset[int]": "set",
+}
 TYPES |= {"tuple[int, ...]": "seq token", "Target": "target", "Drafter": "drafter", "Rule": "rule"}
 NAMED = {"at": "node", "max_new_tokens": "nat", "chance": "chance"}  # where the annotation does not tell
 RETURNED = {"Round": "(outcome V)", "tuple[int, ...]": "(seq V)"}  # by a function that asks chance
@@ -102,7 +108,9 @@ def needed(file: str, name: str) -> list[tuple[str, str]]:
             home = (node.module or "").removeprefix("refengine.exact.").replace(".", "/")
             functions = {n.name for n in ast.parse(source(home)).body if isinstance(n, ast.FunctionDef)}
             homes |= {alias.name: home for alias in node.names if alias.name in functions}
-    calls = [n.func.id for n in ast.walk(definition(file, name)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    calls = [
+        n.func.id for n in ast.walk(definition(file, name)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    ]
     first = [(homes[called], called) for called in calls if called in homes]
     before = [place for place in first if place not in KNOWN and place != (file, name)]
     return list(dict.fromkeys([*(deeper for place in before for deeper in needed(*place)), (file, name)]))

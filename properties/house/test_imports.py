@@ -20,7 +20,7 @@ FLOORS = (
     ("exact", "evidence", "errors", "source_tree"),
     ("files",),
     ("engine", "report", "source_edits"),
-    ("decoder", "audit"),
+    ("decoder", "audit", "strategies"),
     ("bugs",),
     ("selfcheck",),
     ("commands",),

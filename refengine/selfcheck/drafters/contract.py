@@ -43,16 +43,16 @@ def q_contract(cell: Cell) -> Contract:
     blocks, worst = 0, 0.0
     for policy in PROMISED:
         for play, prefix in visited(replace(cell, policy=policy)):
-            once = partial(_propose, play, play.state())
+            once = partial(proposed, play, play.state())
             drawn = [(block, float(weight)) for block, weight, _ in runs(once)]
             blocks += len(drawn)
             for block, weight in drawn:
-                off = abs(weight - _claimed(block))
+                off = abs(weight - claimed(block))
                 worst = max(worst, off)
                 if off > EXACT:
                     tokens, parents = nodes(block)
                     where = {"policy": policy, "prefix": prefix, "tokens": tokens, "parents": parents}
-                    return Contract(blocks, worst, {**where, "drawn with": weight, "reported": _claimed(block)})
+                    return Contract(blocks, worst, {**where, "drawn with": weight, "reported": claimed(block)})
     return Contract(blocks, worst)
 
 
@@ -137,7 +137,7 @@ def visited(cell: Cell) -> Iterator[tuple[Session, Tokens]]:
         play.play(coins)
 
 
-def _propose(play: Session, state: State, chance: Any) -> Block:
+def proposed(play: Session, state: State, chance: Any) -> Block:
     play.restore(play.prompt, play.out, state)
     return play.drafter.propose(_turn(play, chance))
 
@@ -147,7 +147,7 @@ def _turn(play: Session, chance: Any) -> Turn:
     return Turn(play.prompt, prefix, play.policy, Shifted(Branching(chance), len(prefix)))
 
 
-def _claimed(block: Block) -> float:
+def claimed(block: Block) -> float:
     """The probability of a block's draws that its rows report: siblings in order, without replacement."""
     if block.q is None:
         return 1.0

@@ -1,0 +1,13 @@
+"""Every law on cases that Hypothesis draws and shrinks: the same few in every run. `make stat` tries many others."""
+
+import pytest
+from hypothesis import settings
+
+from properties.helpers.laws import LAWS
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_law(name: str) -> None:
+    """Kills a rule, a loop, a policy or a drafter that breaks its law on a case that nobody thought of."""
+    law = LAWS[name]
+    settings(max_examples=law.quick, deadline=None, derandomize=True)(law.test())()

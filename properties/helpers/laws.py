@@ -1,0 +1,284 @@
+"""The laws that Hypothesis is given, each as a function of drawn cases that raises where it is broken.
+
+`properties/exact_and_engine/test_laws.py` tries a few cases of each, the same in every run; `statistical_tests/
+test_laws.py` many, and others in every run. Which laws there are follows from the cards and from the table of drafters.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import torch
+from hypothesis import assume, given, reject, reproduce_failure
+from hypothesis import strategies as st
+
+from properties.helpers.table_decoder import TableDrafter, TableTarget, logits
+from refengine import strategies
+from refengine.bugs.checks.batches import EVERY, HALF, Pair
+from refengine.decoder.loop import Session, Stop, generate, plain
+from refengine.decoder.protocols import Tokens
+from refengine.engine.coins import Philox, Recorded
+from refengine.engine.policy import Policy, Step, greedy, pipeline, top_k
+from refengine.engine.rules import RULES as ENGINE
+from refengine.exact import loop
+from refengine.exact.block import Target
+from refengine.exact.card import Card
+from refengine.exact.chance import Record, runs
+from refengine.exact.law import completed, law, round_law, target_law, tv
+from refengine.exact.row import argmax, overlap, point
+from refengine.exact.rules import RULES
+from refengine.selfcheck.drafters.cells import EXACT
+from refengine.selfcheck.drafters.contract import claimed, proposed
+from refengine.selfcheck.drafters.exact_law import Enumeration
+from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters.table import ROWS
+from refengine.strategies import AtTheEdge, Case, World
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law, the strategies of its arguments, and how many cases of it a quick run tries."""
+
+    holds: Callable[..., None]
+    cases: Mapping[str, st.SearchStrategy[Any]]
+    quick: int
+
+    def test(self) -> Callable[[], None]:
+        """As a test of Hypothesis, which may still be given settings or a failure to reproduce."""
+
+        def holds(**drawn: Any) -> None:
+            self.holds(**drawn)
+
+        return given(**self.cases)(holds)
+
+
+LOSSLESS = [card for card in RULES.values() if card.lossless]
+PROMPTS = st.lists(st.integers(0, 1), max_size=2).map(tuple)
+
+
+def promised(card: Card, target: Target) -> Target:
+    """The rows that a lossless rule promises to follow."""
+    if card.law == "target":
+        return target
+    return lambda prefix: point(argmax(row := target(prefix)), len(row))
+
+
+# --- the definition --------------------------------------------------------------------------------------------------
+
+
+def a_round_is_lossless(card: Card, world: World, prompt: Tokens) -> None:
+    """The completed law of a round is that of as many tokens of the target, in fractions."""
+    wanted = promised(card, world.target)
+    emitted = round_law(world.target, world.draft, card.rule, prompt)
+    assert tv(completed(emitted, wanted, prompt, 3), target_law(wanted, prompt, 3)) == 0
+
+
+def the_loop_is_plain_decoding(card: Card, world: World, prompt: Tokens, length: int, stop: frozenset[int]) -> None:
+    """The law of a whole decode is that of a decode without speculation, stops and limit included; no coin serves two
+    decisions."""
+    wanted = promised(card, world.target)
+
+    def decoded(chance: Any) -> Tokens:
+        return loop.generate(world.target, world.draft, card.rule, prompt, length, Record(chance), stop)
+
+    assert law(decoded) == law(lambda chance: loop.plain(wanted, prompt, length, chance, stop))
+
+
+def the_first_candidate_is_kept_as_often_as_rows_allow(card: Card, world: World, prompt: Tokens) -> None:
+    """With probability 1 - TV(p, q) where it is drawn from q, with p(x) where nobody drew it."""
+    single = World(world.table, (1,), world.drawn, ((0,), (-1,)))
+    p, q = world.target(prompt), world.draft_row(prompt)
+    kept = law(lambda chance: len(loop_round(card, single, prompt, chance)) > 1)
+    assert kept.get(True, 0) == (overlap(p, q) if world.drawn else p[0])
+
+
+def loop_round(card: Card, world: World, prompt: Tokens, chance: Any) -> Tokens:
+    block = world.draft(prompt, chance)
+    rows = [world.target(prompt + block.path(node)) for node in range(-1, len(block.tokens))]
+    return card.rule(rows, block, chance).tokens
+
+
+def lengths_are_sums_of_products(world: World, prompt: Tokens) -> None:
+    """Expected tokens of a round of `leviathan`: 1 + the sum over k of the mass of min(p, q) along k drafts."""
+
+    def below(prefix: Tokens, left: int) -> Fraction:
+        kept = zip(world.target(prefix), world.draft_row(prefix), strict=True) if left else ()
+        return sum((min(p, q) * (1 + below((*prefix, x), left - 1)) for x, (p, q) in enumerate(kept)), Fraction(0))
+
+    lengths = law(lambda chance: len(loop_round(RULES["leviathan"], world, prompt, chance)))
+    assert sum(length * weight for length, weight in lengths.items()) == 1 + below(prompt, len(world.where))
+
+
+# --- the engine ------------------------------------------------------------------------------------------------------
+
+
+def the_engine_is_the_definition(pair: Pair, lanes: list[Case], data: st.DataObject) -> None:
+    """Lane by lane of a ragged batch the same tokens and the same path, with uniforms beside the edges of decisions."""
+    columns: dict[Any, list[Fraction]] = {}
+    wanted, nodes = [], max(len(case.block.tokens) for case in lanes) + 1
+    for lane, case in enumerate(lanes):
+        chance = AtTheEdge(data.draw)
+        wanted.append(pair.define(case, chance))
+        for site, u in chance.table.items():
+            columns.setdefault(site, [HALF] * len(lanes))[lane] = u
+    idle: dict[Any, Any] = {(kind, depth): 0.5 for kind in ("accept", "emit") for depth in range(nodes + 1)}
+    idle |= {(kind, d, j): 0.5 for kind in ("accept", "agree") for d in range(nodes) for j in range(nodes)}
+    asked = {site: torch.tensor([float(u) for u in us], dtype=torch.float64) for site, us in columns.items()}
+    assert pair.run(lanes, Recorded(idle | asked)) == wanted
+
+
+def the_policy_is_the_definition(policy: strategies.Policy, weights: list[int], history: tuple[Tokens, Tokens]) -> None:
+    """The same support, and the same probabilities up to a few roundings of logarithms, exponentials and a sum."""
+    assume(any(weights))
+    asked = logits(weights)
+    try:
+        wanted = policy.exact([Fraction(w) for w in weights], *history)
+    except ValueError:
+        try:
+            policy.engine(asked, *history)
+        except ValueError:
+            return
+        raise AssertionError("the definition bans every token, the engine does not") from None
+    row = policy.engine(asked, *history).tolist()
+    assert [x > 0 for x in row] == [x > 0 for x in wanted]
+    assert max(abs(x - float(y)) for x, y in zip(row, wanted, strict=True)) < 1e-12
+
+
+# --- the decoder -----------------------------------------------------------------------------------------------------
+
+
+def the_decoder_is_plain_decoding(
+    card: Card, world: World, policy: strategies.Policy, prompt: Tokens, stop: frozenset[int]
+) -> None:
+    """The real loop on a table: its exact law under a policy is the policy's own, whatever is accepted on the way."""
+    size = len(world.table[0][0])
+    rule: Policy = policy.engine if card.law == "target" else pipeline(logarithms(policy.engine), greedy())
+
+    def row(out: Tokens) -> tuple[float, ...]:
+        return tuple(rule(logits(world.target(prompt + out)), prompt, out).tolist())
+
+    try:
+        wanted = target_law(row, (), 3, stop)
+    except ValueError:  # the policy bans every token
+        reject()
+    play = Session(TableTarget(world.target, size), TableDrafter(world, size), ENGINE[card.name], rule, 3, Stop(stop))
+    found = Enumeration(play, prompt).rounds(2)
+    assert not found.mismatches
+    emitted: dict[Tokens, float] = {}
+    for outcome, weight in found.law.items():
+        emitted[outcome.out] = emitted.get(outcome.out, 0.0) + weight
+    assert tv(completed(emitted, row, (), 3, stop), wanted) < EXACT
+
+
+def logarithms(policy: Policy) -> Step:
+    """The row of a policy as logits again, for one more step."""
+    return lambda before, prompt, out: policy(before, prompt, out).log()
+
+
+def session_of(name: str, policy: Policy, length: int) -> Session:
+    row = ROWS[name]
+    target = target_that_remembers(row.target)
+    return Session(target, row.remembered(row.load(target)), ENGINE[row.rules[0]], policy, length)
+
+
+@torch.inference_mode()
+def draws_have_the_law_that_is_reported(name: str, prompt: Tokens, policy: strategies.Policy) -> None:
+    """The q-contract: every block comes as often as its reported rows say, whatever the policy leaves."""
+    narrow = top_k(2)
+    play = session_of(name, lambda before, *history: policy.engine(narrow(before, *history), *history), 9)
+    try:
+        play.begin(prompt, COINS)
+    except ValueError:  # the policy bans every token
+        reject()
+    for block, weight, _ in runs(partial(proposed, play, play.state())):
+        assert abs(float(weight) - claimed(block)) < EXACT
+
+
+@torch.inference_mode()
+def greedy_decoding_is_plain(name: str, prompt: Tokens, policy: strategies.Policy) -> None:
+    """The same tokens as without speculation, where the last step of a policy is greedy."""
+    rule = pipeline(logarithms(policy.engine), greedy())
+    play = session_of(name, rule, 12)
+    try:
+        wanted = plain(target_that_remembers(ROWS[name].target), rule, prompt, 12, COINS)
+    except ValueError:  # the policy bans every token
+        reject()
+    assert generate(play.target, play.drafter, play.rule, rule, prompt, 12, COINS).tokens == wanted
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+COINS = Philox(5, torch.tensor([0]))
+STARTS = st.lists(st.integers(0, 1), min_size=1, max_size=2).map(tuple)
+STOPS = st.frozensets(st.integers(0, 1), max_size=1)
+TEXTS = st.lists(st.integers(0, 6), min_size=1, max_size=6).map(tuple)  # 7 is the fixtures' mask token
+NARROW = {"vocabulary": 2, "bits": 3}  # of whole decodes, whose laws are many times larger than a round's
+
+
+def laws() -> dict[str, Law]:
+    """Every law by its name."""
+    found: dict[str, Law] = {}
+    for card in LOSSLESS:
+        worlds = strategies.worlds(card.shape, card.drawn)
+        small = strategies.worlds(card.shape, card.drawn, **NARROW)
+        found |= {
+            f"{card.name} is lossless": Law(
+                partial(a_round_is_lossless, card), {"world": worlds, "prompt": PROMPTS}, 120
+            ),
+            f"the loop of {card.name} is plain decoding": Law(
+                partial(the_loop_is_plain_decoding, card),
+                {"world": small, "prompt": PROMPTS, "length": st.integers(0, 3), "stop": STOPS},
+                80,
+            ),
+            f"the decoder under {card.name} is plain decoding": Law(
+                partial(the_decoder_is_plain_decoding, card),
+                {
+                    "world": small,
+                    "policy": strategies.policies(2),
+                    "prompt": STARTS,
+                    "stop": STOPS,
+                },
+                60,
+            ),
+        }
+        if card.law == "target":
+            found[f"{card.name} keeps a first draft as often as rows allow"] = Law(
+                partial(the_first_candidate_is_kept_as_often_as_rows_allow, card),
+                {"world": worlds, "prompt": PROMPTS},
+                100,
+            )
+    found["a round of leviathan is as long as its formula"] = Law(
+        lengths_are_sums_of_products, {"world": strategies.worlds("chain", "iid"), "prompt": PROMPTS}, 60
+    )
+    for pair in EVERY:
+        cases = strategies.judged(pair.shape, pair.drawn)
+        found[f"engine = exact: {pair.name}"] = Law(
+            partial(the_engine_is_the_definition, pair), {"lanes": strategies.lanes(cases), "data": st.data()}, 150
+        )
+    found["engine = exact: policies"] = Law(
+        the_policy_is_the_definition,
+        {
+            "policy": strategies.policies(4),
+            "weights": st.lists(st.integers(0, 9), min_size=4, max_size=4),
+            "history": strategies.histories(4),
+        },
+        300,
+    )
+    for name in ROWS:
+        asked = {"prompt": TEXTS, "policy": strategies.policies(8, most=2)}
+        found[f"the q of {name} is what it draws from"] = Law(
+            partial(draws_have_the_law_that_is_reported, name), asked, 4
+        )
+        found[f"greedy decoding with {name} is plain"] = Law(partial(greedy_decoding_is_plain, name), asked, 3)
+    return found
+
+
+LAWS = laws()
+
+
+if __name__ == "__main__":  # python -m properties.helpers.laws NAME VERSION BLOB: a failure once more
+    name, version, blob = sys.argv[1:]
+    reproduce_failure(version, blob.encode())(LAWS[name].test())()

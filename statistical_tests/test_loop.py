@@ -1,0 +1,86 @@
+"""Every drafter in the running loop: caches, rollback, policy, stop token and limit, request after request.
+
+A round of real networks takes milliseconds where one of their tables takes microseconds, so samples are small here:
+3,000 tokens of a drafter, 100,000 in the long version. What they show is that the loop plays the rounds whose law the
+tables have at length.
+"""
+
+from collections import defaultdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from refengine.decoder.loop import Stop, nodes
+from refengine.engine.coins import Philox
+from refengine.evidence.power import detectable_tv
+from refengine.exact.block import Block
+from refengine.exact.law import law
+from refengine.exact.rules import RULES
+from refengine.selfcheck.drafters.cells import CELLS, plain_row, session, target_of
+from refengine.selfcheck.drafters.memo import content
+from refengine.selfcheck.drafters.table import ROWS
+from statistical_tests.budget import ALPHA, state
+from statistical_tests.table import line
+
+pytestmark = pytest.mark.stat
+
+TOKENS, LENGTH = 3_000, 6
+LONGER = [pytest.param(1, id="once"), pytest.param(34, id="at length", marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("times", LONGER)
+@pytest.mark.parametrize("drafter", ROWS)
+@torch.inference_mode()
+def test_the_running_loop_emits_its_target(drafter: str, times: int) -> None:
+    """Kills a state that goes wrong only some requests later, a stop or a limit that leaves something behind, a coin
+    that two rounds share: nothing is put back between rounds, and one drafter serves all requests."""
+    rule = ROWS[drafter].rules[0]
+    cell = CELLS[f"{drafter}/{rule}/temperature-1"]
+    play, known = session(cell), {}
+    play.max_new_tokens, play.stop = LENGTH, Stop(frozenset({3}))
+    seen: dict[object, Any] = defaultdict(lambda: np.zeros(8))
+    kept, lengths, wanted, request = list[float](), list[float](), list[tuple[float, float]](), 0
+    while sum(counts.sum() for counts in seen.values()) < times * TOKENS:
+        coins, request = Philox(10, torch.tensor([request])), request + 1
+        play.begin(cell.prompt, coins)
+        while not play.done:
+            play.play(coins)
+        for place, token in enumerate(play.out):
+            seen[play.out[:place]][token] += 1
+        for played in play.rounds:
+            key = content((played.p, played.block.tokens, played.block.parents, played.block.q))
+            if key not in known:
+                known[key] = expected(rule, played)
+            kept.append(float(len(played.verdict.path) > 0))
+            lengths.append(float(len(played.verdict.tokens)))
+            wanted.append(known[key])
+    rows = {out: np.array(plain_row(target_of(drafter), cell.policy, cell.prompt, out)) for out in seen}
+    should = np.mean(wanted, axis=0)
+    found = line(
+        drafter, rule, "running loop", seen, rows,
+        (float(np.mean(kept)), float(should[0])), (float(np.mean(lengths)), float(should[1])),
+    )  # fmt: skip
+    assert found.p > ALPHA / 3
+    for had, mean, most in ((kept, should[0], 1.0), (lengths, should[1], max(lengths))):
+        # What was had less what the very block promised is a martingale with steps of range `most` (Azuma, Hoeffding).
+        assert abs(np.mean(had) - mean) <= float(most) * np.sqrt(np.log(6 / ALPHA) / (2 * len(had)))
+    first = int(seen[()].sum())
+    state(f"{drafter} in the running loop: the first token of a request", first, detectable_tv(first, 3, ALPHA), ALPHA)
+
+
+def expected(rule: str, played: Any) -> tuple[float, float]:
+    """The probability that a draft of this block is kept, and the expected tokens of its round, by the definition."""
+    tokens, parents = nodes(played.block)
+    q = [None] * len(tokens) if played.block.q is None else [exactly(row) for row in played.block.q[0]]
+    block = Block(tokens, parents, tuple(q), (None,) * len(tokens))
+    p = [exactly(row) for row in played.p]
+    lengths = law(lambda chance: len(RULES[rule].rule(p, block, chance).tokens))
+    return float(1 - lengths.get(1, 0)), float(sum(length * mass for length, mass in lengths.items()))
+
+
+def exactly(row: torch.Tensor) -> tuple[Fraction, ...]:
+    weights = [Fraction(x) for x in row.tolist()]
+    return tuple(w / sum(weights) for w in weights)
