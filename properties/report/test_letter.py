@@ -32,15 +32,15 @@ def violated(witness: dict[str, Any], diagnosis: str = "") -> Finding:
     [
         (
             EXACT,
-            "It emits token 0 too often as token 2 of a block, after [2]: 0.5 of the time where 0.25 is due, "
+            "It emits token 0 too often at position 1 of a block, after [2]: 0.5 of the time where 0.25 is due, "
             "2 times as often as is right.",
         ),
         (
             COUNTS,
-            "It emits token 4 too often as token 1 of a block: 0.25 of the time where 0.1 is due, "
+            "It emits token 4 too often at position 0 of a block: 0.25 of the time where 0.1 is due, "
             "2.5 times as often as is right.",
         ),
-        (CALL, "It emits token 3, whose probability is zero, as token 1 of a block, before any other."),
+        (CALL, "It emits token 3, whose probability is zero, at position 0 of a block, before any other."),
         (BROKEN, "It breaks its contract: the answer is None: nothing was returned."),
         ({"prompt": "of another kind"}, ""),
     ],
@@ -48,6 +48,13 @@ def violated(witness: dict[str, Any], diagnosis: str = "") -> Finding:
 def test_the_first_sentence_says_what_is_emitted(witness: dict[str, Any], says: str) -> None:
     """Kills a sentence about another token than the witness shows, a wrong factor, and one made up without data."""
     assert sentence(violated(witness)) == says
+
+
+def test_a_long_block_does_not_fill_the_screen() -> None:
+    """Kills a letter whose sentence has scrolled away, and rows that are left out without a word."""
+    lines = told(violated({**EXACT, "p": [[0.5, 0.5]] * 17}))
+    assert sum("p[" in line for line in lines) == 4
+    assert any("p has 13 more rows" in line for line in lines)
 
 
 def test_the_table_marks_the_token_of_the_sentence() -> None:

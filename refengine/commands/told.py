@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from refengine.report.finding import Finding
 
 WIDEST = 160  # characters of one entry of a witness on a terminal; --json has the whole
+MAX_ROWS = 4  # of p or q on a terminal
 INDENT = " " * 12  # below a verdict
 # Entries of a function's witness: those that name its input, and those that its sentence and its table say.
 INPUT = {"case", "gamma", "lanes", "vocabulary", "contexts", "seed", "start", "calls"}
@@ -85,7 +86,9 @@ def witness_lines(finding: "Finding") -> list[str]:
 def _value(key: str, value: Any) -> Iterator[str]:
     """An entry of a witness; a list of rows a row a line."""
     if isinstance(value, list) and value and all(isinstance(row, list) for row in value):
-        yield from (f"{key}[{i}] = {json.dumps(row)}" for i, row in enumerate(value))
+        yield from (f"{key}[{i}] = {json.dumps(row)}" for i, row in enumerate(value[:MAX_ROWS]))
+        if len(value) > MAX_ROWS:
+            yield f"{key} has {len(value) - MAX_ROWS} more rows, which --json shows"
     else:
         yield f"{key} = {value if isinstance(value, str) else json.dumps(value, default=str)}"
 

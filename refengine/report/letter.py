@@ -138,7 +138,7 @@ def sentence(finding: Finding) -> str:
 
 
 def _place(position: int, emitted: list[int] | None) -> str:
-    where = f"as token {position + 1} of a block"
+    where = f"at position {position} of a block"
     return where if emitted is None else f"{where}, after {emitted}" if emitted else f"{where}, before any other"
 
 

@@ -17,31 +17,34 @@ from refengine.audit.interception.intercept import Raised, Unmodelled, intercept
 from refengine.audit.kernel.calls import Lanes, Subject, Table, drafts, judge
 from refengine.exact.chance import runs
 
+DECISIONS_OF_A_RUN = 4  # of a verifier that does not draw in a loop, about
+
 
 def enumerate_law(subject: Subject, table: Table, most: int, seconds: float) -> dict[str, Any]:
-    """{"outcomes": [(tokens per lane, probability)], "runs": n}, or {"unmodelled": reason, "runs": n}.
+    """{"outcomes": [(tokens per lane, probability)], "runs": n}, or {"unmodelled": reason}; and "spent", of `most`.
 
-    most     how many runs are made
+    most     how many runs may be made; a long one counts for several, since all its decisions are made anew
     seconds  the outer limit
     """
     until = monotonic() + seconds
     mass: dict[Lanes, float] = {}
-    count = 0
+    count = spent = 0
     for draft, path, weight in drafts(table, subject.signature):
         program = intercepted(partial(judge, subject, table, draft, path, torch.Generator()))
         try:
-            for outcome, chance, _ in runs(program):
-                count += 1
+            for outcome, chance, decisions in runs(program):
+                count, spent = count + 1, spent + max(1, len(decisions) // DECISIONS_OF_A_RUN)
                 if isinstance(outcome, Raised):
-                    return {"unmodelled": f"a run raised: {outcome.error}", "runs": count}
+                    return {"unmodelled": f"a run raised: {outcome.error}", "spent": spent}
                 mass[outcome] = mass.get(outcome, 0.0) + weight * float(chance)
-                if count >= most:
-                    return {"unmodelled": f"it takes more than {most} runs", "runs": count}
+                if spent >= most:
+                    return {"unmodelled": f"it takes more than {count} runs", "spent": spent}
                 if monotonic() > until:
-                    return {"unmodelled": f"the time was up after {count} runs", "runs": count}
+                    return {"unmodelled": f"the time was up after {count} runs", "spent": spent}
         except (Unmodelled, ValueError) as reason:  # ValueError: runs that do not repeat
-            return {"unmodelled": str(reason), "runs": count}
-    return {"outcomes": [[list(map(list, lanes)), p] for lanes, p in sorted(mass.items())], "runs": count}
+            return {"unmodelled": str(reason), "spent": spent}
+    outcomes = [[list(map(list, lanes)), p] for lanes, p in sorted(mass.items())]
+    return {"outcomes": outcomes, "runs": count, "spent": spent}
 
 
 def stateless(run: Callable[..., dict[str, Any]], seeds: Any) -> bool:

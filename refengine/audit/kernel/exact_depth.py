@@ -12,7 +12,7 @@ from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.kernel import campaign
 from refengine.audit.kernel.campaign import seeds, send
 from refengine.audit.kernel.exact_law import ExactLaw, exact_law
-from refengine.audit.kernel.plan import RUNS_OF_AN_INPUT, Plan
+from refengine.audit.kernel.plan import Plan
 from refengine.audit.kernel.request import Request
 from refengine.audit.sandbox.child import Child, Outcome
 
@@ -67,10 +67,10 @@ def exact_depth(request: Request, child: Child, plan: Plan, until: float, progre
             return _failed(same)
         if not same.value:
             return _left_out(STATEFUL, stateful=True)
-        reply = ask("exact", most=min(runs, RUNS_OF_AN_INPUT), seconds=max(until - monotonic(), 0.1))
+        reply = ask("exact", most=runs, seconds=max(until - monotonic(), 0.1))
         if not reply.ok:
             return _failed(reply)
-        runs -= reply.value["runs"]
+        runs -= reply.value["spent"]
         if "unmodelled" in reply.value:
             found.notes.append(f"{item.name}: sampled only ({reply.value['unmodelled']})")
             continue

@@ -22,7 +22,7 @@ from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.campaign import HANG_SECONDS, Campaign, End
 from refengine.audit.kernel.exact_law import ExactLaw, exact_law, target_row
 from refengine.audit.kernel.history import features
-from refengine.audit.kernel.plan import RUNS_OF_AN_INPUT
+from refengine.audit.kernel.plan import RUNS
 from refengine.audit.kernel.request import Request, opened
 from refengine.audit.magnitude import at_least, small_mass
 from refengine.audit.sandbox.child import Child
@@ -123,7 +123,7 @@ def _observed(child: Child, asked: Replay, item: Case) -> Observed | None:
     campaign = Campaign(child, asked.signature, asked.seed, asked.alpha, monotonic() + asked.seconds)
     campaign.add(item)
     if asked.kind == "exact":
-        enumeration = {"op": "exact", "name": item.name, "most": RUNS_OF_AN_INPUT, "seconds": asked.seconds}
+        enumeration = {"op": "exact", "name": item.name, "most": RUNS, "seconds": asked.seconds}
         reply = child.ask(enumeration, HANG_SECONDS)
         return _law_observed(exact_law(item, reply.value)) if reply.ok and "outcomes" in reply.value else None
     campaign.cases[item.name].calls = asked.start
