@@ -81,12 +81,12 @@ Proof. exact: block_generates. Qed.
 (** A rule that draws one token, whatever was proposed. *)
 Definition one_draw (rows : seq (two -> field)) (b : flat_block field two) : law field (outcome two) :=
   y <~ pick (nth (p [::]) rows 0);; ret ([:: y], [::]).
-Lemma one_draw_emits h : surely (fun out => (0 < size out.1)%N) (round p proposes one_draw tt h).
+Lemma one_draw_emits h : surely (fun out => (0 < size out.1)%N) (loop_round p proposes one_draw tt h).
 Proof.
 move=> f f' e; apply: (draft_drawable (q := q)) => // xs _.
 by apply: total_ext => y; congr (_ * _); apply: e.
 Qed.
-Lemma one_draw_lossless h : lossless p h (out <~ round p proposes one_draw tt h;; ret out.1).
+Lemma one_draw_lossless h : lossless p h (out <~ loop_round p proposes one_draw tt h;; ret out.1).
 Proof.
 move=> n k; rewrite -[RHS](target_lossless rows_p 1 h n k).
 have drawP : lawful (draft q (last false) (size h) h) by apply: lawful_draft.
@@ -94,7 +94,7 @@ rewrite -[RHS](law_const drawP); apply: (law_ext drawP) => xs.
 by rewrite /bind /ret; apply: total_ext => y; rewrite /= cats0.
 Qed.
 Example used_generate_runs (raised : law field (seq two)) prompt n k :
-  py_generate raised p proposes one_draw prompt n at_one k = loop (ends at_one) (round p proposes one_draw) n n tt prompt k.
+  py_generate raised p proposes one_draw prompt n at_one k = loop (ends at_one) (loop_round p proposes one_draw) n n tt prompt k.
 Proof. exact: (generate_runs raised at_one prompt one_draw_emits). Qed.
 Example used_generate_is_plain (raised : law field (seq two)) prompt n k :
   py_generate raised p proposes one_draw prompt n at_one k = py_plain raised p prompt n at_one k.

@@ -60,9 +60,9 @@ Qed.
 (** One round, as the loop of Loop.v sees it: the drafter proposes, the rule answers, nothing is remembered. *)
 Variables (drafter : seq V -> law R (flat_block R V)).
 Variable rule : seq (V -> R) -> flat_block R V -> law R (outcome V).
-Definition round (_ : unit) h : law R (seq V * unit) :=
+Definition loop_round (_ : unit) h : law R (seq V * unit) :=
   b <~ drafter h;; o <~ rule (target_rows p h b) b;; ret (o.1, tt).
-Hypothesis round_emits : forall h, surely (fun out => (0 < size out.1)%N) (round tt h).
+Hypothesis round_emits : forall h, surely (fun out => (0 < size out.1)%N) (loop_round tt h).
 
 (** The inner loop writes a round's tokens, up to a stop or the limit. *)
 Definition writing n o said (again : seq V -> law R (seq V)) : law R (seq V) :=
@@ -86,7 +86,7 @@ have := IH (said ++ [:: x]); rewrite sz ltn_neqAle ne lt => /(_ isT) -> /=.
 by rewrite rcons_cat -cats1 ltnS -!catA.
 Qed.
 
-Lemma loop_ext fuel n h k k' : k =1 k' -> loop ends round fuel n tt h k = loop ends round fuel n tt h k'.
+Lemma loop_ext fuel n h k k' : k =1 k' -> loop ends loop_round fuel n tt h k = loop ends loop_round fuel n tt h k'.
 Proof.
 elim: fuel n h k k' => [|fuel IH] n h k k' e /=; first exact: e.
 case: eqP => _; first exact: e.
@@ -98,18 +98,18 @@ Lemma upto_none h o : stops ends h o = false -> upto_stop ends h o = o.
 Proof. by move=> none; have := upto_stop_cat ends h o [::]; rewrite none !cats0. Qed.
 
 Theorem generate_runs n k :
-  py_generate raised p drafter rule prompt n stop k = loop ends round n n tt prompt k.
+  py_generate raised p drafter rule prompt n stop k = loop ends loop_round n n tt prompt k.
 Proof.
 rewrite /py_generate; cbv zeta; set more := (fun 'said => _); set body := (fun 'said => _); set after := (fun 'said => _).
 suff turns fuel said : (n - size said <= fuel)%N ->
     while_do raised fuel.+1 said more body after k
-    = loop ends round fuel (n - size said)%N tt (prompt ++ said) (fun s => k (said ++ s)).
+    = loop ends loop_round fuel (n - size said)%N tt (prompt ++ said) (fun s => k (said ++ s)).
   by rewrite turns ?subn0 //= cats0.
 elim: fuel said => [|fuel IH] said enough; rewrite while_turn {1}/more; case: ltnP => [lt|ge].
 - by rewrite leqn0 subn_eq0 leqNgt lt in enough.
 - by rewrite /= /after /ret cats0.
 - pose again said' := while_do raised fuel.+1 said' more body after.
-  have -> : body said again after k = round tt (prompt ++ said) (fun out => writing n out.1 said again k) by [].
+  have -> : body said again after k = loop_round tt (prompt ++ said) (fun out => writing n out.1 said again k) by [].
   rewrite [RHS]/= subn_eq0 leqNgt lt; apply: round_emits => -[o []] /= o0; rewrite written //; cbv zeta.
   set new := take _ o; case: (boolP (stops ends _ new)) => [_|/negbTE none]; first exact: erefl.
   rewrite orFb upto_none //; case: leqP => [ends_here|goes_on]; rewrite /bind /ret.
@@ -120,7 +120,7 @@ elim: fuel said => [|fuel IH] said enough; rewrite while_turn {1}/more; case: lt
 - by move: ge; rewrite -subn_eq0 => /eqP ->; rewrite /= /after /ret cats0.
 Qed.
 
-Theorem generate_is_plain n k : (forall h, lossless p h (out <~ round tt h;; ret out.1)) ->
+Theorem generate_is_plain n k : (forall h, lossless p h (out <~ loop_round tt h;; ret out.1)) ->
   py_generate raised p drafter rule prompt n stop k = py_plain raised p prompt n stop k.
 Proof. by move=> ok; rewrite generate_runs plain_runs; apply: loop_lossless_until => // -[] h. Qed.
 
