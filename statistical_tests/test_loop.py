@@ -1,7 +1,7 @@
 """Every drafter in the running loop: caches, rollback, policy, stop token and limit, request after request.
 
 A round of real networks takes milliseconds where one of their tables takes microseconds, so samples are small here:
-3,000 tokens of a drafter, 100,000 in the long version. What they show is that the loop plays the rounds whose law the
+2,000 tokens of a drafter, 100,000 in the long version. What they show is that the loop plays the rounds whose law the
 tables have at length.
 """
 
@@ -27,8 +27,8 @@ from statistical_tests.table import line
 
 pytestmark = pytest.mark.stat
 
-TOKENS, LENGTH = 3_000, 6
-LONGER = [pytest.param(1, id="once"), pytest.param(34, id="at length", marks=pytest.mark.long)]
+TOKENS, LENGTH = 2_000, 6
+LONGER = [pytest.param(1, id="once"), pytest.param(50, id="at length", marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("times", LONGER)
