@@ -34,8 +34,9 @@ bench: $(READY)             ## ratios beside peers, measured in one run (a few m
 gpu: $(READY)               ## what needs a CUDA device, 8 minutes: figures go to benchmarks/results/gpu.json
 	$(BIN)/python benchmarks/gpu.py
 
-prove:                      ## the machine-checked proofs (needs coq; says what to install)
+prove: $(READY)             ## the machine-checked proofs (needs coq; says what to install), and engine = exact on z3's terms
 	bash proofs/check.sh
+	$(BIN)/python -m pytest -n 2 -m long proofs
 
 lint: $(READY)              ## style and types
 	$(BIN)/ruff check .

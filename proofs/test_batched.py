@@ -55,7 +55,10 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("name", SIZES)
+QUICK = ("leviathan", "greedy")  # seconds; `make prove` asks for the others too, which take minutes
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in SIZES])
 def test_the_batched_text_is_the_exact_text(name: str) -> None:
     """Kills: other odds, sites, rounds or a look at what may be anything, on any row of nonnegative numbers."""
     assert difference(RULES[name], BATCHED[name], asked_of(RULES[name])) == ""
