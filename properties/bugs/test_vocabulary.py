@@ -15,7 +15,7 @@ from refengine.bugs.catalogue import all_bugs
 from refengine.bugs.catalogue.classes import KNOWN, NO_DEFECT, classes, glossary, named
 from refengine.bugs.laws import is_rule_level, next_token
 from refengine.cli import app
-from refengine.cli.output import explained
+from refengine.commands.told import told
 from refengine.evidence import naming
 from refengine.evidence.defect_laws import alternatives, names
 from refengine.evidence.e_process import LISTED
@@ -97,10 +97,10 @@ def test_an_entry_has_a_law_that_evidence_bets_on_under_its_class(bug) -> None: 
 def test_the_terminal_and_the_report_explain_a_diagnosis() -> None:
     """Kills a diagnosis that says a name and leaves the reader alone with it."""
     diagnosis = "resample from target: corrected from p instead of the residual"
-    (line,) = explained(diagnosis)
-    assert "a rejected position is drawn again from p" in line
-    assert "ShopeeLLM/Spec-RL #14" in line
-    finding = msgspec.structs.replace(example.findings()[0], diagnosis=diagnosis)
+    finding = msgspec.structs.replace(example.findings()[0], verdict="violated", diagnosis=diagnosis)
+    printed = " ".join(" ".join(told(finding)).split())
+    assert "a rejected position is drawn again from p" in printed
+    assert "ShopeeLLM/Spec-RL #14" in printed
     page = render(make_report([finding], seed=0, defects=glossary([diagnosis])))
     assert "a rejected position is drawn again from p" in page
     assert "ShopeeLLM/Spec-RL #14" in page
