@@ -157,8 +157,8 @@ def test_the_top_says_what_was_audited_and_what_was_not(page: str) -> None:
     """Kills a page that leaves one to guess its scope."""
     top = " ".join(Page(page.partition("<nav")[0]).text.split())
     for finding in example.subjects():
-        assert finding.subject in top
-        assert finding.reason in top
+        assert finding.subject.partition(",")[0] in top
+        assert finding.reason[:80] in top
 
 
 def test_a_violation_says_what_it_is_without_being_opened(page: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,6 +26,7 @@ from refengine.report.tables import BATTERY, battery, matrix
 
 GALLERY = 6  # plots of one kind shown together; the others stand with their findings
 REASONS = 6  # why claims were not tested, the commonest ones, above the findings
+REASON = 110  # characters of one
 TABLE_ROWS = 100  # rows of one table that are listed; report.json has them all
 ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
 ROLES: tuple[tuple[Role, str, str, str], ...] = (
@@ -134,8 +136,11 @@ def _digest(text: str) -> str:
 
 
 def _scope(report: Report) -> Scope:
-    audited = Counter(finding.subject for finding in report.findings if finding.role == "subject")
-    reasons = Counter(finding.reason for finding in report.findings if finding.reason)
+    """Of a subject what stands before its first comma, of a reason the beginning: the whole is beside each claim."""
+    audited = Counter(finding.subject.partition(",")[0] for finding in report.findings if finding.role == "subject")
+    reasons = Counter(
+        shorten(finding.reason, REASON, placeholder=" …") for finding in report.findings if finding.reason
+    )
     return Scope(sorted(audited.items()), reasons.most_common(REASONS))
 
 
