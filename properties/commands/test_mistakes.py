@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -227,7 +228,10 @@ def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
         "    open('begun', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
     )
     command = [sys.executable, "-m", "refengine.cli", "audit", "kernel", "waits:verify"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )  # fmt: skip
     begun = folder / "begun"
     while not (begun.is_file() and begun.read_text()) and process.poll() is None:
         time.sleep(0.1)
