@@ -205,6 +205,7 @@ def endpoint(
     badge: Badge = None,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
+    files = Files(out, junit, sarif, summary, badge)
     if known is not None:
         if off is not None or prompts is not None or only or journal is not None:
             raise BadInput("--known needs one server and has prompts: without --off, --prompts, --only and --journal")
@@ -214,7 +215,7 @@ def endpoint(
 
         with progress() as tell:
             findings = audit_known(on, str(known), requests, model, alpha, progress=tell)
-        finish_grouped(findings, as_json, Files(out, junit, sarif), allow_untested)
+        finish_grouped(findings, as_json, files, allow_untested)
     if off is None:
         raise BadInput("name the same without speculation with --off URL, or a model of known law with --known DIR")
     asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
@@ -224,7 +225,7 @@ def endpoint(
 
     with progress() as tell:
         findings = audit_served(on, off, model=model, progress=tell, **asked)
-    finish_grouped(findings, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
+    finish_grouped(findings, as_json, files, allow_untested)
 
 
 def generate(

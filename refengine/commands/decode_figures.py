@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from refengine.decoder.loop import Played, Session, one_lane
+from refengine.decoder.loop import Played, Session, nodes, one_lane
 from refengine.decoder.protocols import Tokens
 from refengine.engine.block import NOTHING, ROOT
 from refengine.engine.coins import Coins
@@ -80,7 +80,7 @@ def by_position(rounds: list[Played]) -> dict[str, Any]:
     overlap: list[float] = []
     drawn = all(chain_of_draws(played) for played in rounds)
     for played in rounds:
-        parents = [up if token != NOTHING else None for token, up in zip(*_nodes(played), strict=True)]
+        parents = [up if token != NOTHING else None for token, up in zip(*nodes(played.block), strict=True)]
         for depth, at in enumerate((ROOT, *played.verdict.path)):
             if at not in parents:
                 break
@@ -105,14 +105,8 @@ def _overlap(played: Played, depth: int) -> float:
 
 def chain_of_draws(played: Played) -> bool:
     """Whether the drafts were drawn, each after the one before."""
-    _, parents = _nodes(played)
-    return played.block.q is not None and parents == list(range(-1, len(parents) - 1))
-
-
-def _nodes(played: Played) -> tuple[list[int], list[int]]:
-    tokens: list[int] = played.block.tokens[0].tolist()
-    parents: list[int] = played.block.parents[0].tolist()
-    return tokens, parents
+    _, parents = nodes(played.block)
+    return played.block.q is not None and parents == tuple(range(-1, len(parents) - 1))
 
 
 def _share(part: float, whole: float) -> float | None:
