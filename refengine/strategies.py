@@ -242,13 +242,8 @@ def _steps(vocabulary: int) -> SearchStrategy[_Step]:
         step("logit_bias", factors, lambda given: {x: math.log(f) if f else engine.BANNED for x, f in given.items()}),
         step("bad_words", words),
         step("grammar", moves),
-        st.just(("greedy()", _greedy, engine.greedy())),
+        st.just(("greedy()", exact.greedy(), engine.greedy())),
     )
-
-
-def _greedy(weights: exact.Weights, prompt: Tokens, prefix: Tokens) -> tuple[Fraction, ...]:
-    """`exact.greedy`, but of no mass nothing: it names token 0 there, which the steps before it have banned."""
-    return exact.greedy()(weights, prompt, prefix) if any(weights) else tuple(weights)
 
 
 # --- uniforms at the edges of decisions ------------------------------------------------------------------------------

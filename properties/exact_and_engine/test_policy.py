@@ -168,6 +168,7 @@ def test_limits_of_settings_are_allowed() -> None:
     assert (engine.min_p(1.0)(flat, (), ()) == 0).all()
     assert exact.top_k(1)([F(1), F(2)], (), ()) == (0, 2)
     assert exact.min_p(F(1))([F(1), F(2)], (), ()) == (0, 2)
+    assert exact.greedy()([F(0), F(0)], (), ()) == (0, 0)  # a greedy step that names token 0 where all are banned
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

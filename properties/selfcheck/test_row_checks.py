@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -94,7 +95,7 @@ def test_candidates_without_rows_have_nothing_to_make_equal() -> None:
 
 @pytest.fixture(scope="module")
 def found() -> damage.Strictness:
-    return damage.strictness(FIXTURES / "heads" / "medusa", load_target(FIXTURES / "tiny" / "target"), (0, 3, 5, 3))
+    return damage.strictness(FIXTURES / "heads" / "medusa", load_target(FIXTURES / "tiny" / "target", torch.float64), (0, 3, 5, 3))
 
 
 def test_a_strict_reader_lets_nothing_pass(found: damage.Strictness) -> None:
@@ -117,7 +118,7 @@ def test_a_reader_that_lets_something_pass_is_seen(
     """Kills a strictness that only counts errors: what is wrong must be refused, and named."""
     edited = edited_module(tensors.__name__, [Edit(tensors.__name__, was, now)])
     monkeypatch.setattr(checkpoint, "read_tensors", edited.read_tensors)
-    target = load_target(FIXTURES / "tiny" / "target")
+    target = load_target(FIXTURES / "tiny" / "target", torch.float64)
     seen = damage.strictness(FIXTURES / "heads" / "medusa", target, (0, 3, 5, 3)).unnoticed
     assert any(line.startswith(said) for line in seen), seen
 
@@ -129,7 +130,7 @@ def test_two_equal_tensors_are_seen(tmp_path: Path) -> None:
     (file,) = folder.glob("*.safetensors")
     tensors = load_file(file)
     save_file(tensors | {"1.0.linear.weight": tensors["0.0.linear.weight"].clone()}, file)
-    seen = damage.strictness(folder, load_target(FIXTURES / "tiny" / "target"), (0, 3, 5, 3)).unnoticed
+    seen = damage.strictness(folder, load_target(FIXTURES / "tiny" / "target", torch.float64), (0, 3, 5, 3)).unnoticed
     assert "0.0.linear.weight and 1.0.linear.weight swapped: no logit moves" in seen
 
 

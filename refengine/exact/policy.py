@@ -34,8 +34,8 @@ def pipeline(*steps: Policy) -> Callable[[Weights, Tokens, Tokens], Row]:
 
 
 def greedy() -> Policy:
-    """All mass on the heaviest token, ties to the lowest id: the limit of temperature to 0."""
-    return lambda weights, prompt, prefix: point(argmax(weights), len(weights))
+    """All mass on the heaviest token, ties to the lowest id: the limit of temperature to 0. No mass stays no mass."""
+    return lambda weights, prompt, prefix: point(argmax(weights), len(weights)) if any(weights) else tuple(weights)
 
 
 def temperature(inverse: int) -> Policy:

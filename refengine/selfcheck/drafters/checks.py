@@ -72,7 +72,7 @@ def loads(drafter: str) -> list[Finding]:
 def damaged(folder: str, target: str) -> Strictness:
     """What a damaged checkpoint does; once where drafters share one. It may hold its target itself."""
     prompt = next(row.prompt for row in ROWS.values() if row.folder == folder)
-    judge = None if folder == target else load_target(FIXTURES / target)
+    judge = None if folder == target else load_target(FIXTURES / target, torch.float64)
     return strictness(FIXTURES / folder, judge, prompt)
 
 

@@ -29,7 +29,8 @@ from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
 
 ROUNDS = 2
-# Float32 logits of order 1 carry roundings of about 1e-6; a tensor that matters moves them by 1e-3 and more here.
+# Float64 logits of order 1 carry roundings of about 1e-15; a tensor that matters moves them by 1e-3 and more here.
+# (In float32 a router's near tie may be broken by the threads of one run, and then the same weights move the logits.)
 MOVED = 1e-5
 MISSING = "missing"
 THRESHOLD = 0.5  # where there is a confidence head, so that it is computed
@@ -51,7 +52,7 @@ class Strictness:
 
 @torch.inference_mode()
 def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictness:
-    """Damage every tensor of a checkpoint. target: None where the checkpoint holds target and drafter in one."""
+    """Damage every tensor of a checkpoint. target: float64; None where the checkpoint holds target and drafter in one."""
     found = Strictness()
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / folder.name
@@ -81,7 +82,7 @@ def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictnes
 
 
 def _read(folder: Path, target: Target | None) -> tuple[Target, Drafter]:
-    judge = load_target(folder) if target is None else target
+    judge = load_target(folder, torch.float64) if target is None else target
     confident = any(name.startswith("confidence_head.") for name in tensor_headers(folder))
     return judge, load_drafter(folder, judge, threshold=THRESHOLD if confident else None)
 
