@@ -95,7 +95,8 @@ def test_candidates_without_rows_have_nothing_to_make_equal() -> None:
 
 @pytest.fixture(scope="module")
 def found() -> damage.Strictness:
-    return damage.strictness(FIXTURES / "heads" / "medusa", load_target(FIXTURES / "tiny" / "target", torch.float64), (0, 3, 5, 3))
+    target = load_target(FIXTURES / "tiny" / "target", torch.float64)
+    return damage.strictness(FIXTURES / "heads" / "medusa", target, (0, 3, 5, 3))
 
 
 def test_a_strict_reader_lets_nothing_pass(found: damage.Strictness) -> None:

@@ -52,7 +52,7 @@ class Strictness:
 
 @torch.inference_mode()
 def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictness:
-    """Damage every tensor of a checkpoint. target: float64; None where the checkpoint holds target and drafter in one."""
+    """Damage every tensor of a checkpoint. target: float64; None where the checkpoint holds both."""
     found = Strictness()
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / folder.name
