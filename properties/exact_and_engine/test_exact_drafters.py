@@ -67,6 +67,8 @@ def test_drafters_propose_what_they_say() -> None:
     assert {b.tokens[:2] for b in blocks} == {(0, 1), (1, 0)}
     assert all(b.q == (q[()], q[()], q[b.tokens[:1]], q[b.tokens[1:2]]) for b in blocks)
     assert all(b.sites == (("draft", 0, 0), ("draft", 0, 1), ("draft", 1, 2), ("draft", 1, 3)) for b in blocks)
+    blocks = law(lambda chance: drafters.iid_tree(draft, (2, 1))((), chance))
+    assert all(b.sites == (("draft", 0, 0), ("draft", 0, 1), ("draft", 1, 2), ("draft", 1, 3)) for b in blocks)
     pairs = law(lambda chance: drafters.iid_tree(draft, (2,))((), chance).tokens)
     assert pairs == {(a, b): F(1, 4) for a in (0, 1) for b in (0, 1)}
     chains = law(lambda chance: drafters.sampled_chain(draft, 2)((), chance))
