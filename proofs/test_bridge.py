@@ -6,7 +6,6 @@ from proofs import bridge
 from proofs.commit import seed
 from proofs.gate.build import absent, compiled
 from proofs.instances import instances
-from refengine.bugs.process.pool import Servers
 from refengine.exact.block import chain
 from refengine.exact.rules import RULES
 from refengine.selfcheck.claims.chains import CHAINS, files
@@ -95,6 +94,5 @@ def test_mutants_on_record_fall_again() -> None:
     """Kills: a committed run that says linked where mutants live. A sample; the whole run takes minutes."""
     chosen = sample(6, seed())
     assert len(chosen) == 6
-    with Servers(count=1) as servers:
-        fates = run(servers, chosen)
+    fates = run(chosen, at_once=1)
     assert [fate.mutant.key() for fate in fates if fate.outcome == "survived"] == []
