@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from proofs.commit import seed
 from refengine.bugs.process.pool import Job, run_jobs
 from refengine.selfcheck.claims import mutants_of_tests
 from refengine.selfcheck.claims.chains import DECODED
 from refengine.selfcheck.claims.claims import load
 from refengine.selfcheck.claims.mutants_of_tests import RECORD, checks, reaches, red, sample, status, texts
 from refengine.source_edits.committed import Committed
+from refengine.source_tree import commit_seed
 
 BRIDGE = "proofs/test_bridge.py::test_exact_is_what_coq_said"
 
@@ -31,7 +31,7 @@ def test_what_is_on_record_is_seen_again() -> None:
         for test in tests
         if "test_exact" in test or "test_lengths" in test
     ]
-    chosen = random.Random(seed()).sample(known, 3)
+    chosen = random.Random(commit_seed()).sample(known, 3)
     jobs = [
         Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=mutants_of_tests.SECONDS) for m, test in chosen
     ]
