@@ -109,18 +109,22 @@ def test_tree_size() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_longest_matching_path_is_accepted(seed: int) -> None:
-    """Random trees of up to 12 nodes over 3 tokens: what is emitted is the greedy continuation, as far as a path of the
-    tree follows it, and one token more. Kills a path that is shorter than another that matches, and one that does not.
+    """Random trees of up to 12 nodes over 3 tokens, siblings all different as a head's top-k is: what is
+    emitted is the greedy continuation, as far as a path of the tree follows it, and one token more. Kills a path that is
+    shorter than another that matches, and one that does not match.
     """
     source = Random(seed)
-    count = source.randint(0, 12)
-    tokens = tuple(source.randrange(3) for _ in range(count))
-    tree = Block(tokens, tuple(source.randrange(-1, j) for j in range(count)), (None,) * count, (None,) * count)
+    nodes: list[tuple[int, int]] = []  # parent, token
+    for _ in range(source.randint(0, 12)):
+        node = (source.randrange(-1, len(nodes)), source.randrange(3))
+        nodes += [node] * (node not in nodes)
+    undrawn = (None,) * len(nodes)
+    tree = Block(tuple(token for _, token in nodes), tuple(parent for parent, _ in nodes), undrawn, undrawn)
 
     def following(text: Tokens) -> int:
         return Random(f"{seed} {text}").randrange(3)
 
-    words = [tree.path(j) for j in range(-1, count)]
+    words = [tree.path(j) for j in range(-1, len(nodes))]
     text: Tokens = ()
     while text in words:
         text = (*text, following(text))
