@@ -41,14 +41,14 @@ def test_parameters_per_head() -> None:
 
 
 def test_memory_table_is_of_another_model() -> None:
-    """For Vicuna-33B (D = 6656, V = 32,000) one, two, four fp16 heads take 0.5, 1.0, 2.1 GB; the table: 1.1, 2.1, 4.2."""
+    """For Vicuna-33B (D = 6656, V = 32,000) 1, 2, 4 fp16 heads are 0.5, 1.0, 2.1 GB; the table: 1.1, 2.1, 4.2."""
     one, table = 2 * head_parameters(6656, 32_000) / 1e9, (1.1, 2.1, 4.2)
     assert [round(heads * one, 1) for heads in (1, 2, 4)] == [0.5, 1.0, 2.1]
     assert tuple(round(heads * 2 * 530e6 / 1e9, 1) for heads in (1, 2, 4)) == table  # of D = 4096, V = 128K
 
 
 def test_four_heads_in_fp16() -> None:
-    """The printed head at D = 4096, V = 128,000: four take 4.33 GB, and 4.2 is four times 530M. Kills a sum unchecked."""
+    """The printed head at D = 4096, V = 128,000: four take 4.33 GB, 4.2 is four times 530M. Kills a sum unchecked."""
     four = 4 * 2 * head_parameters(4096, 128_000) / 1e9
     assert (round(four, 2), round(100 * (1 - four / 14))) == (4.33, 69)
     assert round(4 * 2 * 0.530, 1) == 4.2 != round(four, 1)
@@ -63,7 +63,7 @@ TABLE = {"1 head": (1.8, 1.6), "2 heads": (2.3, 2.0), "4 heads": (2.7, 2.3), "dr
 
 
 def test_the_table_prices_a_round() -> None:
-    """Tokens per step over speed-up is a round's cost in plain passes: 1.125, 1.15, 1.174, 1.136; above 1 whatever was rounded.
+    """Tokens per step over speed-up is a round's cost in plain passes: 1.125, 1.15, 1.174, 1.136, each above 1.
 
     Kills "verification is free" beside this table, and a cost read off without its rounding.
     """
@@ -110,8 +110,8 @@ def test_tree_size() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_the_longest_matching_path_is_accepted(seed: int) -> None:
     """Random trees of up to 12 nodes over 3 tokens, siblings all different as a head's top-k is: what is
-    emitted is the greedy continuation, as far as a path of the tree follows it, and one token more. Kills a path that is
-    shorter than another that matches, and one that does not match.
+    emitted is the greedy continuation, as far as a path of the tree follows it, and one token more. Kills a path that
+    is shorter than another that matches, and one that does not match.
     """
     source = Random(seed)
     nodes: list[tuple[int, int]] = []  # parent, token
