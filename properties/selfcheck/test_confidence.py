@@ -35,7 +35,7 @@ def test_rounds_are_counted_as_they_were_played() -> None:
 
 def test_a_cut_is_before_the_first_low_confidence() -> None:
     """Kills a sweep that cuts after the position, and one that keeps it."""
-    for threshold in (0.5, 0.9):
+    for threshold in (0.7, 0.9):
         rounds = confidence.played("dspark", "as trained", threshold)
         assert all(c >= threshold for r in rounds for c in r.confidences)
         assert any(len(r.confidences) < 3 for r in rounds)

@@ -140,7 +140,7 @@ def sweep(name: str) -> list[Finding]:
         Finding(
             id=f"effects/confidence/{name}/sweep",
             subject="effects in miniature",
-            claim="A threshold shortens the proposed block by more than tau, and the highest saves target work a token.",
+            claim="A threshold shortens the proposed block by more than tau, and the highest saves the target work.",
             source=SOURCE,
             verdict="consistent" if faster and columns[-1][2] < dearest else "violated",
             method=_method("blocks end before the first confidence below the threshold"),
