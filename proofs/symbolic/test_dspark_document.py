@@ -210,6 +210,12 @@ def test_a_third_less() -> None:
     assert [round(100 * (1 - y / none[1])) for _, y in (tau, lower)] == [4, 22]
 
 
+def test_the_block_shrinks_faster_than_tau() -> None:
+    """Shares of the unpruned block and of its tau at each printed threshold. Kills a sweep read by its columns alone."""
+    blocks, taus = (7.00, 5.92, 4.48, 2.67), (4.27, 4.27, 4.11, 3.31)
+    assert all(block / blocks[0] < tau / taus[0] for block, tau in zip(blocks[1:], taus[1:], strict=True))
+
+
 def test_sixteen_bits_flip_near_ties_only() -> None:
     """A network of 512 tokens in bfloat16: scores of a pass over a block differ from those one by one, by a few percent
     of a score at most; an argmax flips somewhere, and only where two scores are closer than twice what the scores of
