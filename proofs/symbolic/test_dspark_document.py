@@ -211,7 +211,7 @@ def test_a_third_less() -> None:
 
 
 def test_the_block_shrinks_faster_than_tau() -> None:
-    """Shares of the unpruned block and of its tau at each printed threshold. Kills a sweep read by its columns alone."""
+    """Shares of the unpruned block and of its tau at each printed threshold. Kills a sweep read column by column."""
     blocks, taus = (7.00, 5.92, 4.48, 2.67), (4.27, 4.27, 4.11, 3.31)
     assert all(block / blocks[0] < tau / taus[0] for block, tau in zip(blocks[1:], taus[1:], strict=True))
 

@@ -1,8 +1,9 @@
 """Two published loops taken for samplers, on the tiny networks: negative examples.
 
 `simple_medusa_step` takes the target's argmax, then a Medusa head's argmax where the target's agrees: right for greedy
-decoding, for which alone its document has it, and no sampler. `spec_decode_ar` samples, but its first token is the target's argmax at any temperature. The
-law of both is enumerated, and the distance is what a line of arithmetic says it must be.
+decoding, for which alone its document has it, and no sampler. `spec_decode_ar` samples, but its first token is the
+target's argmax at any temperature. The law of both is enumerated, and the distance is what a line of arithmetic says it
+must be.
 """
 
 from dataclasses import dataclass

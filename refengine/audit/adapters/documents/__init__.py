@@ -1,7 +1,7 @@
 """The programs that two documents print, run as they stand: a verifier, two loops, a step, a cache, two networks.
 
-Read `promises.py` (what each must do, and the edit of its text by which it does), `printed.py` (the findings), then
-`judges.py` and `judges_of_loops.py` (in the child). The programs are typed in under `fixtures/subjects/printed`.
+Read `promises.py` (what each must do, and the edit of its text by which it does), then `printed.py` (the findings). The
+child that they run in is `selfcheck/documents`; the programs are typed in under `fixtures/subjects/printed`.
 """
 
 from functools import partial

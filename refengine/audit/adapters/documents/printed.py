@@ -14,7 +14,7 @@ from refengine.source_tree import FIXTURES
 
 INSTALL = "pip install transformers"
 SECONDS = 120.0  # of one program; they take seconds
-JUDGES = "refengine.audit.adapters.documents.judges:make"
+JUDGES = "refengine.selfcheck.documents.child:make"
 PRELOAD = ("transformers", "refengine.decoder")
 FOLDER = FIXTURES / "subjects" / "printed"
 
@@ -28,9 +28,7 @@ def audit_printed(program: str) -> list[Finding]:
             raise Absent(f"the programs are typed in under {FOLDER.relative_to(FIXTURES.parent)} of the source tree")
     except Absent as absent:
         return [_finding(promise, promise.program, verdict="not tested", reason=str(absent)) for promise in promises]
-    with Child(
-        "refengine.audit.adapters.documents.judges:make", preload=("transformers", "refengine.decoder")
-    ) as child:
+    with Child("refengine.selfcheck.documents.child:make", preload=("transformers", "refengine.decoder")) as child:
         return [_judged(promise, f"{program} as printed, transformers {version}", child) for promise in promises]
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, DynamicCache
 
-from refengine.audit.adapters.documents.judges import COINS, GREEDY, Found, Scripted, printed_dspark, tiny
 from refengine.audit.sandbox.child import subject_code
 from refengine.decoder.loop import Stop, plain
+from refengine.selfcheck.documents.judges import COINS, GREEDY, Found, Scripted, printed_dspark, tiny
 from refengine.source_tree import FIXTURES
 
 PROMPTS = tuple((i % 8, (3 * i + 1) % 8, (i * i) % 8, 4) for i in range(24))

@@ -18,8 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import Qwen3Config
 
-from refengine.audit.adapters.documents.printed import FOLDER
-from refengine.audit.sandbox.child import Handler, subject_code
+from refengine.audit.sandbox.child import subject_code
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.ngram import NGram
 from refengine.decoder.loop import begin, nodes
@@ -37,33 +36,6 @@ Found: TypeAlias = dict[str, Any]
 GRID = 1 << 24  # of a float32 uniform of torch
 GREEDY = pipeline(greedy())
 COINS = Philox(0, torch.tensor([0]))
-
-
-def make() -> Handler:
-    return answer
-
-
-def answer(request: dict[str, Any]) -> Found:
-    """The judge of a promise, on the printed text with these edits."""
-    from refengine.audit.adapters.documents.judges_of_loops import LOOPS  # which is built on this file
-
-    program = loaded(request["file"], request["edits"])
-    judge = {**JUDGES, **LOOPS}[request["promise"]]
-    return {"numbers": {}, "witness": {}, **judge(program)}
-
-
-def loaded(file: str, edits: list[list[str]]) -> ModuleType:
-    """The printed text as a module, with edits; each changes one place. Raises ValueError where it does not."""
-    path = FOLDER / f"{file}.py"
-    text = path.read_text("utf-8")
-    for old, new in edits:
-        if text.count(old) != 1:
-            raise ValueError(f"{path.name} has {old!r} {text.count(old)} times, and an edit is of one place")
-        text = text.replace(old, new)
-    module = ModuleType(f"printed_{file}")
-    with subject_code():
-        exec(compile(text, path.name, "exec"), module.__dict__)
-    return module
 
 
 class Scripted:
