@@ -31,7 +31,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 def point_to(monkeypatch: pytest.MonkeyPatch, url: str, cache: str | Path) -> None:
     """What HF_ENDPOINT and HF_HUB_CACHE do before the library is imported."""
     monkeypatch.setattr(constants, "ENDPOINT", url)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}")
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    )
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
 
 
@@ -90,7 +92,9 @@ def test_content_of_another_hash_is_refused_and_forgotten(hub: Hub, name: str) -
     """Kills a download that is held to its size alone, of a large file (SHA-256) and of a small one (SHA-1)."""
     data = (hub.repositories[NAME] / name).read_bytes()
     hub.other = {name: data[:-2] + bytes([data[-2] ^ 1]) + data[-1:]}
-    with pytest.raises(BadInput, match=f"{NAME}@{COMMIT}: {name} has the sha.* and the hub promised .*: it was removed"):
+    with pytest.raises(
+        BadInput, match=f"{NAME}@{COMMIT}: {name} has the sha.* and the hub promised .*: it was removed"
+    ):
         fetch(NAME)
     hub.other = {}
     assert fetch(NAME).files[name] == promised(hub, name)

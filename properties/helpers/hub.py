@@ -1,7 +1,7 @@
 """A double of the Hugging Face hub: the answers that its client asks for, over real HTTP, and the ways they go wrong.
 
-A large file is answered as the hub does: a redirect with the commit, the size and the SHA-256 in headers of their own, to
-another path that takes ranges. A small one is answered at once, with git's SHA-1 as its ETag.
+A large file is answered as the hub does: a redirect with the commit, the size and the SHA-256 in headers of their own,
+to another host that takes ranges. A small one is answered at once, with git's SHA-1 as its ETag.
 """
 
 import hashlib
@@ -143,7 +143,10 @@ def serving(hub: Hub) -> Iterator[Hub]:
             """A client that went away is no error."""
 
     server = Quiet(("127.0.0.1", 0), Handler)
-    hub.url, cdn = f"http://127.0.0.1:{server.server_port}", f"http://localhost:{server.server_port}/cdn"  # another host
+    hub.url, cdn = (
+        f"http://127.0.0.1:{server.server_port}",
+        f"http://localhost:{server.server_port}/cdn",
+    )  # another host
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield hub

@@ -68,7 +68,7 @@ def checkpoints(
     """Released drafters with their targets, the layouts they are read by, and the figures that were published."""
     from dataclasses import asdict
 
-    from refengine.decoder.checkpoints.released import pairs
+    from refengine.commands.released import pairs
 
     found = [pair for pair in pairs() if about.lower() in f"{pair.drafter} {pair.target} {pair.layout}".lower()]
     if not found:

@@ -18,9 +18,9 @@ from refengine.errors import BadInput
 from refengine.report.terminal import Progress
 
 NAME = re.compile(r"(?P<repository>[A-Za-z0-9][\w.-]*/[\w.-]+)(@(?P<revision>[\w./-]+))?")  # org/name[@revision]
-TAKEN = ("*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json", "chat_template.*")
-TAKEN += ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt")
-NOT_TAKEN = ("*/*", "*.py")  # folders inside hold other formats of the same weights
+TAKEN = ["*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json", "chat_template.*"]
+TAKEN += ["tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt"]
+NOT_TAKEN = ["*/*", "*.py"]  # folders inside hold other formats of the same weights
 SHA256 = 64  # digits
 PIECE = 1 << 24  # bytes that are hashed at a time
 
@@ -62,8 +62,7 @@ def fetch(name: str) -> Snapshot:
         raise BadInput(f"{name} is no name of a repository: expected org/name or org/name@revision")
     repository, revision = found["repository"], found["revision"]
     try:
-        patterns = {"allow_patterns": list(TAKEN), "ignore_patterns": list(NOT_TAKEN)}
-        folder = Path(snapshot_download(repository, revision=revision, **patterns))
+        folder = Path(snapshot_download(repository, revision=revision, allow_patterns=TAKEN, ignore_patterns=NOT_TAKEN))
     except Exception as error:  # the library raises its own, its client's and the system's
         refuse(repository, revision, error)
     if not folder.is_dir():
@@ -71,8 +70,8 @@ def fetch(name: str) -> Snapshot:
     files = sorted(folder.iterdir())
     if not any(file.suffix == ".safetensors" for file in files):
         raise BadInput(
-            f"{repository}@{folder.name} has no safetensors file: pickles are not downloaded here. Download it yourself, "
-            "convert it with `refengine checkpoint convert`, and give the folder"
+            f"{repository}@{folder.name} has no safetensors file: pickles are not downloaded. Download it yourself, convert "
+            "it with `refengine checkpoint convert`, and give the folder"
         )
     with Progress(f"hashing {repository}", len(files)) as shown:
         digests = {file.name: held(file, f"{repository}@{folder.name}", shown.at) for file in files}
@@ -80,7 +79,7 @@ def fetch(name: str) -> Snapshot:
 
 
 def held(file: Path, where: str, tell: Callable[..., None]) -> str:
-    """The hash of a file of the cache, if it is the one that the hub promised. Raises BadInput, and removes the file."""
+    """The hash of a file of the cache, where it is the one that was promised. Raises BadInput, and removes the file."""
     blob = file.resolve()
     sha = hashlib.sha256() if len(blob.name) == SHA256 else hashlib.sha1(f"blob {blob.stat().st_size}\0".encode())
     size = max(1, blob.stat().st_size)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from refengine.cli import lists
+from refengine.commands.released import DATA, known, pairs, without_release
 from refengine.decoder.checkpoints.load import LAYOUTS
-from refengine.decoder.checkpoints.released import DATA, known, pairs, without_release
 from refengine.errors import BadInput
 
 NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -42,7 +42,7 @@ def test_figures_can_be_and_say_how_they_came_about() -> None:
 
 def test_the_list_is_in_the_package() -> None:
     """Kills a list that a wheel leaves behind."""
-    assert DATA.parent == Path(lists.__file__).parent.parent / "decoder" / "checkpoints"
+    assert DATA.parent == Path(lists.__file__).parent.parent / "commands"
 
 
 def test_the_command_says_what_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
