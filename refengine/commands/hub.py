@@ -70,8 +70,8 @@ def fetch(name: str) -> Snapshot:
     files = sorted(folder.iterdir())
     if not any(file.suffix == ".safetensors" for file in files):
         raise BadInput(
-            f"{repository}@{folder.name} has no safetensors file: pickles are not downloaded. Download it yourself, convert "
-            "it with `refengine checkpoint convert`, and give the folder"
+            f"{repository}@{folder.name} has no safetensors file: pickles are not downloaded. Download it yourself, "
+            "convert it with `refengine checkpoint convert`, and give the folder"
         )
     with Progress(f"hashing {repository}", len(files)) as shown:
         digests = {file.name: held(file, f"{repository}@{folder.name}", shown.at) for file in files}

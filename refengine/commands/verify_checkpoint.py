@@ -84,9 +84,8 @@ def verify(
             else:
                 judge = stream_target(folder, kind, pair.plan.budget, shown.at, *slots)
             drafting = load_drafter(str(pair.drafter.folder), judge, gamma=gamma, ngram=Path(ngram) if ngram else None)
-            return Subject(
-                judge, drafting, prompts(pair.target.folder, judge.vocabulary, LENGTHS), shown.at, pair.notes, common
-            )
+            asked = prompts(pair.target.folder, judge.vocabulary, LENGTHS)
+            return Subject(judge, drafting, asked, shown.at, pair.notes, common)
 
         ordinary = subject()
         longest = max(len(one.tokens) for one in ordinary.asked)

@@ -29,6 +29,7 @@ from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.errors import BadInput
 
 KINDS = {"F64": torch.float64, "F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
+LINE = 64  # bytes: a tensor begins where in a line it does in a mapped file, for the last bits of kernels depend on it
 Tell = Callable[..., None]  # (what is going on, how much of it is done)
 
 
@@ -43,7 +44,9 @@ class Stored:
     dtype: torch.dtype
 
     def read(self, dtype: torch.dtype) -> Tensor:
-        data = torch.empty(self.size, dtype=torch.uint8)
+        space = torch.empty(self.size + LINE, dtype=torch.uint8)
+        shift = (self.start - space.data_ptr()) % LINE
+        data = space[shift : shift + self.size]
         with self.file.open("rb") as opened:
             opened.seek(self.start)
             if opened.readinto(data.numpy().data) != self.size:
