@@ -15,7 +15,7 @@ import typer
 
 from refengine.cli import audit, checkpoint, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
-from refengine.cli.lists import bugs, claims, rules
+from refengine.cli.lists import bugs, checkpoints, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
@@ -43,6 +43,7 @@ TOP: dict[str, Command] = {
     "law": law,
     "decode": decode,
     "drafters": drafters,
+    "checkpoints": checkpoints,
     "rules": rules,
     "bugs": bugs,
     "claims": claims,
