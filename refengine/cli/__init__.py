@@ -63,7 +63,12 @@ CHECKPOINT: dict[str, Command] = {
     "ngram": checkpoint.ngram,
 }
 FIXTURES: dict[str, Command] = {"export": fixtures.export}
-VECTORS: dict[str, Command] = {"list": vectors.table, "export": vectors.export, "run": vectors.run}
+VECTORS: dict[str, Command] = {
+    "list": vectors.table,
+    "export": vectors.export,
+    "release": vectors.release,
+    "run": vectors.run,
+}
 
 app = group("The referee of speculative decoding.", TOP)
 app.add_typer(group("Hold an implementation to the law it promises.", AUDIT), name="audit")
