@@ -1,10 +1,12 @@
-"""The conformance vectors as a release of data: one JSON file with a version and a digest, its schema, and checksums."""
+"""The conformance vectors as a release of data: one JSON file with a version and a digest, its schema, checksums."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from refengine.exact.vectors import vectors
+from refengine.errors import BadInput
+from refengine.exact.vectors import LOSSLESS, vectors
 from refengine.files import make_folder, write_atomic
 from refengine.report.canonical import canonical
 
@@ -18,6 +20,18 @@ SCHEMA = Path(__file__).with_name("vectors.schema.json")
 def digest_of(value: Any) -> str:
     """SHA-256 of a value's canonical JSON: sorted keys, no spaces, one newline at the end."""
     return hashlib.sha256(canonical(value, indent=None).encode()).hexdigest()
+
+
+def check_rules(rules: Iterable[str]) -> None:
+    """Refuse a rule that has no vectors."""
+    unknown = set(rules) - set(LOSSLESS)
+    if unknown:
+        raise BadInput(f"unknown rule {sorted(unknown)[0]!r}: one of {', '.join(LOSSLESS)}")
+
+
+def question(vector: dict[str, Any]) -> dict[str, Any]:
+    """A vector without what must come out."""
+    return {key: value for key, value in vector.items() if key not in ("emitted", "path")}
 
 
 def release() -> dict[str, Any]:
