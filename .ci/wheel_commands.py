@@ -102,7 +102,9 @@ def suite(selection: str = "budget or typical_inclusive") -> None:
         check=False,
     )
     good = ended.returncode == 0 and "null: the lossy law itself" in ended.stdout
-    print(f"{'ok    ' if good else 'FAILED'} {ended.returncode} pytest --pyargs refengine_tests: {selection}", flush=True)
+    print(
+        f"{'ok    ' if good else 'FAILED'} {ended.returncode} pytest --pyargs refengine_tests: {selection}", flush=True
+    )
     print("\n".join(f"    {line}" for line in (ended.stdout + ended.stderr).splitlines()[-12:]))
     if not good:
         failed.append("pytest --pyargs refengine_tests")

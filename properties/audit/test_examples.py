@@ -27,7 +27,7 @@ LANGUAGES = {
     "typescript": (
         ("npm", "node"),
         ("src/rules.ts", "Math.max(a * px - b * q[x], 0)", "Math.abs(a * px - b * q[x])"),
-        "residual",
+        "another correction",
     ),
 }
 
