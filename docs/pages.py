@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from refengine.bugs.catalogue import all_bugs
 from refengine.commands import law
 from refengine.decoder import drafters
-from refengine.exact.card import Card
+from refengine.exact.card import Card, Loss
 from refengine.exact.rules import RULES
 from refengine.exact.vectors import vectors
 from refengine.selfcheck.claims.chains import chains_of
@@ -50,6 +50,16 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """What docstrings have in brackets, `state[token]`, is no reference but where it names something of ours."""
+
+    def restored(found: re.Match[str]) -> str:
+        names = found[1].startswith(("refengine", "torch", "numpy")) or "optional" in found[0]
+        return found[0] if names else f"[{found[2]}][{found[1]}]"
+
+    return re.sub(r'<autoref [^>]*?identifier="([^"]*)"[^>]*>(.*?)</autoref>', restored, html)
+
+
 def rows_by_name() -> dict[str, tuple[Row, str]]:
     """Every row of the table of drafters, with the name of the drafter's file."""
     named = [file.name for file in pkgutil.iter_modules(rows.__path__)]
@@ -60,6 +70,11 @@ def rows_by_name() -> dict[str, tuple[Row, str]]:
 def table(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
     cells = [head, ("---",) * len(head), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
+
+
+def plain(text: str) -> str:
+    """Text that is no markup: rows in brackets are no links."""
+    return re.sub(r"([\[\]*_<>])", r"\\\1", text)
 
 
 def rule_page(card: Card) -> str:
@@ -80,12 +95,13 @@ def facts(card: Card) -> str:
         "iid": "from q, siblings independently",
         "distinct": "from q, no two alike",
     }
-    law = card.law if card.lossless else "lossy by design"
+    loss = card.law if isinstance(card.law, Loss) else None
+    emitted = f"not the target: TV {loss.tv} where every row has the weights {loss.p}" if loss else f"the {card.law}"
     lines = [
         ("source", card.source),
         ("candidates", card.shape),
         ("drawn", drawn[card.drawn]),
-        ("emitted law", str(law)),
+        ("what is emitted follows", emitted),
     ]
     return table(("", ""), lines)
 
@@ -112,7 +128,13 @@ def claims(card: Card) -> str:
     if not about:
         return "No claim is about this rule alone."
     lines = [
-        (f"`{c.id}`", c.source, f"{c.statement} {c.correct}", c.verdict, ", ".join(f"`{t}`" for t in c.coq))
+        (
+            f"`{c.id}`",
+            plain(c.source),
+            plain(f"{c.statement} {c.correct}"),
+            c.verdict,
+            ", ".join(f"`{t}`" for t in c.coq),
+        )
         for c in about
     ]
     return table(("claim", "source", "statement", "verdict", "theorems in `proofs/rocq`"), lines)
@@ -130,7 +152,7 @@ def shipped(card: Card) -> str:
     module = card.rule.__module__
     met = [bug for bug in all_bugs() if any(edit.module == module for edit in bug.edits)]
     links = ", ".join(f"[{name}](../drafters/{name}.md)" for name in using) or "none of the table"
-    lines = [(f"`{bug.id}`", bug.title, bug.source) for bug in met]
+    lines = [(f"`{bug.id}`", plain(bug.title), plain(bug.source)) for bug in met]
     defects = (
         table(("defect", "what it was", "where it was reported"), lines) if met else "No defect of it is catalogued."
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from properties.commands.test_command_line import run
 from refengine.commands import challenge
 from refengine.commands.vectors_release import DIGEST, SCHEMA, VERSION, digest_of, release
 from refengine.errors import BadInput
+from refengine.source_tree import ROOT
 
 SEED = "nothing up my sleeve"
 
@@ -79,6 +81,19 @@ def test_right_answers_pass_and_one_altered_token_does_not(answered: Path, capsy
     assert f"wrong: {asked(answered)['vectors'][-1]['id']}" in told
     assert f"({len(lines) - 1} of {len(lines)} answers are right)" in told
     assert run("challenge", "verify", answered / "transcript.json") == 1
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills docs/vectors.md with a command that is not there, or that does not say what it promises."""
+    page = (ROOT / "docs" / "vectors.md").read_text()
+    lines = [shlex.split(line)[1:] for line in page.splitlines() if line.startswith("refengine challenge")]
+    assert [words[1] for words in lines] == ["new", "check", "verify"]
+    monkeypatch.chdir(tmp_path)
+    assert run(*lines[0]) == 0
+    seed = lines[0][lines[0].index("--seed") + 1]
+    answers = [vector["emitted"] for vector in challenge.fresh_vectors(seed, asked(tmp_path)["rules"])]
+    (tmp_path / "answers.jsonl").write_text("".join(f"{answer}\n" for answer in answers))
+    assert [run(*words) for words in lines[1:]] == [0, 0]
 
 
 @pytest.mark.parametrize("answer", ["[true, 1]", "[1.0, 1]", '"[0]"', "null", "{}", "[]"])
