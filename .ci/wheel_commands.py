@@ -89,7 +89,7 @@ def audits() -> None:
     run("report", "--out", "/dev/full", code=2, says="cannot write")
 
 
-def suite(selection: str = "budget or typical_inclusive") -> None:
+def suite(selection: str = "budget or (lossy and typical_inclusive)") -> None:
     """The statistical tests that the wheel carries, by pytest: a light selection of them."""
     command = [sys.executable, "-m", "pytest", "--pyargs", "refengine_tests", "-m", "stat", "-k", selection, "-q"]
     path = os.pathsep.join(filter(None, (os.environ.get("TESTS_LIBRARY"), os.environ.get("PYTHONPATH"))))
