@@ -1,6 +1,7 @@
 """The generated pages of the site, a hook of mkdocs: one per rule from its card, one per drafter from its row, one per
 package from its docstrings. Nothing is written twice: what a page says is read from what it describes."""
 
+import ast
 import inspect
 import json
 import pkgutil
@@ -107,9 +108,10 @@ def facts(card: Card) -> str:
 
 
 def exact_text(card: Card) -> str:
-    """The file without its imports and its card."""
-    text = inspect.getsource(inspect.getmodule(card.rule))
-    return re.split(r"^CARD\w* = |^CARDS = ", text, maxsplit=1, flags=re.M)[0].strip()
+    """The file down to its last function; below stands the card."""
+    text = Path(inspect.getfile(card.rule)).read_text()
+    last = max(node.end_lineno or 0 for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    return "\n".join(text.splitlines()[:last])
 
 
 def example(card: Card) -> str:
