@@ -44,7 +44,7 @@ def check(sizes: Any, model: ModuleType = honest, without: Collection[str] = ())
             found.broken = broken.invariant
             found.schedule = [*schedule(came, state), str(broken)]
             return found
-        done = all(q.known >= sizes.length for q in state.requests)
+        done = tuple(q.known for q in state.requests) == sizes.lengths
         found.ends += done
         found.stuck += not count and not done
     return found
@@ -60,8 +60,7 @@ def schedule(came: dict[Any, tuple[Any, Any] | None], state: Any) -> list[str]:
 
 
 def told(event: Any) -> str:
-    word, *parts = event
-    names = {"schedule": "request {}: {2} tokens from {1}, {3} drafts", "execute": "request {}: {} drafts kept"}
-    form = {"schedule": "request {0}: {2} tokens from position {1} and {3} drafts", "execute": "request {0} keeps {1}"}
-    del names
-    return f"{word} " + "; ".join(form[word].format(*p) if word in form else f"request {p}" for p in parts)
+    """schedule request 0 start 0 fresh 1 drafts 0; ..."""
+    word, *rows = event
+    fields = honest.FIELDS[word]
+    return f"{word} " + "; ".join(" ".join(f"{name} {x}" for name, x in zip(fields, row, strict=True)) for row in rows)

@@ -5,26 +5,24 @@ way. `ahead` (asynchronous scheduling): a request is scheduled again before its 
 pass under way were kept, and the worker puts right what was not. Draft ids stay on the worker: the scheduler has
 placeholders for them, which the worker can fill in for a request of the batch before. Without `ahead` a request waits.
 
-All requests have one text, so full blocks of keys and values go by their place in it into the prefix cache. A slot holds
-what it was computed from: R the text, W a draft that was refused. What a pass is broken by is in `Broken`.
+All requests have one text, so full blocks of keys and values go by their place in it into the prefix cache, as R where
+they were computed from the text and as W where a draft that was refused is in them. A request's own slots are counted
+as far as they are right: behind these stand refused drafts, or nothing.
 """
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple, TypeAlias
-
-LIVES = 3  # a request that was preempted is another one to the worker; no more are under way at once
+from typing import Any, NamedTuple, TypeAlias
 
 
 class Sizes(NamedTuple):
-    """Of a model. prompt, length: tokens at first and in the end; budget: tokens of a batch."""
+    """Of a model. prompts, lengths: tokens at first and in the end, by request; budget: tokens of a batch."""
 
-    prompt: int = 2
-    length: int = 5
+    prompts: tuple[int, ...] = (1, 1)
+    lengths: tuple[int, ...] = (4, 4)
     gamma: int = 2
     block: int = 2
-    budget: int = 5
-    requests: int = 2
+    budget: int = 4
     ahead: bool = True
 
 
@@ -37,8 +35,7 @@ class Request(NamedTuple):
     drafts: int = 0  # that the next pass can verify
     flying: int = 0  # passes under way
     stale: int = 0  # of outputs to come, those of before a preemption
-    life: int = 0
-    slots: str = ""  # by position: R or W
+    good: int = 0  # slots from the first on that were computed from the text
     right: int = 0  # how many of the drafts on the worker, from the first on, are the text
     refused: int = 0  # drafts of the last pass
     warm: bool = False  # it was in the batch before
@@ -48,12 +45,12 @@ class Row(NamedTuple):
     """A request of a batch: `fresh` tokens from `start` on, then drafts."""
 
     request: int
-    life: int
     start: int
     fresh: int
     drafts: int
     known: int  # tokens that the scheduler had
     early: bool  # scheduled before the output of the pass before was back
+    gone: bool = False  # preempted since, or done
 
 
 class Out(NamedTuple):
@@ -72,7 +69,14 @@ class State(NamedTuple):
     cache: str = ""  # by block
 
 
-Event: TypeAlias = tuple[object, ...]  # what happens: a word, then what it happens to
+FIELDS = {  # of what happens, by its word, for each request that it happens to
+    "admit": ("request", "cached"),
+    "schedule": ("request", "start", "fresh", "drafts"),
+    "execute": ("request", "kept"),
+    "deliver": ("request", "known"),
+    "preempt": ("request",),
+}
+Event: TypeAlias = tuple[Any, ...]  # a word, then a tuple of its fields for each request
 
 
 class Broken(Exception):
@@ -84,42 +88,53 @@ class Broken(Exception):
 
 
 def first(sizes: Sizes) -> State:
-    return State((Request(sizes.prompt),) * sizes.requests)
+    return State(tuple(map(Request, sizes.prompts)))
 
 
 def steps(state: State, sizes: Sizes) -> Iterator[tuple[Event, State]]:
     """Everything that can happen. Raises Broken where it may not."""
     for i, q in enumerate(state.requests):
-        if q.known < sizes.length:
-            yield (("preempt", i), preempted(state, i)) if q.running else (("admit", i), admitted(state, i, sizes))
+        if q.known == sizes.lengths[i]:
+            continue
+        if not q.running:
+            yield from admitted(state, i, sizes)
+        elif q.computed:
+            yield ("preempt", (i,)), preempted(state, i)
     if len(state.batches) + len(state.outputs) < 2:
         yield from scheduled(state, sizes)
     if state.batches:
         yield from executed(state, sizes)
     if state.outputs:
-        yield ("deliver",), delivered(state, sizes)
+        after = delivered(state, sizes)
+        yield ("deliver", *((out.request, after.requests[out.request].known) for out in state.outputs[0])), after
 
 
-def admitted(state: State, i: int, sizes: Sizes) -> State:
-    """What stands in the prefix cache is not computed again, but for the last token, whose row is needed."""
+def admitted(state: State, i: int, sizes: Sizes) -> Iterator[tuple[Event, State]]:
+    """As much of what stands in the prefix cache as has not been evicted is not computed again, but for the last token,
+    whose row is needed."""
     q = state.requests[i]
-    hit = min(len(state.cache), (q.known - 1) // sizes.block)
-    slots = "".join(mark * sizes.block for mark in state.cache[:hit])
-    fresh = Request(q.known, True, len(slots), q.drafts, 0, q.stale, (q.life + 1) % LIVES, slots)
-    return changed(state, i, fresh)
+    for hit in range(min(len(state.cache), (q.known - 1) // sizes.block) + 1):
+        good = (state.cache[:hit] + "W").index("W") * sizes.block
+        after = q._replace(running=True, computed=hit * sizes.block, good=good)
+        yield ("admit", (i, hit * sizes.block)), changed(state, i, after)
 
 
 def preempted(state: State, i: int) -> State:
     q = state.requests[i]
-    gone = q._replace(running=False, computed=0, slots="", right=0, refused=0, warm=False)
-    gone = gone._replace(drafts=0)
+    gone = Request(q.known, drafts=0, stale=q.stale)
     gone = gone._replace(stale=q.stale + q.flying)
-    return changed(state, i, gone._replace(flying=0))
+    return left(state, i, gone)
+
+
+def left(state: State, i: int, q: Request) -> State:
+    """A request that gives its slots away: what passes under way write for it, nobody reads."""
+    batches = tuple(tuple(row._replace(gone=row.gone or row.request == i) for row in rows) for rows in state.batches)
+    return changed(state._replace(batches=batches), i, q)
 
 
 def scheduled(state: State, sizes: Sizes) -> Iterator[tuple[Event, State]]:
     """Any of the requests that can go on; the budget cuts drafts, and a request whose tokens it cannot hold waits."""
-    able = [i for i, q in enumerate(state.requests) if q.running and q.known < sizes.length and may(q, sizes)]
+    able = [i for i, q in enumerate(state.requests) if q.running and q.known < sizes.lengths[i] and may(q, sizes)]
     for count in range(1, len(able) + 1):
         for chosen in combinations(able, count):
             rows, requests, left = [], list(state.requests), sizes.budget
@@ -127,11 +142,9 @@ def scheduled(state: State, sizes: Sizes) -> Iterator[tuple[Event, State]]:
                 q = requests[i]
                 fresh = 1 if q.flying else q.known - q.computed
                 drafts = min(q.drafts, left - fresh)
-                rows.append(Row(i, q.life, q.computed, fresh, drafts, q.known, sizes.ahead and q.flying > 0))
+                rows.append(Row(i, q.computed, fresh, drafts, q.known, sizes.ahead and q.flying > 0))
                 left -= fresh + drafts
-                requests[i] = q._replace(
-                    computed=q.computed + fresh + drafts, drafts=sizes.gamma, flying=q.flying + 1
-                )
+                requests[i] = q._replace(computed=q.computed + fresh + drafts, drafts=sizes.gamma, flying=q.flying + 1)
             if left < 0 or any(row.drafts < 0 for row in rows):
                 continue
             for i in set(range(len(requests))) - set(chosen):
@@ -151,20 +164,19 @@ def executed(state: State, sizes: Sizes) -> Iterator[tuple[Event, State]]:
     requests, outputs = [q._replace(warm=False) for q in state.requests], list[Out]()
     for row in batch:
         q = state.requests[row.request]
-        if row.life != q.life or not q.running:  # it was preempted: what comes of it will not be used
+        if row.gone:
             outputs.append(Out(row.request, row.start + row.fresh, row.drafts, 0))
             continue
         start = row.start - (q.refused if row.early else 0)
         check_inputs(q, row, start, sizes)
-        if q.slots[:start] != "R" * start:
-            raise Broken("slots", f"request {row.request} attends to {q.slots[:start] or 'nothing'!r} below {start}")
+        if start > q.good:
+            raise Broken("slots", f"request {row.request} attends to {start} slots, of which {q.good} hold its text")
         drafts = verified(row.drafts, q.right)
         if any(verified(row.drafts, right) != drafts for right in range(sizes.gamma + 1)):
             raise Broken("blind", f"how many drafts of request {row.request} are verified depends on what they are")
         kept = min(drafts, q.right)
-        slots = q.slots[:start] + "R" * (row.fresh + kept) + "W" * (drafts - kept)
         outputs.append(Out(row.request, start + row.fresh, drafts, kept))
-        requests[row.request] = q._replace(slots=slots, refused=drafts - kept, warm=True)
+        requests[row.request] = q._replace(good=start + row.fresh + kept, refused=drafts - kept, warm=True)
     event = ("execute", *((out.request, out.kept) for out in outputs))
     for rights in choices([q.warm for q in requests], sizes.gamma):
         after = tuple(q._replace(right=right) for q, right in zip(requests, rights, strict=True))
@@ -193,24 +205,26 @@ def delivered(state: State, sizes: Sizes) -> State:
         if q.stale:
             state = changed(state, out.request, q._replace(stale=q.stale - 1))
             continue
-        if q.known >= sizes.length:
+        length = sizes.lengths[out.request]
+        if q.known == length:
             continue
         at, known = q.known, q.known + out.kept + 1
-        known = min(known, sizes.length)
+        known = min(known, length)
         computed = q.computed - (out.drafts - out.kept)
         q = q._replace(known=known, computed=computed, flying=q.flying - 1)
-        if known > sizes.length:
-            raise Broken("end", f"request {out.request} has {known} tokens, and ends at {sizes.length}")
-        if known == sizes.length:
-            state = changed(state, out.request, Request(known))
+        if known > length:
+            raise Broken("end", f"request {out.request} has {known} tokens, and ends at {length}")
+        if known == length:
+            state = left(state, out.request, Request(known))
             continue
         if out.at != at or (not q.flying and q.computed != known - 1):
-            how = f"{q.computed} tokens are taken to be computed of {known}; the output is of position {out.at}, not {at}"
+            how = (
+                f"{q.computed} tokens are taken to be computed of {known}; the output is of position {out.at}, not {at}"
+            )
             raise Broken("belief", f"request {out.request}: {how}")
         settled = q.known - 1
         for block in range(len(state.cache), settled // sizes.block):
-            full = q.slots[block * sizes.block : (block + 1) * sizes.block] == "R" * sizes.block
-            state = state._replace(cache=state.cache + ("R" if full else "W"))
+            state = state._replace(cache=state.cache + ("R" if (block + 1) * sizes.block <= q.good else "W"))
         state = changed(state, out.request, q)
     return state
 
