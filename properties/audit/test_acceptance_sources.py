@@ -1,6 +1,7 @@
 """What engines write of their speculation is read in each format; what cannot be read is one clear line."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from refengine.audit.acceptance.sources import read, sources
 from refengine.audit.acceptance.sources.logs import counts
 from refengine.cli import app
 from refengine.errors import BadInput
+from refengine.source_tree import ROOT
 
 NAME = "vllm:spec_decode_num_"
 
@@ -177,6 +179,22 @@ def test_rates_of_a_checkpoint_can_be_due(tmp_path: Path) -> None:
     (tmp_path / "golden").write_text(json.dumps(bare))
     assert load(tmp_path / "golden").due("position 2", 1e-6, 0.02) == pytest.approx((0.48, 0.52))
     assert load(tmp_path / "golden").due("position 4", 1e-6, 0.02) is None
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a page whose commands nobody has tried (docs/auditing.md)."""
+    monkeypatch.chdir(tmp_path)
+    for name, factor in (("metrics-good", 90), ("metrics-before", 5), ("metrics", 100)):
+        counted = [(n, v if "created" in n else factor * v) for n, v in WHOLE]
+        (tmp_path / f"{name}.txt").write_text(metrics(*counted))
+    (page,) = re.findall(
+        r"```sh\n(refengine audit acceptance.*?)```", (ROOT / "docs" / "auditing.md").read_text(), re.S
+    )
+    for line in page.splitlines():
+        told_ = CliRunner().invoke(app, line.split()[1:])
+        assert told_.exit_code == 0, told_.output
+    assert "VERDICT consistent (2 consistent)" in told_.output
+    assert (tmp_path / "junit.xml").exists()
 
 
 def test_the_command_writes_what_the_others_write(tmp_path: Path) -> None:
