@@ -6,11 +6,12 @@ llama.cpp, at the end of a request (ggml-org/llama.cpp #24536; older ones have n
     draft acceptance = 0.64 (167 accepted / 259 generated), mean acceptance length = 2.92, acceptance rate per position
     = (0.805, 0.632, 0.483)
 
-Rates have three decimals, so counts are those whole numbers that have these rates and add up to the accepted tokens.
+Rates have three decimals, so counts are whole numbers that have these rates and add up to the accepted tokens.
 SGLang logs rates without counts (`accept len: 2.36, accept rate: 0.19`): nothing can be tested of them.
 """
 
 import re
+from math import ceil, floor
 
 from refengine.audit.acceptance.rounds import Rounds, Told
 from refengine.audit.acceptance.sources import Source
@@ -50,13 +51,21 @@ def read(text: str, where: str) -> list[Told]:
 
 
 def counts(rates: tuple[float, ...], accepted: int, drafted: int) -> Rounds | None:
-    """The fewest rounds that drafted so many tokens and have these rates; tokens alone where there are no rates."""
+    """The fewest rounds that drafted so many tokens and can have these rates and so many accepted tokens; tokens alone
+    where there are no rates. Of thousands of rounds the counts are right to within the rounding of the rates."""
     if not rates or not drafted:
         return Rounds((), None, drafted, accepted)
-    for count in range(-(-drafted // len(rates)), drafted + 1):
-        kept = tuple(round(rate * count) for rate in rates)
-        if sum(kept) == accepted and all(abs(k / count - rate) < ROUNDING for k, rate in zip(kept, rates, strict=True)):
-            return Rounds(kept, count, drafted, accepted)
+    fewest = max(-(-drafted // len(rates)), int(accepted / sum(rate + ROUNDING for rate in rates)))
+    for count in range(fewest, drafted + 1):
+        least = [ceil(max(0.0, rate - ROUNDING) * count) for rate in rates]
+        most = [min(count, floor((rate + ROUNDING) * count)) for rate in rates]
+        kept = [min(max(round(rate * count), low), high) for rate, low, high in zip(rates, least, most, strict=True)]
+        left = accepted - sum(kept)
+        if all(low <= high for low, high in zip(least, most, strict=True)) and sum(least) <= accepted <= sum(most):
+            for i in range(len(rates)) if left > 0 else reversed(range(len(rates))):
+                moved = min(max(left, least[i] - kept[i]), most[i] - kept[i])
+                kept[i], left = kept[i] + moved, left - moved
+            return Rounds(tuple(kept), count, drafted, accepted)
     return None
 
 
