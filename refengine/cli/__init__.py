@@ -52,6 +52,7 @@ AUDIT: dict[str, Command] = {
     "kernel": audit.kernel,
     "process": audit.process,
     "trace": audit.trace,
+    "acceptance": audit.acceptance,
     "library": audit.library,
     "endpoint": audit.endpoint,
     "generate": audit.generate,
