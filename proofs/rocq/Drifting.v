@@ -103,6 +103,32 @@ rewrite plain_target // ler_add2r; apply: (law_le (lawful_target pP _ _)) => s.
 by rewrite upto_stop_cat (negbTE no).
 Qed.
 
+Lemma lawful_loop fuel n st h : lawful (loop stop round fuel n st h).
+Proof.
+elim: fuel n st h => [|fuel IH] n st h /=; first exact: lawful_ret.
+case: eqP => _; first exact: lawful_ret.
+apply: lawful_bind => // -[o st']; case: ifP => _; first exact: lawful_ret.
+by apply: lawful_bind => // s; apply: lawful_ret.
+Qed.
+
+Lemma lawful_plain n h : lawful (plain p stop n h).
+Proof.
+elim: n h => [|n IH] h /=; first exact: lawful_ret.
+apply: lawful_bind => [|x]; first exact: lawful_pick.
+by case: ifP => _; [apply: lawful_ret | apply: lawful_bind => // s; apply: lawful_ret].
+Qed.
+
+Theorem loop_near fuel n st h k : (n <= fuel)%N -> unit_test k ->
+  `|loop stop round fuel n st h k - plain p stop n h k| <= n%:R * d.
+Proof.
+move=> le k01; have lP := lawful_loop fuel n st h; have tP := lawful_plain n h.
+rewrite ler_distl; apply/andP; split; last exact: loop_drifts.
+have k'01 : unit_test (fun s => 1 - k s).
+  by move=> s; have /andP[a b] := k01 s; rewrite subr_ge0 b /= ler_subl_addr ler_addl.
+have := loop_drifts st h le k'01; rewrite !law_sub // !(law_const lP) !(law_const tP).
+by rewrite -addrA ler_add2l ler_oppl opprD opprK.
+Qed.
+
 End Loops.
 
 (** ** Chains *)
