@@ -7,17 +7,14 @@ from torch import Tensor
 
 from benchmarks.training import rollouts
 from benchmarks.training.rollouts import (
-    DEPTHS, EAGLE1, EAGLE3, MTP, STEPS, Branches, Inputs, gumbel, measured, over_texts, rollout, train,
+    DEPTHS, EAGLE1, EAGLE3, MTP, STEPS, Branches, Inputs, Values, gumbel, measured, over_texts, rollout, train,
 )  # fmt: skip
-from benchmarks.training.world import (
-    BATCH, FORMULAIC, LAYERS, LENGTH, PLAIN, Read, Tensors, World, speak,
-)  # fmt: skip
+from benchmarks.training.world import LAYERS, PLAIN, Read, Tensors, World
 from fixtures.train import losses
 from refengine.decoder.drafters.eagle1 import Eagle1
 from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.qwen_mtp import QwenMTP
 
-Values = dict[str, dict[str, list[float]]]  # variant -> measure -> one value a seed
 SOFT = 0.1  # the weight of EAGLE-1's cross-entropy
 
 
@@ -88,9 +85,10 @@ def train_eagle3(
 @torch.no_grad()
 def drawn_overlap(tensors: Tensors, world: World) -> dict[str, list[float]]:
     """Overlap by depth after tokens that the draft drew, whether the target would have accepted them or not."""
+    noise = gumbel(0)
 
     def follow(weights: Tensors, read: Read, words: Tensor) -> Tensor:
-        steps = rollout(Eagle3(EAGLE3, weights), read, words, own=Branches(weights, read, gumbel(0)))
+        steps = rollout(Eagle3(EAGLE3, weights), read, words, own=Branches(weights, read, noise))
         return torch.stack([torch.minimum(x.p.softmax(-1), x.logits.softmax(-1)).sum(-1).mean() for x in steps])
 
     by_depth = over_texts(follow, tensors, world, world.measured()).mean(1)
@@ -123,10 +121,12 @@ def train_mtp(world: World, tensors: Tensors, weights: list[float], steps: int) 
 def draft_attention(world: World) -> Values:
     """EAGLE-3 whose drafts attend to the text and to each other, and one whose drafts attend to the text alone."""
     variants = {"each other": Inputs(), "the text alone": Inputs(related=False)}
-    return {
-        name: measured(lambda w: Eagle3(EAGLE3, w), train_eagle3(world, inputs=inputs), world, inputs)
-        for name, inputs in variants.items()
-    }
+    found = {}
+    for name, inputs in variants.items():
+        values = measured(lambda w: Eagle3(EAGLE3, w), train_eagle3(world, inputs=inputs), world, inputs)
+        falls = [a - b for a, b in zip(values["overlap 1"], values[f"overlap {DEPTHS}"], strict=True)]
+        found[name] = values | {"fall": falls}
+    return found
 
 
 def domains(world: World) -> Values:
@@ -140,11 +140,3 @@ def domains(world: World) -> Values:
             found[f"{name}, {place}"] = measured(lambda w: Eagle3(EAGLE3, w), tensors, world, texts=texts)
     return found
 
-
-EFFECTS = {
-    "eagle1 inputs": eagle1_inputs,
-    "training-time test": training_time_test,
-    "step weights": step_weights,
-    "draft attention": draft_attention,
-    "domains": domains,
-}

@@ -41,6 +41,7 @@ MTP = MTPShape(
     head_dim=WIDTH, rotary=WIDTH, rope_theta=10000.0, rms_norm_eps=EPS, attention_bias=False, mlp=INNER,
 )  # fmt: skip
 
+Values = dict[str, dict[str, list[float]]]  # variant -> measure -> one value a seed
 Follow = Callable[[Tensors, Read, Tensor], Any]
 
 
@@ -63,7 +64,7 @@ def start_mtp(world: World, salt: str = "mtp") -> Tensors:
     shape |= {f"layers.0.self_attn.{x}_norm.weight": (WIDTH,) for x in "qk"}
     shape["layers.0.self_attn.q_proj.weight"] = (4 * WIDTH, HIDDEN)  # a query and a gate for each of two heads
     found = seeded(shape, salt)
-    return {name: x - name.endswith("norm.weight") for name, x in found.items()} | shared(world)  # norms are about 0
+    return {name: x - float(name.endswith("norm.weight")) for name, x in found.items()} | shared(world)  # norms are about 0
 
 
 def shared(world: World) -> Tensors:
