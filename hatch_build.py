@@ -14,6 +14,7 @@ SHIPPED = (
     "proofs/claims/*.toml",
     "proofs/rocq/*",
     "benchmarks/fused_taps.py",
+    "benchmarks/training/*.py",
     "benchmarks/results/*.json",
 )
 LEFT_OUT = ("fixtures/golden",)  # recordings of official code, 27 MB, which only tests read

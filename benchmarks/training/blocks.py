@@ -17,7 +17,7 @@ from refengine.decoder.networks.rope import Rope
 from refengine.decoder.protocols import Pass
 
 BLOCK, RANK, ANCHORS = 4, 8, 3  # slots, width of the Markov head, anchors of a text in one step
-STEPS, HEAD_STEPS = 500, 200
+STEPS, HEAD_STEPS = 300, 120
 HEADS = ("markov_w1.weight", "markov_w2.weight", "confidence.weight", "confidence.bias")
 # One table of two rows for every text, its anchor's embedding and the mask's, so that an anchor may differ by text.
 SHAPE = Shape(

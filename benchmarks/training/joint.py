@@ -5,12 +5,12 @@ from torch import Tensor
 
 from benchmarks.training.rollouts import MTP, SHARED, Values, overlaps, start_mtp
 from benchmarks.training.world import (
-    DOMAINS, PLAIN, SEEDS, TARGET_STEPS, Llama, Tensors, World, learn, next_word, seeded, speak, target_shape,
+    DOMAINS, PLAIN, SEEDS, Llama, Tensors, World, learn, next_word, seeded, speak, target_shape,
 )  # fmt: skip
 from fixtures.train import losses
 from refengine.decoder.drafters.qwen_mtp import QwenMTP
 
-MODULES, SENTENCES = 2, 16  # prediction modules, and texts of a step
+MODULES, STEPS, SENTENCES = 2, 300, 12  # prediction modules, and texts of a step
 MODEST, LARGE = 0.3, 3.0  # lambda: DeepSeek's first, and ten times that
 HELD_OUT = 64  # texts of the language that the target's own loss is measured on
 
@@ -33,7 +33,7 @@ def train(weight: float, chained: bool) -> Tensors:
         tokens = [words[:, 2 + k :][:, :count].flatten() for k in range(MODULES)]
         return main + losses.deepseek(rows, tokens, weight)
 
-    learn(tensors, TARGET_STEPS, lambda step: torch.vmap(one)(tensors, speak(SENTENCES, 700_000 + step)))
+    learn(tensors, STEPS, lambda step: torch.vmap(one)(tensors, speak(SENTENCES, 700_000 + step)))
     return tensors
 
 

@@ -9,7 +9,6 @@ tested where eight seeds of this size do not tell the variants apart.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, stdev
 from typing import Any
@@ -17,14 +16,15 @@ from typing import Any
 from scipy.stats import t as student
 
 from refengine.report.finding import Finding, Quantity, Recipe
+from refengine.selfcheck.effects.trained_variants import EFFECTS, FUSED_TAPS, Difference, Effect
 from refengine.source_edits.committed import Committed, digest, file_digest, own_code
 from refengine.source_tree import FIXTURES, RESULTS
 
 CONFIDENCE = 0.95
-SCRIPTS, LOSSES = RESULTS.parent / "training", FIXTURES / "train" / "losses.py"
+SCRIPTS, FUSED_SCRIPT, LOSSES = RESULTS.parent / "training", RESULTS.parent / "fused_taps.py", FIXTURES / "train" / "losses.py"
 COMMAND = "python -m benchmarks.training"
 # Of the package, a result is computed from the networks; the rest of it neither trains nor measures.
-OTHERS = tuple(
+OTHERS = ("benchmarks.fused_taps",) + tuple(
     f"refengine.{name}"
     for name in ("engine", "exact", "selfcheck", "report", "errors", "decoder.protocols", "decoder.loop", "decoder.rows",
                  "decoder.checkpoints", "decoder.targets")
@@ -33,159 +33,26 @@ OTHERS = tuple(
 Values = Mapping[str, Mapping[str, list[float]]]  # variant -> measure -> one value a seed
 
 
-@dataclass(frozen=True)
-class Difference:
-    """`more` less `less` in one measure, seed by seed. Judged: the claim says that it is above 0."""
-
-    more: str
-    less: str
-    measure: str
-    judged: bool = True
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A claim, and what of a run's variants says so.
-
-    run  the file of `benchmarks/training` and its function that trains the variants: the key of the result
-    """
-
-    run: str
-    claim: str
-    source: str
-    method: str
-    differences: tuple[Difference, ...]
-
-
-def overlaps(more: str, less: str, *judged: int) -> tuple[Difference, ...]:
-    """By depth and in tokens per pass; judged at some depths, or where none is named in tokens per pass."""
-    depths = tuple(Difference(more, less, f"overlap {depth}", depth in judged) for depth in (1, 2, 3))
-    return (*depths, Difference(more, less, "tau", not judged))
-
-
-EFFECTS: dict[str, Effect] = {
-    "eagle1-inputs": Effect(
-        "recurrences.eagle1_inputs",
-        "Given features and the tokens that follow them, EAGLE-1's drafter has more tokens per pass than given features "
-        "and their own tokens, or features alone.",
-        "EAGLE, section 4; EAGLE notes, lines 261-267",
-        "EAGLE-1 trained under its own loss (SmoothL1 of the next feature, 0.1 soft cross-entropy) for each kind of input",
-        tuple(
-            difference
-            for other in ("feature and unshifted token", "feature")
-            for difference in overlaps("feature and shifted token", other)
-        ),
-    ),
-    "features-or-tokens": Effect(
-        "recurrences.eagle1_inputs",
-        "Features alone say more to a drafter than tokens alone.",
-        "EAGLE, section 1; EAGLE notes, why features?",
-        "EAGLE-1 trained under its own loss, given one or the other",
-        (
-            *overlaps("feature", "token"),
-            *(Difference("feature and shifted token", "token", x, judged=False) for x in ("overlap 1", "tau")),
-        ),
-    ),
-    "training-time-test": Effect(
-        "recurrences.training_time_test",
-        "Training on its own outputs keeps EAGLE-3's acceptance from collapsing over the steps of a draft.",
-        "EAGLE-3, section 3.2; EAGLE notes, lines 416-433",
-        "EAGLE-3's loss on one depth; on three, fed with its own features beside the text's tokens (as released); and "
-        "with tokens drawn from its own rows as well (as the document says), against the target's rows after them",
-        (
-            *overlaps("own features", "none", 2, 3),
-            *overlaps("own features and tokens", "none", 2, 3),
-            *(Difference("own features and tokens", "own features", f"overlap {d}", judged=False) for d in (1, 2, 3)),
-            *(
-                Difference("own features and tokens", "own features", f"overlap {d} after own tokens", judged=False)
-                for d in (2, 3)
-            ),
-        ),
-    ),
-    "step-weights": Effect(
-        "recurrences.step_weights",
-        "FastMTP's weights of the steps favour the first drafted token: it overlaps more than after tuning with equal "
-        "ones.",
-        "FastMTP, Eq. 2; speculators' MTP page, lines 12-13",
-        "Qwen's module trained on one step, then tuned on three with weights 0.51, 0.31, 0.18, and with equal ones",
-        (
-            *overlaps("FastMTP", "uniform", 1),
-            *(Difference("FastMTP", "before", x, judged=False) for x in ("overlap 1", "overlap 3", "tau")),
-            *(Difference("uniform", "before", x, judged=False) for x in ("overlap 1", "overlap 3", "tau")),
-        ),
-    ),
-    "draft-attention": Effect(
-        "recurrences.draft_attention",
-        "Without attention between drafts the overlap falls faster along the draft than with it.",
-        "Gemma 4 MTP document, line 173",
-        "EAGLE-3 trained and run with drafts that attend to the text and to each other, or to the text alone",
-        (
-            Difference("the text alone", "each other", "fall"),
-            *(Difference("each other", "the text alone", x, judged=False) for x in ("overlap 2", "overlap 3", "tau")),
-        ),
-    ),
-    "domains": Effect(
-        "recurrences.domains",
-        "A drafter trained on one domain accepts more there than elsewhere, and less there than one trained on general "
-        "text.",
-        "Gemma 4 MTP document, lines 211-214",
-        "EAGLE-3 trained on texts of one domain, or on as many of two, for the same target, which knows both",
-        (
-            Difference("one domain, at home", "one domain, elsewhere", "tau"),
-            Difference("both domains, at home", "one domain, at home", "tau"),
-            Difference("both domains, elsewhere", "one domain, elsewhere", "tau", judged=False),
-        ),
-    ),
-    "medusa-heads": Effect(
-        "heads.medusa_heads",
-        "Medusa's heads, distilled from the outputs of a frozen target, overlap more with it at every depth.",
-        "Medusa, section 2.2; Medusa, EAGLE and lookahead document, line 60",
-        "heads as they start (copies of the target's own) and after Medusa's loss on texts of the target, which stays as "
-        "it was, bit for bit",
-        overlaps("after", "before", 1, 2, 3),
-    ),
-    "medusa-own-outputs": Effect(
-        "heads.own_outputs",
-        "Medusa's heads distilled from the target's own outputs have more tokens per pass than those trained on the text "
-        "that the target learned from.",
-        "Medusa, EAGLE and lookahead document, line 60; DSpark document, line 577",
-        "Medusa's loss on 256 texts of the target, or on 256 of its language",
-        overlaps("Medusa, own outputs", "Medusa, text"),
-    ),
-    "eagle-own-outputs": Effect(
-        "heads.own_outputs",
-        "EAGLE-1 trained on the target's own outputs has more tokens per pass than trained on the text that the target "
-        "learned from.",
-        "EAGLE notes, line 222",
-        "EAGLE-1's loss, whose labels are the target's rows, on 256 texts of the target, or on 256 of its language",
-        overlaps("EAGLE-1, own outputs", "EAGLE-1, text"),
-    ),
-    "warm-centroids": Effect(
-        "heads.centroids",
-        "Centroids that start from k-means over the frozen output embedding overlap more than those that start cold.",
-        "Gemma 4 MTP document, line 205",
-        "Qwen's module, and Gemma 4's head that scores the tokens of two of six centroids, trained beside each other "
-        "after the target; cold: clusters and centroids by chance; the gap: to scoring every token",
-        (
-            Difference("k-means, 100 steps", "cold, 100 steps", "overlap 1"),
-            Difference("k-means, 400 steps", "cold, 400 steps", "overlap 1"),
-            Difference("k-means, 400 steps", "clusters alone, 400 steps", "overlap 1", judged=False),
-            Difference("k-means, 100 steps", "half, 100 steps", "share of the gap", judged=False),
-            Difference("k-means, 400 steps", "half, 400 steps", "share of the gap", judged=False),
-        ),
-    ),
-}
-
-
 @cache
 def digest_of(run: str) -> str:
     """Of the scripts that train, the losses, and the networks that are trained."""
-    file = SCRIPTS / f"{run.split('.')[0]}.py"
-    return digest(file_digest(file, OTHERS), own_code(LOSSES)[0]) if file.is_file() else "no script"
+    file = SCRIPTS / f"{run.partition('.')[0]}.py"
+    if not file.is_file():
+        return "no script"
+    return digest(file_digest(file, OTHERS), *(own_code(shared)[0] for shared in (LOSSES, FUSED_SCRIPT)))
 
 
-RUNS = tuple(dict.fromkeys(effect.run for effect in EFFECTS.values()))
+@cache
+def digest_of_fused_taps(_: str) -> str:
+    """Of its script alone: the networks that it trains are its own."""
+    return digest(own_code(FUSED_SCRIPT)[0]) if FUSED_SCRIPT.is_file() else "no script"
+
+
+RUNS = tuple(dict.fromkeys(effect.run for effect in EFFECTS.values() if effect.run != FUSED_TAPS))
 RECORD = Committed(RESULTS / "training.json", digest_of, COMMAND, lambda: RUNS)
+FUSED_RECORD = Committed(
+    RESULTS / "fused_taps.json", digest_of_fused_taps, "python benchmarks/fused_taps.py", lambda: [FUSED_TAPS]
+)
 
 
 def trained() -> list[Finding]:
@@ -196,8 +63,23 @@ def trained() -> list[Finding]:
 def effect(name: str) -> list[Finding]:
     """One effect: its differences with their intervals, and what they say of its claim."""
     told = EFFECTS[name]
-    stale = RECORD.stale(told.run)
-    return [_finding(name, told, None if stale else RECORD.entries()[told.run]["values"], stale)]
+    record = FUSED_RECORD if told.run == FUSED_TAPS else RECORD
+    if stale := record.stale(told.run):
+        return [_finding(name, told, None, stale)]
+    entry = record.entries()[told.run]
+    return [_finding(name, told, by_language(entry) if told.run == FUSED_TAPS else entry["values"], "")]
+
+
+def by_language(entry: Mapping[str, Any]) -> Values:
+    """The result of `benchmarks/fused_taps.py`, which stands seed by seed."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for language, runs in entry["languages"].items():
+        for variant in next(iter(runs.values()))["overlap"]:
+            depths = [run["overlap"][variant] for run in runs.values()]
+            held = {f"overlap {k}": list(column) for k, column in enumerate(zip(*depths, strict=True), 1)}
+            sizes = [float(run["parameters"][variant]) for run in runs.values()]
+            found[f"{language}, {variant}"] = held | {"mean overlap": [fmean(x) for x in depths], "parameters": sizes}
+    return found
 
 
 def _finding(name: str, told: Effect, values: Values | None, stale: str) -> Finding:
