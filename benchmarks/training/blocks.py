@@ -28,7 +28,7 @@ SHAPE = Shape(
 
 
 def dspark_heads(world: World) -> Values:
-    """A drafter as trained whole; its backbone with heads that start anew (no bias: a parallel block); those trained."""
+    """A drafter trained whole; its backbone with heads that start anew (no bias: a parallel block); those trained."""
     whole = start(world)
     train(whole, world, STEPS, lambda name: name not in SHARED)
     anew = whole | new_heads()
@@ -48,7 +48,8 @@ def start(world: World) -> Tensors:
 def new_heads() -> Tensors:
     """Markov and confidence heads as the document starts them: W1 of deviation 0.02, W2 nothing."""
     generator = torch.Generator().manual_seed(41)
-    first, confidence = (0.02 * torch.randn(SEEDS, *size, generator=generator) for size in ((VOCABULARY, RANK), (HIDDEN + RANK,)))
+    sizes = (VOCABULARY, RANK), (HIDDEN + RANK,)
+    first, confidence = (0.02 * torch.randn(SEEDS, *size, generator=generator) for size in sizes)
     return {
         "markov_w1.weight": first,
         "markov_w2.weight": torch.zeros(SEEDS, VOCABULARY, RANK),
@@ -64,7 +65,8 @@ def train(tensors: Tensors, world: World, steps: int, free: Callable[[str], bool
         places = torch.randperm(LENGTH - BLOCK - 1, generator=torch.Generator().manual_seed(step))[:ANCHORS] + 1
 
         def loss(weights: Tensors, read: Read, words: Tensor) -> Tensor:
-            p, logits, tokens, confidence = (torch.stack(x) for x in zip(*blocks(weights, read, words, places.tolist())))
+            found = zip(*blocks(weights, read, words, places.tolist()), strict=True)
+            p, logits, tokens, confidence = (torch.stack(x) for x in found)
             return losses.dspark(p.softmax(-1), logits, tokens, confidence)
 
         return over_texts(loss, tensors, world, world.corpus(step)).mean(-1)
