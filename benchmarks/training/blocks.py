@@ -7,8 +7,22 @@ from torch import Tensor
 
 from benchmarks.training.rollouts import SHARED, Values, over_texts, overlaps, shared
 from benchmarks.training.world import (
-    CORPUS, EPS, HIDDEN, INNER, LENGTH, MEASURED, PLAIN, SEEDS, VOCABULARY, WIDTH, Read, Tensors, World, layer_shape,
-    learn, seeded,
+    CORPUS,
+    EPS,
+    HIDDEN,
+    INNER,
+    LENGTH,
+    MEASURED,
+    PLAIN,
+    SEEDS,
+    VOCABULARY,
+    WIDTH,
+    Read,
+    Tensors,
+    World,
+    layer_shape,
+    learn,
+    seeded,
 )  # fmt: skip
 from fixtures.train import losses
 from refengine.decoder.networks.block_backbone import Backbone, Shape

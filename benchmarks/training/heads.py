@@ -9,10 +9,30 @@ from torch import Tensor
 
 from benchmarks.training.recurrences import train_eagle1
 from benchmarks.training.rollouts import (
-    DEPTHS, EAGLE1, MTP, Values, measured, over_texts, overlaps, rollout, start_mtp, train,
+    DEPTHS,
+    EAGLE1,
+    MTP,
+    Values,
+    measured,
+    over_texts,
+    overlaps,
+    rollout,
+    start_mtp,
+    train,
 )  # fmt: skip
 from benchmarks.training.world import (
-    BATCH, CORPUS, HIDDEN, LAYERS, PLAIN, SEEDS, VOCABULARY, Read, Tensors, World, seeded, speak,
+    BATCH,
+    CORPUS,
+    HIDDEN,
+    LAYERS,
+    PLAIN,
+    SEEDS,
+    VOCABULARY,
+    Read,
+    Tensors,
+    World,
+    seeded,
+    speak,
 )  # fmt: skip
 from fixtures.train import losses
 from refengine.decoder.checkpoints.layouts import medusa
@@ -94,7 +114,10 @@ def centroids(world: World) -> Values:
     random = [torch.randperm(VOCABULARY, generator=torch.Generator().manual_seed(seed)) for seed in range(SEEDS)]
     warm = [clusters(head) for head in world.target["lm_head.weight"]]
     starts = {
-        "k-means": (warm, torch.stack([means(x, y) for x, y in zip(world.target["lm_head.weight"], warm, strict=True)])),
+        "k-means": (
+            warm,
+            torch.stack([means(x, y) for x, y in zip(world.target["lm_head.weight"], warm, strict=True)]),
+        ),
         "clusters alone": (warm, seeded({"centroids": (CENTROIDS, HIDDEN)}, "cold")["centroids"]),
         "cold": (random, seeded({"centroids": (CENTROIDS, HIDDEN)}, "cold")["centroids"]),
     }
@@ -109,7 +132,9 @@ def centroids(world: World) -> Values:
     for steps in (SOON, 4 * SOON):
         whole, cold = (found[f"{x}, {steps} steps"]["overlap 1"] for x in ("every token", "cold"))
         closed = zip(found[f"k-means, {steps} steps"]["overlap 1"], cold, whole, strict=True)
-        found[f"k-means, {steps} steps"]["share of the gap"] = [(warm - cold) / (full - cold) for warm, cold, full in closed]
+        found[f"k-means, {steps} steps"]["share of the gap"] = [
+            (warm - cold) / (full - cold) for warm, cold, full in closed
+        ]
         found[f"half, {steps} steps"] = {"share of the gap": [0.5] * SEEDS}
     return found
 

@@ -5,7 +5,17 @@ from torch import Tensor
 
 from benchmarks.training.rollouts import MTP, SHARED, Values, overlaps, start_mtp
 from benchmarks.training.world import (
-    DOMAINS, PLAIN, SEEDS, Llama, Tensors, World, learn, next_word, seeded, speak, target_shape,
+    DOMAINS,
+    PLAIN,
+    SEEDS,
+    Llama,
+    Tensors,
+    World,
+    learn,
+    next_word,
+    seeded,
+    speak,
+    target_shape,
 )  # fmt: skip
 from fixtures.train import losses
 from refengine.decoder.drafters.qwen_mtp import QwenMTP

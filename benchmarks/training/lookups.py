@@ -1,7 +1,7 @@
 """Trees of equal size grown from one checkpoint, and drafters that only look things up beside one that was trained.
 
-All of these drafts are deterministic, and `point_mass` judges them: the target draws, and drafts that agree are kept. On
-a text that the target drew, as many are accepted as the text itself follows one of the drafted paths.
+All of these drafts are deterministic, and `point_mass` judges them: the target draws, and drafts that agree are kept.
+On a text that the target drew, as many are accepted as the text itself follows one of the drafted paths.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,9 @@ def trees(world: World) -> Values:
     for seed in range(SEEDS):
         network = Eagle1(EAGLE1, {name: x[seed] for name, x in tensors.items()})
         for name, plan in TREES.items():
-            lengths = [n for text in range(TREE_TEXTS) for n in rounds(network, plan, words[seed, text], states[seed, text])]
+            lengths = [
+                n for text in range(TREE_TEXTS) for n in rounds(network, plan, words[seed, text], states[seed, text])
+            ]
             found[name]["accepted"].append(sum(lengths) / len(lengths))
     pairs = zip(found["dynamic"]["accepted"], found["fixed"]["accepted"], strict=True)
     found["dynamic"]["gain"] = [more / less - 1 for more, less in pairs]

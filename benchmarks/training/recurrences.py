@@ -7,7 +7,19 @@ from torch import Tensor
 
 from benchmarks.training import rollouts
 from benchmarks.training.rollouts import (
-    DEPTHS, EAGLE1, EAGLE3, MTP, STEPS, Branches, Inputs, Values, gumbel, measured, over_texts, rollout, train,
+    DEPTHS,
+    EAGLE1,
+    EAGLE3,
+    MTP,
+    STEPS,
+    Branches,
+    Inputs,
+    Values,
+    gumbel,
+    measured,
+    over_texts,
+    rollout,
+    train,
 )  # fmt: skip
 from benchmarks.training.world import LAYERS, PLAIN, Read, Tensors, World
 from fixtures.train import losses
@@ -36,7 +48,9 @@ def eagle1_inputs(world: World) -> Values:
     }
 
 
-def train_eagle1(world: World, inputs: Inputs = Inputs(), texts: Callable[[int], Tensor] | None = None) -> Tensors:
+def train_eagle1(
+    world: World, inputs: Inputs = Inputs(), texts: Callable[[int], Tensor] | None = None  # noqa: B008 frozen
+) -> Tensors:  # fmt: skip
     """Its regression of the next feature, and the soft cross-entropy of that feature's row: depth 0 alone."""
 
     def loss(weights: Tensors, read: Read, words: Tensor) -> Tensor:
@@ -64,7 +78,7 @@ def training_time_test(world: World) -> Values:
 
 
 def train_eagle3(
-    world: World, depths: int = DEPTHS, own: bool = False, inputs: Inputs = Inputs(),
+    world: World, depths: int = DEPTHS, own: bool = False, inputs: Inputs = Inputs(),  # noqa: B008
     texts: Callable[[int], Tensor] | None = None,
 ) -> Tensors:  # fmt: skip
     """EAGLE-3's loss over a roll-out; at the text's tokens, or at its own draws with the target's rows after them."""
@@ -139,4 +153,3 @@ def domains(world: World) -> Values:
             texts = world.measured((domain,))
             found[f"{name}, {place}"] = measured(lambda w: Eagle3(EAGLE3, w), tensors, world, texts=texts)
     return found
-

@@ -1,4 +1,4 @@
-"""Drafters that are recurrences over features: trained on the decoder's own networks, and run as they are when drafting.
+"""Drafters that are recurrences over features: trained on the decoder's own networks, and run as when they draft.
 
 Row i of depth 0 joins the token at i + 1 with the target's feature at i; what it puts out is about the token at i + 2.
 Depth s takes the output of depth s - 1 at the same place, with the token one further on, and sees the rows of depth 0
@@ -13,14 +13,25 @@ import torch
 from torch import Tensor
 
 from benchmarks.training.world import (
-    BEGINNING, EPS, HIDDEN, INNER, LAYERS, LENGTH, VOCABULARY, WIDTH, Llama, Read, Tensors, World, layer_shape, learn, seeded,
+    BEGINNING,
+    EPS,
+    HIDDEN,
+    INNER,
+    LAYERS,
+    LENGTH,
+    VOCABULARY,
+    WIDTH,
+    Llama,
+    Read,
+    Tensors,
+    World,
+    layer_shape,
+    learn,
+    seeded,
 )  # fmt: skip
 from refengine.decoder.checkpoints.layouts import eagle3
-from refengine.decoder.drafters.eagle1 import Eagle1
 from refengine.decoder.drafters.eagle1 import Shape as Eagle1Shape
-from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.eagle3 import Shape as Eagle3Shape
-from refengine.decoder.drafters.qwen_mtp import QwenMTP
 from refengine.decoder.drafters.qwen_mtp import Shape as MTPShape
 from refengine.decoder.networks.feature_recurrence import Network
 from refengine.decoder.networks.rope import Rope
@@ -64,7 +75,9 @@ def start_mtp(world: World, salt: str = "mtp") -> Tensors:
     shape |= {f"layers.0.self_attn.{x}_norm.weight": (WIDTH,) for x in "qk"}
     shape["layers.0.self_attn.q_proj.weight"] = (4 * WIDTH, HIDDEN)  # a query and a gate for each of two heads
     found = seeded(shape, salt)
-    return {name: x - float(name.endswith("norm.weight")) for name, x in found.items()} | shared(world)  # norms are about 0
+    return {name: x - float(name.endswith("norm.weight")) for name, x in found.items()} | shared(
+        world
+    )  # norms are about 0
 
 
 def shared(world: World) -> Tensors:

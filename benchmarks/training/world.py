@@ -5,8 +5,8 @@ trained at once: parameters have the seed as their first axis, and `torch.vmap` 
 (`refengine.decoder.networks`, `.drafters`) over seeds and sentences. A sum over seeds is what is minimised, Adam goes
 element by element, and so no seed knows of another.
 
-    language   three domains with six words each; the next word follows from the last two. The third is formulaic: one word
-               has nearly all the mass, and texts soon repeat themselves
+    language   three domains with six words each; the next word follows from the last two. The third is formulaic: one
+               word has nearly all the mass, and texts soon repeat themselves
     target     a Llama of three layers, trained on sentences of all domains
     texts      drawn from the target's own rows at temperature 1: drafters learn from some, and are measured on others
 """
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from benchmarks.fused_taps import descend
 from refengine.decoder.networks.cache import Cache
-from refengine.decoder.networks.feature_recurrence import Network, self_attention
+from refengine.decoder.networks.feature_recurrence import self_attention
 from refengine.decoder.networks.layers import Heads, Weights, after_attention
 from refengine.decoder.networks.rope import Rope
 
@@ -86,7 +86,7 @@ class Llama:
         self.w, self.heads = Weights(tensors, prefix), Heads(2, WIDTH, Rope(10000.0), EPS)
 
     def __call__(self, tokens: Tensor, past: Cache | None = None, sees: Tensor | None = None) -> "Read":
-        """Of rows that see all before them; or of rows one place behind the `past` ones that they see, and themselves."""
+        """Of rows that see all before them; or of rows that see some of the `past` ones, and themselves, as `sees` says."""
         positions = torch.arange(len(tokens)) if sees is None else sees.sum(-1) - 1
         sees = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril() if sees is None else sees
         states, cache = [self.w.embed("embed_tokens", tokens)], []
@@ -123,7 +123,11 @@ def layer_shape(name: str, joined: int = HIDDEN) -> dict[str, tuple[int, ...]]:
 
 def target_shape() -> dict[str, tuple[int, ...]]:
     layers = [layer_shape(f"layers.{i}") for i in range(LAYERS)]
-    ends = {"embed_tokens.weight": (VOCABULARY, HIDDEN), "lm_head.weight": (VOCABULARY, HIDDEN), "norm.weight": (HIDDEN,)}
+    ends = {
+        "embed_tokens.weight": (VOCABULARY, HIDDEN),
+        "lm_head.weight": (VOCABULARY, HIDDEN),
+        "norm.weight": (HIDDEN,),
+    }
     return ends | {name: size for layer in layers for name, size in layer.items()}
 
 

@@ -1,1 +1,1 @@
-"""What a drafter gains: `overlap.py` (by depth), `training.py` (by training), `over_seeds.py` (by how it was trained)."""
+"""What a drafter gains: `overlap.py` (by depth), `training.py` (by training), `over_seeds.py` (by how)."""

@@ -21,14 +21,15 @@ from refengine.source_edits.committed import Committed, digest, file_digest, own
 from refengine.source_tree import FIXTURES, RESULTS
 
 CONFIDENCE = 0.95
-SCRIPTS, FUSED_SCRIPT, LOSSES = RESULTS.parent / "training", RESULTS.parent / "fused_taps.py", FIXTURES / "train" / "losses.py"
+SCRIPTS, FUSED_SCRIPT = RESULTS.parent / "training", RESULTS.parent / "fused_taps.py"
+LOSSES = FIXTURES / "train" / "losses.py"
 COMMAND = "python -m benchmarks.training"
 # Of the package, a result is computed from the networks; the rest of it neither trains nor measures.
-OTHERS = ("benchmarks.fused_taps",) + tuple(
-    f"refengine.{name}"
-    for name in ("engine", "exact", "selfcheck", "report", "errors", "decoder.protocols", "decoder.loop", "decoder.rows",
-                 "decoder.checkpoints", "decoder.targets")
-)  # fmt: skip
+OTHERS = (
+    "benchmarks.fused_taps",
+    *(f"refengine.{room}" for room in ("engine", "exact", "selfcheck", "report", "errors")),
+    *(f"refengine.decoder.{part}" for part in ("protocols", "loop", "rows", "checkpoints", "targets")),
+)
 
 Values = Mapping[str, Mapping[str, list[float]]]  # variant -> measure -> one value a seed
 
@@ -105,8 +106,8 @@ def judged(rows: list[tuple[Difference, float, float, float]], seeds: int) -> di
     notes += [f"{sentence(x)}: the other way round ({low:+.3f} to {high:+.3f})" for x, _, low, high in rows if high < 0]
     if any(high < 0 for x, _, _, high in rows if x.judged):
         return {"verdict": "violated", "notes": notes}
-    if doubtful := [sentence(x) for x in unclear if x.judged]:
-        return {"verdict": "not tested", "reason": f"{seeds} seeds do not tell apart {'; '.join(doubtful)}", "notes": notes}
+    if doubtful := "; ".join(sentence(x) for x in unclear if x.judged):
+        return {"verdict": "not tested", "reason": f"{seeds} seeds do not tell apart {doubtful}", "notes": notes}
     return {"verdict": "consistent", "notes": notes}
 
 

@@ -1,4 +1,4 @@
-"""Claims of the documents about training, and which variants of small drafters say so: the table behind `over_seeds.py`.
+"""Claims of the documents about training, and which variants of small drafters say so: the table of `over_seeds.py`.
 
 The variants are trained by `benchmarks/training` and `benchmarks/fused_taps.py`. A claim is judged by the differences
 that it speaks of, in the small world as it is; others are shown beside them.
@@ -40,10 +40,10 @@ def overlaps(more: str, less: str, *judged: int) -> tuple[Difference, ...]:
 EFFECTS: dict[str, Effect] = {
     "eagle1-inputs": Effect(
         "recurrences.eagle1_inputs",
-        "Given features and the tokens that follow them, EAGLE-1's drafter has more tokens per pass than given features "
-        "and their own tokens, or features alone.",
+        "Given features and the tokens that follow them, EAGLE-1 has more tokens per pass than given features and their "
+        "own tokens, or features alone.",
         "EAGLE, section 4; EAGLE notes, lines 261-267",
-        "EAGLE-1 trained under its own loss (SmoothL1 of the next feature, 0.1 soft cross-entropy) for each kind of input",
+        "EAGLE-1 under its own loss (SmoothL1 of the next feature, 0.1 soft cross-entropy) for each kind of input",
         tuple(
             difference
             for other in ("feature and unshifted token", "feature")
@@ -114,14 +114,14 @@ EFFECTS: dict[str, Effect] = {
         "heads.medusa_heads",
         "Medusa's heads, distilled from the outputs of a frozen target, overlap more with it at every depth.",
         "Medusa, section 2.2; Medusa, EAGLE and lookahead document, line 60",
-        "heads as they start (copies of the target's own) and after Medusa's loss on texts of the target, which stays as "
-        "it was, bit for bit",
+        "heads as they start (copies of the target's own) and after Medusa's loss on texts of the target, which stays "
+        "as it was, bit for bit",
         overlaps("after", "before", 1, 2, 3),
     ),
     "medusa-own-outputs": Effect(
         "heads.own_outputs",
-        "Medusa's heads distilled from the target's own outputs have more tokens per pass than those trained on the text "
-        "that the target learned from.",
+        "Medusa's heads distilled from the target's own outputs have more tokens per pass than those trained on the "
+        "text that the target learned from.",
         "Medusa, EAGLE and lookahead document, line 60; DSpark document, line 577",
         "Medusa's loss on 256 texts of the target, or on 256 of its language",
         overlaps("Medusa, own outputs", "Medusa, text"),
@@ -164,8 +164,8 @@ EFFECTS: dict[str, Effect] = {
         "lookups.trees",
         "EAGLE-2's dynamic tree has more tokens accepted than a fixed one of as many nodes.",
         "EAGLE-2; Medusa, EAGLE and lookahead document, line 124",
-        "one EAGLE-1 checkpoint a seed; its release's tree of 25 nodes and 5 levels, the likeliest tokens at each place, "
-        "and the 25 likeliest nodes of 5 levels; both judged by point masses, temperature 1",
+        "one EAGLE-1 checkpoint a seed; its release's tree of 25 nodes and 5 levels, the likeliest tokens at each "
+        "place, and the 25 likeliest nodes of 5 levels; both judged by point masses, temperature 1",
         (Difference("dynamic", "fixed", "accepted"),),
     ),
     "dynamic-trees-20-50": Effect(
@@ -184,7 +184,10 @@ EFFECTS: dict[str, Effect] = {
         (
             *(Difference(f"EAGLE-1, {kind}", f"n-gram cache, {kind}", "tau") for kind in ("plain", "formulaic")),
             Difference("n-gram cache, formulaic", "n-gram cache, plain", "tau"),
-            *(Difference(f"EAGLE-1, {kind}", f"prompt lookup, {kind}", "tau", False) for kind in ("plain", "formulaic")),
+            *(
+                Difference(f"EAGLE-1, {kind}", f"prompt lookup, {kind}", "tau", False)
+                for kind in ("plain", "formulaic")
+            ),
             Difference("prompt lookup, formulaic", "prompt lookup, plain", "tau", judged=False),
             Difference("EAGLE-1, formulaic", "EAGLE-1, plain", "tau", judged=False),
         ),
@@ -228,8 +231,8 @@ EFFECTS["fused-taps"] = Effect(
     "At equal numbers of parameters features of three layers overlap more than those of the top one.",
     "EAGLE-3, section 3.1",
     "for every language and seed one target of four layers and its drafters, trained alike, which read three layers "
-    "(fused), the top or the lowest one three times, or the top one once and have a wider feed-forward; judged by the mean "
-    "of three depths in every language",
+    "(fused), the top or the lowest one three times, or the top one once and have a wider feed-forward; judged by the "
+    "mean of three depths in every language",
     tuple(
         Difference(f"{language}, fused", f"{language}, {rival}", measure, (rival, measure) == ("top", "mean overlap"))
         for language in ("one stream", "two streams")
