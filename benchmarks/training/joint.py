@@ -20,7 +20,7 @@ from benchmarks.training.world import (
 from fixtures.train import losses
 from refengine.decoder.drafters.qwen_mtp import QwenMTP
 
-MODULES, STEPS, SENTENCES = 2, 300, 12  # prediction modules, and texts of a step
+MODULES, STEPS, SENTENCES = 2, 240, 8  # prediction modules, and texts of a step
 MODEST, LARGE = 0.3, 3.0  # lambda: DeepSeek's first, and ten times that
 HELD_OUT = 64  # texts of the language that the target's own loss is measured on
 

@@ -86,7 +86,7 @@ class Llama:
         self.w, self.heads = Weights(tensors, prefix), Heads(2, WIDTH, Rope(10000.0), EPS)
 
     def __call__(self, tokens: Tensor, past: Cache | None = None, sees: Tensor | None = None) -> "Read":
-        """Of rows that see all before them; or of rows that see some of the `past` ones, and themselves, as `sees` says."""
+        """Of rows that see all before them; or of rows that see of the `past` ones and themselves what `sees` says."""
         positions = torch.arange(len(tokens)) if sees is None else sees.sum(-1) - 1
         sees = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril() if sees is None else sees
         states, cache = [self.w.embed("embed_tokens", tokens)], []

@@ -40,8 +40,8 @@ def overlaps(more: str, less: str, *judged: int) -> tuple[Difference, ...]:
 EFFECTS: dict[str, Effect] = {
     "eagle1-inputs": Effect(
         "recurrences.eagle1_inputs",
-        "Given features and the tokens that follow them, EAGLE-1 has more tokens per pass than given features and their "
-        "own tokens, or features alone.",
+        "Given features and the tokens that follow them, EAGLE-1 has more tokens per pass than given features and "
+        "their own tokens, or features alone.",
         "EAGLE, section 4; EAGLE notes, lines 261-267",
         "EAGLE-1 under its own loss (SmoothL1 of the next feature, 0.1 soft cross-entropy) for each kind of input",
         tuple(
