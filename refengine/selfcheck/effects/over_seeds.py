@@ -86,7 +86,8 @@ def by_language(entry: Mapping[str, Any]) -> Values:
 def _finding(name: str, told: Effect, values: Values | None, stale: str) -> Finding:
     about: dict[str, Any] = {
         "id": f"effects/{name}",
-        "subject": "effects in miniature",
+        "subject": "documents on training, in miniature",
+        "role": "subject",
         "claim": told.claim,
         "source": told.source,
         "method": f"committed result: {told.method}; {CONFIDENCE:.0%} t intervals over seeds",
@@ -104,8 +105,8 @@ def judged(rows: list[tuple[Difference, float, float, float]], seeds: int) -> di
     unclear = [x for x, _, low, high in rows if low <= 0 <= high]
     notes = [f"{sentence(x)}: {seeds} seeds do not tell them apart" for x in unclear]
     notes += [f"{sentence(x)}: the other way round ({low:+.3f} to {high:+.3f})" for x, _, low, high in rows if high < 0]
-    if any(high < 0 for x, _, _, high in rows if x.judged):
-        return {"verdict": "violated", "notes": notes}
+    if against := [f"{sentence(x)}: {low:+.3f} to {high:+.3f}" for x, _, low, high in rows if x.judged and high < 0]:
+        return {"verdict": "violated", "notes": notes, "witness": {"seeds": seeds, "the other way round": against}}
     if doubtful := "; ".join(sentence(x) for x in unclear if x.judged):
         return {"verdict": "not tested", "reason": f"{seeds} seeds do not tell apart {doubtful}", "notes": notes}
     return {"verdict": "consistent", "notes": notes}
