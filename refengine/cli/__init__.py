@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli import audit, checkpoint, fixtures, vectors
+from refengine.cli import audit, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.lists import bugs, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
@@ -42,6 +42,7 @@ TOP: dict[str, Command] = {
     "rerun": rerun,
     "law": law,
     "decode": decode,
+    "tiny": engines.tiny,
     "drafters": drafters,
     "rules": rules,
     "bugs": bugs,
@@ -52,6 +53,7 @@ AUDIT: dict[str, Command] = {
     "process": audit.process,
     "trace": audit.trace,
     "library": audit.library,
+    "engine": engines.engine,
     "endpoint": audit.endpoint,
     "generate": audit.generate,
 }
