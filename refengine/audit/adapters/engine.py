@@ -30,7 +30,9 @@ from refengine.report.finding import Finding, Recipe
 
 START_SECONDS, CALL_SECONDS = 300.0, 60.0
 STARTS = 20  # of a worker that dies: what ends it that often ends it always
-NO_WORD = {"logprobs", "n", "echo", "response_format"}  # options of a server's API
+NO_WORD = {"logprobs", "echo", "response_format"}  # options of a server's API
+MOST_CHOICES = 16  # of a request: each has a seed of its own
+SEEDS = 2**31  # what every engine takes
 LAST_CHARACTERS = 300  # of what a worker printed before it ended
 LAW = "law.json"  # of `refengine fixtures export`: words, end, prompts
 
@@ -164,29 +166,31 @@ class Side:
         options = dict(ask.options)
         if "bad_words" in options:
             options["bad_words"] = [self._ids(word) for word in options["bad_words"]]
+        choices = int(options.pop("n", 1))
+        return Answer(tuple(self._choice(ask, options, (ask.seed or 0) * MOST_CHOICES + i) for i in range(choices)))
+
+    def _choice(self, ask: Ask, options: dict[str, Any], seed: int) -> Choice:
+        """One completion. Some engines report the end, some do not: it is never part of the text here."""
         said = self.worker.ask(
             op="generate",
             way=self.way,
             prompt=self._ids(" ".join(ask.turns)),
             tokens=ask.tokens,
             temperature=ask.temperature,
-            seed=ask.seed or 0,
+            seed=seed % SEEDS,
             options=options,
         )
-        return Answer((self._choice(said["tokens"], ask.tokens),))
+        tokens = said["tokens"]
+        ended = bool(tokens) and tokens[-1] == self.end
+        kept = tokens[:-1] if ended else tokens
+        text = " ".join(self.words[t] if 0 <= t < len(self.words) else f"<{t}>" for t in kept)
+        return Choice(text, "stop" if ended or len(kept) < ask.tokens else "length")
 
     def _ids(self, text: str) -> list[int]:
         try:
             return [self.ids[word] for word in text.split()]
         except KeyError as error:
             raise Refused(f"{error} is no word of the model") from None
-
-    def _choice(self, tokens: list[int], most: int) -> Choice:
-        """Some engines report the end, some do not: it is never part of the text here."""
-        ended = bool(tokens) and tokens[-1] == self.end
-        kept = tokens[:-1] if ended else tokens
-        text = " ".join(self.words[t] if 0 <= t < len(self.words) else f"<{t}>" for t in kept)
-        return Choice(text, "stop" if ended or len(kept) < most else "length")
 
 
 @dataclass(frozen=True)
