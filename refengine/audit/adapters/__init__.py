@@ -64,10 +64,13 @@ class Adapter:
     audits: Mapping[str, Audit] = field(default_factory=dict, repr=False)
     engine: Engine | None = None
 
-    def audit(self, begun: Callable[[str, float], None] = lambda part, share: None) -> Iterator[Finding]:
-        """Every part; `begun` is called with its name and the share that is done."""
-        for number, (part, run) in enumerate(self.audits.items()):
-            begun(f"{self.name}: {part}", number / len(self.audits))
+    def audit(
+        self, begun: Callable[[str, float], None] = lambda part, share: None, only: str = ""
+    ) -> Iterator[Finding]:
+        """The parts whose names begin so; `begun` is called with a part's name and the share that is done."""
+        parts = [(part, run) for part, run in self.audits.items() if part.startswith(only)]
+        for number, (part, run) in enumerate(parts):
+            begun(f"{self.name}: {part}", number / len(parts))
             yield from run()
 
     @property
