@@ -55,4 +55,3 @@ def _up(process: "subprocess.Popen[bytes]", base: str) -> bool:
             return True
         time.sleep(PAUSE)
     return False
-

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 DRAFTED = 3
+ONE_THREAD = {"model": {"decoder": {"session_options": {"intra_op_num_threads": 1, "inter_op_num_threads": 1}}}}
 BUILDER = (sys.executable, "-m", "onnxruntime_genai.models.builder")
 
 
@@ -15,6 +16,7 @@ def convert(source: str, folder: str) -> None:
     """target/, drafter/ and both/: the target with the drafter below it, named by its configuration."""
     import onnx  # noqa: F401 (without it the builder has no word of what is missing)
     import onnx_ir  # noqa: F401
+
     made = Path(folder)
     for part in ("target", "drafter"):
         options = ["-i", str(Path(source) / part), "-o", str(made / part), "-c", str(made / "cache")]
@@ -38,7 +40,9 @@ def opened(folder: str) -> Any:
     def model(way: str) -> Any:
         part = "both" if way == "draft model" else "target"
         if part not in made:
-            made[part] = genai.Model(str(Path(folder) / part))
+            config = genai.Config(str(Path(folder) / part))
+            config.overlay(json.dumps(ONE_THREAD))
+            made[part] = genai.Model(config)
         return made[part]
 
     def generate(

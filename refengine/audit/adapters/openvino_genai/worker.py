@@ -24,7 +24,7 @@ def opened(folder: str) -> Any:
     import openvino
     import openvino_genai as genai
 
-    precise = {"INFERENCE_PRECISION_HINT": "f32"}
+    precise = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
     target, drafter = (str(Path(folder) / part) for part in ("target", "drafter"))
     made: dict[str, Any] = {}
 

@@ -14,7 +14,6 @@ from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
 from refengine.audit.adapters.transformers.library import INSTALL, installed
 
 
-
 def serve(python: str, folder: Path, way: str, port: int) -> tuple[list[str], str]:
     """Its server reads from the model's generation_config.json whether it speculates."""
     model = str(folder / ("lookup" if way else "target"))
