@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli import audit, challenge, checkpoint, fixtures, vectors
+from refengine.cli import audit, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.lists import bugs, checkpoints, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
@@ -42,6 +42,7 @@ TOP: dict[str, Command] = {
     "rerun": rerun,
     "law": law,
     "decode": decode,
+    "tiny": engines.tiny,
     "drafters": drafters,
     "checkpoints": checkpoints,
     "rules": rules,
@@ -54,6 +55,7 @@ AUDIT: dict[str, Command] = {
     "trace": audit.trace,
     "acceptance": audit.acceptance,
     "library": audit.library,
+    "engine": engines.engine,
     "endpoint": audit.endpoint,
     "generate": audit.generate,
 }
