@@ -231,3 +231,35 @@ def test_a_known_law_says_what_is_due(tmp_path: Path) -> None:
         file = scrape(Rounds(kept, count, 2 * count, sum(kept)), tmp_path / "metrics")
         found = audit_acceptance([file], known=str(pair), draft_tokens=2, requests=48)
         assert found[0].verdict == verdict, found[0]
+
+
+def test_answers_with_their_steps_are_held_to_every_prefix(tmp_path: Path) -> None:
+    """Null: 40 requests of two prompts that the law's own page does not weigh so, alpha = 1e-6. Kills a chance of the
+    row beside, a bonus that counts as a draft, and steps that claim what the rows do not allow."""
+    pair, prompts = tmp_path / "pair", ("w7 w9", "w12 w50 w3 w3")
+    export_fixtures(pair)
+    law, drafter = KnownLaw.load(pair), KnownLaw.load(pair, "drafter")
+    honest, boast = [], []
+    for number in range(40):
+        coins, prompt = random.Random(number), law.ids(prompts[number % 2])
+        text, steps = (int(law.logits(prompt, [()])[0].argmax()),), list[int]()
+        while len(text) < 8 and law.end not in text:
+            draft, q = (), list[list[float]]()
+            for _ in range(2):
+                q.append(drafter.logits(prompt, [text + draft])[0][-1].softmax(-1).tolist())
+                draft += (coins.choices(range(64), q[-1])[0],)
+            p = law.logits(prompt, [text + draft])[0][-3:].softmax(-1).tolist()
+            emitted = leviathan(p, chain(draft, q, [("draft", 0), ("draft", 1)]), Sample(coins)).tokens  # type: ignore
+            text, steps = text + emitted, [*steps, len(emitted) - 1]
+        ended = law.end in text[:8]
+        shown = text[: text.index(law.end)] if ended else text[:8]
+        choice = {"text": " ".join(law.words[x] for x in shown), "finish_reason": "stop" if ended else "length"}
+        for told, claimed in ((honest, steps), (boast, [2] * len(steps))):
+            counts = [claimed.count(j) for j in range(3)]
+            one = {"per_step_accepted": claimed, "per_step_drafted": [2] * len(claimed), "acceptance_histogram": counts}
+            told.append({"prompt": prompts[number % 2], "choices": [choice], "metrics": one})
+    for told, verdict in ((honest, "consistent"), (boast, "violated")):
+        (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, told)))
+        found = audit_acceptance([str(tmp_path / "answers.jsonl")], known=str(pair))
+        assert [finding.verdict for finding in found] == [verdict] * 2, found
+        assert "at every prefix" in str(found[0].witness or found[0].notes)

@@ -7,13 +7,19 @@ by Beta(1/2, 1/2), which gives a closed form: evidence depends on the sums alone
 likes (Robbins 1970, "Statistical methods related to the law of the iterated logarithm"; Howard et al. 2021).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betaln, xlogy
 
+from refengine.evidence.rows import log_sum
+
 EDGE = 1e-9  # of a share, where its logarithm is taken
+TILTS = np.array([-2.0, -0.7, -0.2, -0.05, 0.05, 0.2, 0.7, 2.0])  # of log odds
+BALL = 1e-3  # of a chance: float32 against double precision moves it by less than 1e-5
 POWER_DEVIATIONS = 2.33  # of the normal law: what is not reached once in a hundred times
 
 
@@ -52,6 +58,14 @@ def interval(share: Share, alpha: float) -> tuple[float, float]:
         return float(brentq(lambda v: log_evidence(share, v, v) - bar, *sorted((end, inside))))
 
     return edge(EDGE), edge(1 - EDGE)
+
+
+def log_evidence_of_chances(won: Sequence[bool], chances: Sequence[float]) -> float:
+    """Against trials that each have a chance of their own, to within BALL: bets on odds that are exp(t) as high."""
+    y, p = np.array(won, dtype=float), np.array(chances, dtype=float)
+    likeliest = np.where(TILTS[:, None] > 0, np.minimum(1.0, p + BALL), np.maximum(0.0, p - BALL))
+    wealth = (TILTS[:, None] * y - np.log1p(likeliest * np.expm1(TILTS)[:, None])).sum(-1)
+    return float(log_sum(wealth, 0) - log(len(TILTS)))
 
 
 def detectable(judged: float, low: float, high: float, bar: float) -> float:

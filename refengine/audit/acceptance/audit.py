@@ -11,6 +11,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
+from refengine.audit.acceptance import texts
 from refengine.audit.acceptance.due import DRAWN, REQUESTS, Profile, load, of_law, profile, together
 from refengine.audit.acceptance.meaning import meaning
 from refengine.audit.acceptance.rounds import Place, Sums
@@ -18,7 +19,7 @@ from refengine.audit.acceptance.sources import read
 from refengine.audit.common import MAX_UNSEEN_TV, Progress
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
-from refengine.evidence.e_process_of_shares import Share, detectable, interval, log_evidence
+from refengine.evidence.e_process_of_shares import Share, detectable, interval, log_evidence, log_evidence_of_chances
 from refengine.report.finding import Finding, Number, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Corollary 3.6: a draft is kept with probability sum min(p, q) = 1 - TV(p, q)"
@@ -64,17 +65,25 @@ def audit_acceptance(
     sha = digest_of([*files, *([since] if since else [])])
     if digest is not None and digest != sha:
         raise BadInput(f"{' '.join(files)}: not what was audited, the SHA-256 is {sha}")
+    told = texts.answers(files) if known is not None else []
     sums = counted(files, since, model)
     places = sums.places(draft_tokens, " ".join(files))
     due = load(Path(golden)) if golden else None
-    if due is None:
+    if due is None and not told:
         depth = draft_tokens or len(places)
         due = of_law(Path(str(known)), depth, drafts, requests, progress)
-    told = {"files": list(files), "since": since, "known": known, "golden": golden, "model": model}
+    asked = {"files": list(files), "since": since, "known": known, "golden": golden, "model": model}
     chosen = {"draft_tokens": draft_tokens, "drafts": drafts, "margin": margin, "alpha": alpha, "requests": requests}
-    arguments = {**told, **chosen, "digest": sha}
-    found = [looked(place, due, alpha / (2 * len(places)), margin) for place in places]
-    named = Named(model or " ".join(Path(file).name for file in files), due.source, sums.notes, arguments)
+    arguments = {**asked, **chosen, "digest": sha}
+    found: list[Looked | None]
+    if due is not None:
+        found, source = [looked(place, due, alpha / (2 * len(places)), margin) for place in places], due.source
+    else:
+        every = texts.judged(told, Path(str(known)), drafts == DRAWN)
+        places = places[: len(every)]
+        found = [looked_at_each(*pair, alpha / len(places)) for pair in zip(places, every, strict=True)]
+        source = f"the law of {known} at every prefix"
+    named = Named(model or " ".join(Path(file).name for file in files), source, sums.notes, arguments)
     return [named.finding(place, one, found) for place, one in zip(places, found, strict=True)]
 
 
@@ -96,6 +105,16 @@ def looked(place: Place, due: Profile, alpha: float, margin: float) -> Looked | 
     fitting = min(max(place.share.kept / within, place.fewest), place.share.judged)  # of what may have been judged
     share = Share(place.share.kept, fitting).thinned(alike)
     return Looked(place, *ends, share, log_evidence(share, *ends) - log(1 / alpha))
+
+
+def looked_at_each(place: Place, judged: texts.Judged, alpha: float) -> Looked | None:
+    """Of drafts whose chances are known one by one, whatever the margin and the design effect."""
+    share = Share(float(sum(judged.kept)), float(len(judged.kept)))
+    if not judged.kept:
+        return None
+    due = sum(judged.chances) / len(judged.chances)
+    nats = log_evidence_of_chances(judged.kept, judged.chances) - log(1 / alpha)
+    return Looked(place, due, due, share, nats)
 
 
 def digest_of(files: Sequence[str]) -> str:

@@ -24,16 +24,16 @@ LLAMA = ("draft_n", "draft_n_accepted")
 
 def read(text: str, where: str) -> list[Told]:
     """Raises BadInput for a line in the middle that is no JSON; a last one that is cut off is left out, and said."""
-    values, notes = _values(text, where)
+    told, notes = values(text, where)
     parts: dict[str, list[Rounds]] = {}
-    for number, value in enumerate(values, 1):
+    for number, value in enumerate(told, 1):
         model = value.get("model", "") if isinstance(value, dict) else ""
-        found = [_rounds(inside, f"{where}, answer {number}") for inside in _inside(value)]
+        found = [_rounds(inside, f"{where}, answer {number}") for inside in inside(value)]
         parts.setdefault(str(model), []).extend(rounds for rounds in found if rounds is not None)
     return [Told(model, tuple(found), requests=True, notes=notes) for model, found in parts.items() if found]
 
 
-def _values(text: str, where: str) -> tuple[list[Any], tuple[str, ...]]:
+def values(text: str, where: str) -> tuple[list[Any], tuple[str, ...]]:
     try:
         whole = json.loads(text)
         return (whole if isinstance(whole, list) else [whole]), ()
@@ -51,12 +51,12 @@ def _values(text: str, where: str) -> tuple[list[Any], tuple[str, ...]]:
     return values, ()
 
 
-def _inside(value: Any) -> Iterator[dict[str, Any]]:
+def inside(value: Any) -> Iterator[dict[str, Any]]:
     """Every object in a value, itself first."""
     if isinstance(value, dict):
         yield value
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _inside(part)
+        yield from inside(part)
 
 
 def _rounds(value: dict[str, Any], where: str) -> Rounds | None:
