@@ -215,7 +215,7 @@ def sweep(columns: Columns) -> Markup:
     """By threshold: drafts proposed a round (dashed), tokens a round (line), positions computed a token (dots)."""
     names = ("threshold", "proposed", "tau", "cost")
     rows = list(zip(*(map(number, columns[name]) for name in names), strict=True))
-    frame = Frame((0, 1), (0, max(max(row[1:]) for row in rows) * 1.1))
+    frame = Frame((0, 1), (0, max(max(row[1:]) for row in rows) * 1.1), right=WIDTH - 50)  # names beside the lines
     parts = _axes(frame, [row[0] for row in rows], ticks(*frame.y), "threshold", "tokens a round, positions a token")
     for column, kind in ((1, "dashed"), (2, "curve"), (3, "target")):
         for a, b in itertools.pairwise(rows):
