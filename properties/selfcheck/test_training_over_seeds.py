@@ -139,6 +139,17 @@ def test_variants_that_change_places_turn_the_finding(
 
 
 VERDICTS = {  # what the committed runs say
+    "training-time-test": "consistent",
+    "step-weights": "not tested",
+    "draft-attention": "consistent",
+    "medusa-heads": "consistent",
+    "medusa-own-outputs": "not tested",
+    "eagle-own-outputs": "not tested",
+    "warm-centroids": "consistent",
+    "dspark-heads": "consistent",
+    "dynamic-trees": "consistent",
+    "dynamic-trees-20-50": "not tested",
+    "lookups": "consistent",
 }
 
 
@@ -147,7 +158,7 @@ def test_a_claim_comes_out_as_committed(name: str) -> None:
     """Kills an effect that comes or goes unseen, and one that is not shown for want of a run."""
     (finding,) = over_seeds.effect(name)
     assert finding.verdict == VERDICTS[name]
-    assert finding.numbers["seeds"] == SEEDS
+    assert finding.numbers["seeds"] == SEEDS >= 8
 
 
 IDLE = {  # runs whose variants start alike
