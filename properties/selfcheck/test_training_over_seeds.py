@@ -124,21 +124,37 @@ def test_variants_that_change_places_turn_the_finding(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Kills a claim that holds, or fails, either way round, and one that holds where nothing differs."""
-    turned = {"consistent": "violated", "violated": "consistent", "not tested": "not tested"}
     run, differences = EFFECTS[name].run, EFFECTS[name].differences
     (before,) = over_seeds.effect(name)
     values = json.loads(over_seeds.RECORD.file.read_text())[run]["values"]
     judged = tuple(replace(x, more=x.less, less=x.more) for x in differences if x.judged)
     monkeypatch.setitem(EFFECTS, name, replace(EFFECTS[name], differences=judged))
     (after,) = over_seeds.effect(name)
-    several = before.verdict == "violated" and len(judged) > 1  # one that fails among others that hold
-    assert after.verdict == turned[before.verdict] or several
+    if before.verdict == "consistent":
+        assert after.verdict == "violated"
+    elif before.verdict == "violated" and len(judged) == 1:
+        assert after.verdict == "consistent"
+    else:  # of several, some hold and some do not: turned, others do not
+        assert after.verdict != "consistent"
     same = {variant: {measure: [1.0 + i for i in range(SEEDS)] for measure in held} for variant, held in values.items()}
     committed(monkeypatch, tmp_path, {run: same})
     assert over_seeds.effect(name)[0].verdict == "not tested"
 
 
 VERDICTS = {  # what the committed runs say
+    "eagle1-inputs": "consistent",
+    "features-or-tokens": "violated",
+    "training-time-test": "consistent",
+    "step-weights": "not tested",
+    "draft-attention": "consistent",
+    "medusa-heads": "consistent",
+    "medusa-own-outputs": "not tested",
+    "eagle-own-outputs": "not tested",
+    "warm-centroids": "consistent",
+    "dspark-heads": "consistent",
+    "dynamic-trees": "consistent",
+    "dynamic-trees-20-50": "not tested",
+    "lookups": "consistent",
 }
 
 
@@ -147,7 +163,7 @@ def test_a_claim_comes_out_as_committed(name: str) -> None:
     """Kills an effect that comes or goes unseen, and one that is not shown for want of a run."""
     (finding,) = over_seeds.effect(name)
     assert finding.verdict == VERDICTS[name]
-    assert finding.numbers["seeds"] == SEEDS
+    assert finding.numbers["seeds"] == SEEDS >= 8
 
 
 IDLE = {  # runs whose variants start alike
