@@ -14,6 +14,7 @@ SHIPPED = (
     "proofs/claims/*.toml",
     "proofs/rocq/*",
     "benchmarks/fused_taps.py",
+    "benchmarks/training/*.py",
     "benchmarks/results/*.json",
     "benchmarks/results/stat_long.txt",
 )

@@ -13,9 +13,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli import audit, challenge, checkpoint, fixtures, vectors
+from refengine.cli import audit, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
-from refengine.cli.lists import bugs, claims, rules
+from refengine.cli.lists import bugs, checkpoints, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
@@ -42,7 +42,9 @@ TOP: dict[str, Command] = {
     "rerun": rerun,
     "law": law,
     "decode": decode,
+    "tiny": engines.tiny,
     "drafters": drafters,
+    "checkpoints": checkpoints,
     "rules": rules,
     "bugs": bugs,
     "claims": claims,
@@ -51,7 +53,9 @@ AUDIT: dict[str, Command] = {
     "kernel": audit.kernel,
     "process": audit.process,
     "trace": audit.trace,
+    "acceptance": audit.acceptance,
     "library": audit.library,
+    "engine": engines.engine,
     "endpoint": audit.endpoint,
     "generate": audit.generate,
 }
