@@ -81,6 +81,12 @@ MISTAKES = {
     "device to verify on": (["checkpoint", "verify", DRAFTER, "--target", TARGET, "--device", "cuda:99"], "cuda:99"),
     "vector file": (["vectors", "export", "{}/none/vectors.jsonl"], "none"),
     "vector rule": (["vectors", "run", "--rule", "hope", "true"], "hope"),
+    "vector release": (["vectors", "release", "{}/text"], "text"),
+    "challenged rule": (["challenge", "new", "--seed", "s", "--rule", "hope", "--out", "{}/new.json"], "hope"),
+    "old challenge": (["challenge", "new", "--seed", "s", "--out", "{}/text"], "not overwritten"),
+    "no challenge": (["challenge", "check", "{}/list.json", "{}/list.json", "--seed", "s"], "no challenge"),
+    "no answers": (["challenge", "check", "{}/list.json", "{}/none.jsonl", "--seed", "s"], "none.jsonl"),
+    "no transcript": (["challenge", "verify", "{}/rule.json"], "no transcript"),
 }
 
 
