@@ -1,10 +1,10 @@
 """Ties told from defects: texts that honestly part, and texts that a planted defect parts, under the one rule for both.
 
 Random models of Qwen3's architecture decode greedily, plainly and with drafts. In bfloat16 rounding alone parts texts
-now and then. A defect parts them too, in either dtype. Where it chooses between two tokens that are as close as rounding
-is, nothing tells it from a tie: so every parting is counted, and a model is accused by any one of its partings. A defect
-that is no larger than the rounding of the dtype (eight bits in a cache of bfloat16) is not told at all, and the finding
-says so; float32 tells it.
+now and then. A defect parts them too, in either dtype. Where it chooses between two tokens that are as close as
+rounding is, nothing tells it from a tie: so every parting is counted, and a model is accused by any one of its
+partings. A defect that is no larger than the rounding of the dtype (eight bits in a cache of bfloat16) is not told at
+all, and the finding says so; float32 tells it.
 """
 
 from collections.abc import Iterator
@@ -158,7 +158,7 @@ def finding() -> list[Finding]:
         Finding(
             id="evidence.ties",
             subject="the rule by which `checkpoint verify` and `audit endpoint` call a parting a tie",
-            claim="No parting that rounding made is called a defect; in float32 some parting of every planted defect is.",
+            claim="No parting that rounding made is called a defect; of every planted defect one is, in float32.",
             source="measured here",
             verdict="consistent" if sure and not false_alarms else "violated",
             method=f"{MODELS} random models, {PROMPTS} prompts of {TOKENS} tokens each, plain against drafted, greedy",
