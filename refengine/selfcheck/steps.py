@@ -23,6 +23,7 @@ def steps(full: bool = False) -> Iterator[Step]:
     yield _step("power", "refengine.selfcheck.instrument.finding:replay", "power")
     yield _step("tie or defect", "refengine.selfcheck.instrument.ties:finding")
     yield _step("overlap in miniature", "refengine.selfcheck.effects.overlap:effects")
+    yield _step("confidence in miniature", "refengine.selfcheck.effects.confidence:confidence")
     yield _step("tokens per pass", "refengine.selfcheck.effects.training:training")
     yield from _bugs()
     yield from _battery(full)

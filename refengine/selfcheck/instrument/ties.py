@@ -109,9 +109,10 @@ def model(seed: int, dtype: torch.dtype) -> Any:
         num_key_value_heads=2,
         head_dim=WIDTH // 4,
         initializer_range=SPREAD,
-        attn_implementation="eager",
     )
-    return Qwen3ForCausalLM(config).to(dtype).eval().requires_grad_(False)
+    network: Any = Qwen3ForCausalLM(config)
+    network.set_attn_implementation("eager")
+    return network.to(dtype).eval().requires_grad_(False)
 
 
 def partings(name: str, dtype: torch.dtype, seeds: range) -> Iterator[list[Parting | None]]:
