@@ -35,7 +35,7 @@ def test_the_plan_counts_what_the_files_hold_in_the_dtype_asked_for() -> None:
     assert tight.budget == stored[torch.float32] - 1
     assert memory.plan(TINY / "target", TINY / "target", torch.float32, stored[torch.float32]).fits
     assert memory.plan(TINY / "target", None, torch.float32, stored[torch.float32]).fits
-    with pytest.raises(BadInput, match="dspark: .* MiB of weights, which stay, and .* MiB are free for them"):
+    with pytest.raises(BadInput, match=r"dspark: .* MiB of weights, which stay, and .* MiB are free for them"):
         memory.plan(TINY / "target", TINY / "dspark", torch.float32, drafter)
 
 

@@ -1,9 +1,10 @@
 """Ties told from defects: texts that honestly part, and texts that a planted defect parts, under the one rule for both.
 
 Random models of Qwen3's architecture decode greedily, plainly and with drafts. In bfloat16 rounding alone parts texts
-often. A defect parts them too, in either dtype; where it happens to choose between two tokens that are as close as
-rounding is, nothing tells it from a tie, so what is counted is every parting, and the verdict is that of several prompts
-together: one defect among them is a defect.
+now and then. A defect parts them too, in either dtype. Where it chooses between two tokens that are as close as
+rounding is, nothing tells it from a tie: so every parting is counted, and a model is accused by any one of its
+partings. A defect that is no larger than the rounding of the dtype (eight bits in a cache of bfloat16) is not told at
+all, and the finding says so; float32 tells it.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.engine.block import Block
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
-from refengine.report.finding import Finding, Recipe, Verdict
+from refengine.report.finding import Finding, Recipe
 from refengine.selfcheck.drafters.planted_bugs import NO_CROP, SHIFTED, TARGET
 from refengine.selfcheck.drafters.ties import Parting, parting
 from refengine.source_edits.edit import Edit
@@ -37,7 +38,9 @@ DEFECTS: dict[str, Edit | None] = {
     "rejected rows stay": NO_CROP,
     "positions off by one": SHIFTED,
     "a row sees what is behind it": Edit(
-        TARGET, "visible = causal(new, old, self.device)", "visible = causal(new, old, self.device) | True"
+        TARGET,
+        "visible = causal(new, old, self.device) if",
+        "visible = causal(new, old, self.device) | True if",
     ),
     "the oldest key is not seen": Edit(
         TARGET,
@@ -106,9 +109,10 @@ def model(seed: int, dtype: torch.dtype) -> Any:
         num_key_value_heads=2,
         head_dim=WIDTH // 4,
         initializer_range=SPREAD,
-        attn_implementation="eager",
     )
-    return Qwen3ForCausalLM(config).to(dtype).eval().requires_grad_(False)
+    network: Any = Qwen3ForCausalLM(config)
+    network.set_attn_implementation("eager")
+    return network.to(dtype).eval().requires_grad_(False)
 
 
 def partings(name: str, dtype: torch.dtype, seeds: range) -> Iterator[list[Parting | None]]:
@@ -147,25 +151,28 @@ def finding() -> list[Finding]:
         for name in DEFECTS
         for dtype in (torch.float32, torch.bfloat16)
     }
+    honest = sum(count.ties + count.defects for (name, _), count in found.items() if name == HONEST)
     false_alarms = sum(count.defects for (name, _), count in found.items() if name == HONEST)
     missed = [f"{name} in {dtype}" for (name, dtype), count in found.items() if name != HONEST and not count.accused]
-    verdict: Verdict = "violated" if false_alarms or missed else "consistent"
+    sure = not any(said.endswith("float32") for said in missed)
     rows = [(name, dtype, count) for (name, dtype), count in found.items()]
     return [
         Finding(
             id="evidence.ties",
             subject="the rule by which `checkpoint verify` and `audit endpoint` call a parting a tie",
-            claim="No parting that rounding made is called a defect, and of every planted defect some parting is.",
+            claim="No parting that rounding made is called a defect; of every planted defect one is, in float32.",
             source="measured here",
-            verdict=verdict,
+            verdict="consistent" if sure and not false_alarms else "violated",
             method=f"{MODELS} random models, {PROMPTS} prompts of {TOKENS} tokens each, plain against drafted, greedy",
             recipe=Recipe(function=f"{__name__}:finding", arguments={}),
             numbers={
                 "partings": sum(count.ties + count.defects for count in found.values()),
+                "partings that rounding made": honest,
                 "false alarms": false_alarms,
-                "defects that no parting showed": len(missed),
+                "defects not told from rounding": len(missed),
             },
-            notes=[f"missed: {name}" for name in missed],
+            notes=[f"not told from rounding: {name}" for name in missed]
+            + ["rounding alone parted no text at this size: false alarms were not put to the test"] * (not honest),
             tables={
                 "ties": {
                     "planted": [name for name, _, _ in rows],
