@@ -14,7 +14,7 @@ from refengine.engine import check
 from refengine.engine.block import NOTHING, Block
 from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded
-from refengine.engine.path import path_of
+from refengine.engine.path import child, path_of
 from refengine.engine.row import correction, rescaled
 from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block as block_rule
@@ -115,6 +115,9 @@ def test_row_helpers_on_plain_numbers() -> None:
     assert total(torch.ones(0, 3)).tolist() == []  # no lane of a batch was refused
     kept = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
     assert path_of(kept).tolist() == [[0, 2, NOTHING], [NOTHING] * 3, [0, 1, 2]]
+    block = Block(torch.tensor([[4, 4, 5]]), torch.tensor([[-1, -1, 0]]), None)
+    found = {(at, x): child(block, torch.tensor([at]), torch.tensor([x])).item() for at in (-1, 0, 2) for x in (4, 5)}
+    assert found == {(-1, 4): 0, (-1, 5): NOTHING, (0, 4): NOTHING, (0, 5): 2, (2, 4): NOTHING, (2, 5): NOTHING}
 
 
 def test_rules_refuse_blocks_that_they_cannot_judge() -> None:

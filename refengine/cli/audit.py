@@ -80,6 +80,7 @@ def kernel(
 
 def library(
     name: Annotated[str, typer.Argument(help="One of the libraries that are listed without it.")] = "",
+    only: Annotated[str, typer.Option(help="Only the parts whose names begin so: kernel, `generate two`.")] = "",
     as_json: AsJson = False,
     out: Out = None,
     junit: Junit = None,
@@ -103,8 +104,15 @@ def library(
         return
     if name not in known:
         raise BadInput(f"no library is called {name!r}: one of {', '.join(known)}")
+    parts = [part for part in known[name].audits if part.startswith(only)]
+    if not parts:
+        raise BadInput(
+            f"{name} has no part that is called {only}...: {', '.join(known[name].audits)}"
+            if known[name].audits
+            else f"{name} has no parts of its own to audit: refengine audit engine {name}"
+        )
     with progress() as tell:
-        found = list(known[name].audit(tell))
+        found = list(known[name].audit(tell, only))
     finish(found, as_json, Files(out, junit, sarif, summary, badge))
 
 

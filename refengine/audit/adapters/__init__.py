@@ -2,6 +2,10 @@
 
 A folder's `__init__.py` defines `ADAPTER`. It imports nothing that may be absent: an audit imports its library when it
 runs, in a child process, and `version` raises Absent where there is none.
+
+A library that decodes whole texts is an engine too (`refengine audit engine`), which may be installed under another
+Python. Its folder then has a `worker.py`, which runs there and imports nothing of ours: `speak.py` says what it defines,
+`engine.py` is our side, `server.py` starts its server.
 """
 
 import importlib
@@ -9,15 +13,38 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import TypeAlias
 
 from refengine.report.finding import Finding
 
 Audit: TypeAlias = Callable[[], Iterable[Finding]]  # picklable: a report runs audits in processes
+# (python, folder, way or "", port) -> its command, and the model's name in a request
+Serving: TypeAlias = Callable[[str, Path, str, int], tuple[list[str], str]]
 
 
 class Absent(Exception):
     """The library cannot be audited here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A library that decodes texts of a tiny model, with speculation and without.
+
+    package    its distribution, whose version is named
+    format     what `refengine tiny` calls the layout that its models have
+    converter  the command that makes the converter into that layout available
+    ways       how it speculates in the process, as its worker calls them
+    served     how its server does; the server without is called ""
+    serve      how its server is started; None where it has none
+    """
+
+    package: str
+    format: str
+    converter: str
+    ways: tuple[str, ...]
+    served: tuple[str, ...] = ()
+    serve: Serving | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -27,19 +54,29 @@ class Adapter:
     name     the folder, and what `refengine audit library` calls it
     install  the command that makes it available
     version  the installed version; raises Absent
-    audits   part -> its audit; the findings of an absent library are `not tested`, with the reason
+    audits   part -> its audit in this Python; the findings of an absent library are `not tested`, with the reason
+    engine   how it decodes whole texts, where it does
     """
 
     name: str
     install: str
     version: Callable[[], str]
-    audits: Mapping[str, Audit] = field(repr=False)
+    audits: Mapping[str, Audit] = field(default_factory=dict, repr=False)
+    engine: Engine | None = None
 
-    def audit(self, begun: Callable[[str, float], None] = lambda part, share: None) -> Iterator[Finding]:
-        """Every part; `begun` is called with its name and the share that is done."""
-        for number, (part, run) in enumerate(self.audits.items()):
-            begun(f"{self.name}: {part}", number / len(self.audits))
+    def audit(
+        self, begun: Callable[[str, float], None] = lambda part, share: None, only: str = ""
+    ) -> Iterator[Finding]:
+        """The parts whose names begin so; `begun` is called with a part's name and the share that is done."""
+        parts = [(part, run) for part, run in self.audits.items() if part.startswith(only)]
+        for number, (part, run) in enumerate(parts):
+            begun(f"{self.name}: {part}", number / len(parts))
             yield from run()
+
+    @property
+    def worker(self) -> Path:
+        """The file that runs under the engine's own Python."""
+        return Path(__file__).parent / self.name / "worker.py"
 
 
 def package_version(name: str, install: str) -> str:
@@ -57,3 +94,8 @@ def adapters() -> dict[str, Adapter]:
         adapter: Adapter = importlib.import_module(f"{__name__}.{folder}").ADAPTER
         found[adapter.name] = adapter
     return found
+
+
+def engines() -> dict[str, tuple[Adapter, Engine]]:
+    """The adapters of engines, by name."""
+    return {name: (adapter, adapter.engine) for name, adapter in adapters().items() if adapter.engine is not None}

@@ -51,7 +51,7 @@ def audit_served(
         if journal is not None:
             kept = Journal(Path(journal), f"{on} beside {off}" + (f", model {model}" if model else ""))
             sides = [Journalled(side, name, kept) for side, name in zip(sides, ("on", "off"), strict=True)]
-        return _audited(Bench(sides[0], sides[1], prompts), named, progress, requests, only, alpha)
+        return audited(Bench(sides[0], sides[1], prompts), named, progress, requests, only, alpha)
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ def audit_generate(
     named = Named("generate", f"{on} beside {off}", recipe)
     with Child("refengine.audit.served.functions:make", path=path) as child:
         sides = opened(child, (on, off))
-        return _audited(Bench(sides[0], sides[1], prompts, together=False), named, progress, requests, only, alpha)
+        return audited(Bench(sides[0], sides[1], prompts, together=False), named, progress, requests, only, alpha)
 
 
-def _audited(bench: Bench, named: Named, progress: Progress, requests: int, only: str, alpha: float) -> list[Finding]:
+def audited(bench: Bench, named: Named, progress: Progress, requests: int, only: str, alpha: float) -> list[Finding]:
     with bench:
         suite = _planned(bench, requests, only, alpha)
         suite.run(progress)

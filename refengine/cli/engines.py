@@ -1,0 +1,54 @@
+"""`refengine audit engine` and `refengine tiny`: engines by name, under a Python of their own."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refengine.cli.audit import Only, Requests, check_alpha
+from refengine.cli.output import AllowUntested, AsJson, Badge, Files, Junit, Out, Sarif, Summary, finish_grouped
+from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
+from refengine.report.terminal import progress
+
+Python = Annotated[str | None, typer.Option(help="The Python that the engine is installed under; by default this one.")]
+
+
+def engine(
+    name: Annotated[str, typer.Argument(help="A folder of refengine/audit/adapters: transformers, mlx_lm, ...")],
+    python: Python = None,
+    way: Annotated[str, typer.Option(help="Only the ways of speculating that begin so: `server`, `draft`.")] = "",
+    requests: Requests = 1000,
+    only: Only = "",
+    alpha: float = ALPHA,
+    allow_untested: AllowUntested = False,
+    as_json: AsJson = False,
+    out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
+) -> None:
+    """Audit an installed engine on a tiny model, every way of speculating and its server (docs/auditing.md)."""
+    check_alpha(alpha)
+    if requests < 1:
+        raise BadInput(f"--requests {requests} is not a positive number")
+    from refengine.commands.audit_engine import audit_engine
+
+    with progress() as tell:
+        findings = audit_engine(name, python or sys.executable, way, requests, only, alpha, tell)
+    finish_grouped(findings, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
+
+
+def tiny(
+    layout: Annotated[str, typer.Argument(metavar="hf|onnx|openvino|mlx|gguf", help="Whose layout.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one to be made.")],
+    python: Python = None,
+    seed: Annotated[int, typer.Option(help="Of the weights.")] = 0,
+) -> None:
+    """Write a tiny target and drafter in the layout that an engine loads, with law.json, which says their law."""
+    from refengine.commands.tiny import write_tiny
+
+    write_tiny(layout, folder, python or sys.executable, seed)
+    print(f"{folder} has the pair in the layout {layout}; {folder}/law.json says what law they have")
