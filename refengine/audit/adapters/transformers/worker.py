@@ -80,6 +80,6 @@ def opened(folder: str) -> Any:
                 pad_token_id=target.config.eos_token_id,
                 **(policy | ways[way]),
             )
-        return out[0, len(prompt) :].tolist()
+        return [int(token) for token in out[0, len(prompt) :]]
 
     return generate
