@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
 
-.PHONY: report report-full records test wheel stat bench gpu prove lint mutation coverage clean
+.PHONY: report report-full records test wheel docs stat bench gpu prove lint mutation coverage clean
 
 report: $(READY)            ## the correctness report: out/report.html, out/report.json
 	$(BIN)/refengine report --out out
@@ -20,6 +20,9 @@ records: $(READY)           ## make again every committed record that is stale; 
 
 test: $(READY)              ## the tests
 	$(BIN)/python -m pytest -n 2
+
+docs: $(READY)              ## the site of all pages, with one of each rule, drafter and module: build/site (needs the extra `docs`)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
 
 wheel: $(READY)             ## build the wheel, install it in an environment of its own, run every command in an empty folder
 	bash .ci/wheel.sh $(abspath $(BIN))/python
@@ -54,7 +57,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "refengine: setting up $(VENV) (once; torch and transformers are large)"
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "refengine needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs,fast]'
 	@touch $@
 
 clean:

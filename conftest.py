@@ -1,14 +1,33 @@
-"""Test habits of this repository: the long tests are chosen by name only, and torch uses one thread."""
+"""Test habits of this repository: the long tests are chosen by name only, and torch uses one thread.
+
+A wheel has this file too, at the top of `refengine_tests`.
+"""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from refengine.source_tree import ROOT
+
+MARKERS = (
+    "peer(row, case=None): holds a drafter of the table to independent code",
+    "stat: a large-sample test that states null, n, alpha and the total variation it would detect",
+    "long: the ten- to hundredfold version of a test",
+    "gpu: needs a CUDA device",
+)
+# Where `properties` and `statistical_tests` are: in the source tree one place, in a wheel two.
+sys.path[:0] = [str(place) for place in (Path(__file__).parent, ROOT) if str(place) not in sys.path]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 if not any(Path("/dev").glob("nvidia[0-9]*")):
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read by Triton when it is imported, by whichever test is first
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

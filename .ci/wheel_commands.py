@@ -66,6 +66,10 @@ def cheap() -> None:
     run("law", "absent.json", code=2, says="absent.json")
     run("vectors", "list", says="leviathan")
     run("vectors", "export", "vectors.jsonl")
+    run("vectors", "release", "vectors", says="SHA256SUMS")
+    run("challenge", "new", "--seed", "a long secret", "--out", "challenge.json", says="questions")
+    run("challenge", "check", "challenge.json", "echo.py", "--seed", "another", code=2, says="echo.py")
+    run("challenge", "verify", "law.json", code=2, says="no transcript")
     run("vectors", "run", "--rule", "leviathan", sys.executable, "echo.py", code=1, says="VERDICT violated")
     run("rerun", "absent.json", code=2, says="absent.json")
 
@@ -83,6 +87,27 @@ def audits() -> None:
     run("audit", "kernel", "nowhere:f", code=2, says="nowhere")
     run("audit", "library", "transformers", code=(0, 1), says="VERDICT")
     run("report", "--out", "/dev/full", code=2, says="cannot write")
+
+
+def suite(selection: str = "budget or (lossy and typical_inclusive)") -> None:
+    """The statistical tests that the wheel carries, by pytest: a light selection of them."""
+    command = [sys.executable, "-m", "pytest", "--pyargs", "refengine_tests", "-m", "stat", "-k", selection, "-q"]
+    path = os.pathsep.join(filter(None, (os.environ.get("TESTS_LIBRARY"), os.environ.get("PYTHONPATH"))))
+    ended = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-W", "error::pytest.PytestUnknownMarkWarning"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=1800,
+        check=False,
+    )
+    good = ended.returncode == 0 and "null: the lossy law itself" in ended.stdout
+    print(
+        f"{'ok    ' if good else 'FAILED'} {ended.returncode} pytest --pyargs refengine_tests: {selection}", flush=True
+    )
+    print("\n".join(f"    {line}" for line in (ended.stdout + ended.stderr).splitlines()[-12:]))
+    if not good:
+        failed.append("pytest --pyargs refengine_tests")
 
 
 def decoder() -> None:
@@ -105,7 +130,7 @@ def report() -> None:
     run("rerun", "out/report.json", "rules/leviathan", says="confirmed")
 
 
-parts = {part.__name__: part for part in (cheap, audits, decoder, report)}
+parts = {part.__name__: part for part in (cheap, suite, audits, decoder, report)}
 for name in sys.argv[2:] or list(parts):
     parts[name]()
 if failed:

@@ -30,7 +30,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from refengine.decoder.checkpoints.layouts.eagle3 import table
 from refengine.decoder.drafters.eagle3 import Eagle3, Shape
 from refengine.decoder.networks.rope import Rope
-from refengine.selfcheck.effects.fused_taps import RECORD
+from refengine.selfcheck.effects.over_seeds import FUSED_RECORD as RECORD
 
 WORDS, HIDDEN, LAYERS, INNER, DEPTHS = 6, 24, 4, 24, 3
 LENGTH, TARGET_STEPS, STEPS, DECAY = 20, 1200, 800, 0.8

@@ -22,11 +22,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from proofs.commit import seed
 from proofs.gate.build import BUILD
 from proofs.statements import Drop, every, sentence_end, unapplied
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
 from refengine.selfcheck.claims.hypotheses import RECORD, digest_of, fresh
+from refengine.source_tree import commit_seed
 
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)
 SECONDS = 300  # a proof that searches for longer without its hypothesis has missed it
@@ -76,7 +76,7 @@ def main() -> int:
     sampling = sys.argv[1:2] == ["--sample"]
     if sampling:
         wrong += [f"{drop.key()} has no fresh answer" for drop in chosen if drop.key() not in answers]
-        chosen = random.Random(seed()).sample(chosen, int(sys.argv[2]))
+        chosen = random.Random(commit_seed()).sample(chosen, int(sys.argv[2]))
     else:
         chosen = [drop for drop in chosen if drop.key() not in answers]
     for number, drop in enumerate(chosen, 1):

@@ -3,10 +3,8 @@
 import pytest
 
 from proofs import bridge
-from proofs.commit import seed
 from proofs.gate.build import absent, compiled
 from proofs.instances import instances
-from refengine.bugs.process.pool import Servers
 from refengine.exact.block import chain
 from refengine.exact.rules import RULES
 from refengine.selfcheck.claims.chains import CHAINS, files
@@ -25,6 +23,7 @@ from refengine.selfcheck.claims.coq_bridge import (
 )
 from refengine.selfcheck.claims.mutants_of_rules import RECORD as LINKS
 from refengine.selfcheck.claims.mutants_of_rules import run, sample, status
+from refengine.source_tree import commit_seed
 
 CHAIN_RULES = [name for name, card in RULES.items() if card.shape == "chain"]
 BY_CHAIN = {name: [i for i in recorded() if i["chain"] == name] for name in CHAINS}
@@ -93,8 +92,7 @@ def test_every_chain_is_linked() -> None:
 
 def test_mutants_on_record_fall_again() -> None:
     """Kills: a committed run that says linked where mutants live. A sample; the whole run takes minutes."""
-    chosen = sample(6, seed())
+    chosen = sample(6, commit_seed())
     assert len(chosen) == 6
-    with Servers(count=1) as servers:
-        fates = run(servers, chosen)
+    fates = run(chosen, at_once=1)
     assert [fate.mutant.key() for fate in fates if fate.outcome == "survived"] == []

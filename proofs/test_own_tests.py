@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from proofs.commit import seed
-from refengine.bugs.process.pool import Job, Servers
+from refengine.bugs.process.pool import Job, run_jobs
 from refengine.selfcheck.claims import mutants_of_tests
 from refengine.selfcheck.claims.chains import DECODED
 from refengine.selfcheck.claims.claims import load
 from refengine.selfcheck.claims.mutants_of_tests import RECORD, checks, reaches, red, sample, status, texts
 from refengine.source_edits.committed import Committed
+from refengine.source_tree import commit_seed
 
 BRIDGE = "proofs/test_bridge.py::test_exact_is_what_coq_said"
 
@@ -31,12 +31,11 @@ def test_what_is_on_record_is_seen_again() -> None:
         for test in tests
         if "test_exact" in test or "test_lengths" in test
     ]
-    chosen = random.Random(seed()).sample(known, 3)
+    chosen = random.Random(commit_seed()).sample(known, 3)
     jobs = [
         Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=mutants_of_tests.SECONDS) for m, test in chosen
     ]
-    with Servers(count=1) as servers:
-        assert [red(answers) for answers in servers.run(jobs)] == [[test] for _, test in chosen]
+    assert [red(answers) for answers in run_jobs(jobs, at_once=1)] == [[test] for _, test in chosen]
 
 
 def test_the_last_link_of_a_chain_runs_its_rule() -> None:
@@ -45,8 +44,7 @@ def test_the_last_link_of_a_chain_runs_its_rule() -> None:
     for chain in ("block", "greedy", "nucleus"):
         test = DECODED[chain]
         jobs = [Job(chain, {m.module: m.source}, (f"pytest:{test}",), seconds=60.0) for m in sample(texts([chain])[1])]
-        with Servers(count=1) as servers:
-            assert any(red(answers) == [test] for job in jobs for answers in servers.run([job])), chain
+        assert any(red(answers) == [test] for job in jobs for answers in run_jobs([job])), chain
 
 
 def test_the_line_on_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:

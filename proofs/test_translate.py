@@ -8,7 +8,6 @@ import pytest
 
 from proofs import bridge
 from proofs.bridge import coq_list, coq_number, coq_tokens
-from proofs.commit import seed
 from proofs.gate.build import absent, compiled
 from proofs.translate import rules as translate
 from proofs.translate.function import Function
@@ -23,6 +22,7 @@ from refengine.exact.row import Row, row
 from refengine.exact.rules import RULES as CARDS
 from refengine.exact.rules.block import block as block_rule
 from refengine.exact.rules.leviathan import leviathan
+from refengine.source_tree import commit_seed
 
 RULES = [name for _, name in translate.RULES]
 FILES = [*(file for file, _ in translate.RULES), "loop"]
@@ -149,7 +149,7 @@ def test_the_translation_has_the_law_of_the_program(name: str) -> None:
     if missing := absent():
         pytest.skip(missing)
     assert compiled("Bridge.vo") == compiled("Translated.vo") == ""
-    chance = random.Random(f"{seed()} {name}")
+    chance = random.Random(f"{commit_seed()} {name}")
     cases = [case(name, chance) for _ in range(6)]
     rule = getattr(import_module(f"refengine.exact.rules.{name}"), name)
     words = "From Proofs Require Import Python Translated."
@@ -176,7 +176,7 @@ def test_the_translation_of_the_loop_has_the_law_of_the_loop(rule: Rule) -> None
     if missing := absent():
         pytest.skip(missing)
     assert compiled("Bridge.vo") == compiled("RunningLoop.vo") == ""
-    chance = random.Random(f"{seed()} {rule.__name__}")
+    chance = random.Random(f"{commit_seed()} {rule.__name__}")
     queries, laws = [], []
     for prompt, stop in (((), frozenset()), ((0, 1), frozenset({1}))):
         odd_p, even_p, odd_q, even_q = (row([chance.randint(1, 3) for _ in range(2)]) for _ in range(4))

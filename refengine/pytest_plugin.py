@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from refengine.evidence.alpha import ALPHA
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("refengine", "a server with speculation beside one without")
@@ -82,7 +84,7 @@ def audit_sampler(request: pytest.FixtureRequest) -> Callable[..., None]:
     signature  "verify" | "verify_batch" | "round"
     path       a folder for the import path, by default pytest's root
     seed       of every draft and generator; 0
-    alpha      the probability that a correct sampler fails the test; 1e-6
+    alpha      the probability that a correct sampler fails the test; that of every audit unless given
     calls      how many are sampled; by default 10,000 to 50,000 by signature. 500 take some seconds and show a total
                variation of 0.4, 3,000 one of 0.2. A number of calls gives the same verdict on every machine.
     seconds    a time limit; none unless given where calls are, else ten minutes
@@ -95,7 +97,7 @@ def audit_sampler(request: pytest.FixtureRequest) -> Callable[..., None]:
         *,
         path: str | Path | None = None,
         seed: int = 0,
-        alpha: float = 1e-6,
+        alpha: float = ALPHA,
         calls: int | None = None,
         seconds: float | None = None,
         out: str | Path | None = None,

@@ -4,6 +4,8 @@ In the source tree that is beside the package. A wheel carries what the commands
 the tests and the recordings of official code are in the source tree alone, and what needs them says so.
 """
 
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -15,3 +17,17 @@ FIXTURES = ROOT / "fixtures"
 GOLDEN = FIXTURES / "golden"  # recordings of official code
 RESULTS = ROOT / "benchmarks" / "results"
 NOT_SHIPPED = "it needs the tests, which are in the source tree and not in the wheel"
+
+
+def commit_id() -> str:
+    """Of the commit that is checked out, 40 hex digits; "" where there is no git or no repository."""
+    if IN_SOURCE_TREE:
+        with suppress(OSError, subprocess.CalledProcessError):
+            git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+            return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    return ""
+
+
+def commit_seed() -> int:
+    """The number that chance is drawn from where a check takes a sample: another one for every commit."""
+    return int(commit_id() or "0", 16)

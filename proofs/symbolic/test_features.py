@@ -15,8 +15,12 @@ W = sp.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 2], [2, 0, 2]])  # V = 4, d = 3, ran
 FULL = sp.Matrix([[1, 0, 1], [0, 1, 1], [1, 1, 0], [2, 0, 2]])  # V = 4, d = 3, rank 3
 
 
+def rational(x: Fraction) -> sp.Expr:
+    return Q(x.numerator, x.denominator)
+
+
 def entropy(row: list[Fraction]) -> sp.Expr:
-    return -sum((Q(x.numerator, x.denominator) * sp.log(Q(x.numerator, x.denominator)) for x in row if x), sp.S(0))
+    return -sum((rational(x) * sp.log(rational(x)) for x in row if x), sp.S(0))
 
 
 def test_only_the_row_space_reaches_the_logits() -> None:
@@ -119,6 +123,18 @@ def test_lambda_stands_at_the_wrong_term() -> None:
     assert sp.solve(ours[0] * text[1] - ours[1] * text[0], x) == [sp.sqrt(2)]
 
 
+def test_the_surrogate_has_lambda_at_its_feature_term() -> None:
+    """1/2 D^T W^T H W D + lambda/2 |D|^2 = 1/2 D^T (W^T H W + lambda I) D, for every Delta, H symmetric, lambda.
+
+    Kills one symbol lambda read as the same factor here and in the objective of Proposition 3.1.
+    """
+    x, delta = sp.symbols("lambda"), sp.Matrix(sp.symbols("d0:3"))
+    hessian = sp.Matrix(4, 4, lambda i, j: sp.Symbol(f"h{min(i, j)}{max(i, j)}"))
+    form = W.T * hessian * W
+    surrogate = (delta.T * form * delta)[0] / 2 + x / 2 * (delta.T * delta)[0]
+    assert sp.expand(surrogate - (delta.T * (form + x * sp.eye(3)) * delta)[0] / 2) == 0
+
+
 def test_more_features_cannot_raise_the_bayes_risk() -> None:
     """E H(Y|Z_H) >= E H(Y|Z_H, Z_M) on a joint law P(z_m, y), strictly where Z_M tells more; logarithms symbolic."""
     joint = {
@@ -175,6 +191,22 @@ def test_extra_layers_can_help_later() -> None:
     top = conditional_entropy(lambda z: LATER[z], lambda z: z[0])
     both = conditional_entropy(lambda z: LATER[z], lambda z: z)
     assert (top - both).evalf() > 0.1
+
+
+def test_the_drop_of_the_bayes_risk_is_the_conditional_information() -> None:
+    """E H(Y|Z_H) - E H(Y|Z_H, Z_M) = I(Y; Z_M | Z_H) = E KL(p(.|h, m) || p(.|h)), by hand: 0 for the next token and
+    above 0 for a later one. Kills an inequality that is called strict where the features add nothing, or equal where
+    they do.
+    """
+    for law, adds in ((lambda z: NEXT[z[0]], False), (lambda z: LATER[z], True)):
+        top, both = (conditional_entropy(law, known) for known in (lambda z: z[0], lambda z: z))
+        information = sp.S(0)
+        for h, m in CONTEXTS.values():
+            fine, coarse = law((h, m)), [sum(c) / 2 for c in zip(law((h, 0)), law((h, 1)), strict=True)]
+            ratios = [rational(a) / rational(b) for a, b in zip(fine, coarse, strict=True)]
+            information += sum((rational(a) * sp.log(r) for a, r in zip(fine, ratios, strict=True)), sp.S(0)) / 4
+        assert sp.simplify(sp.expand_log(top - both - information, force=True)) == 0
+        assert (information.evalf() > 0.1) == adds
 
 
 def test_a_point_regression_hits_no_branch() -> None:

@@ -5,14 +5,23 @@ parts that are under test are the library's own.
 """
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
 from torch import nn
 
+from refengine.decoder import load_drafter, load_target
+from refengine.decoder.loop import Stop, begin, generate, plain
+from refengine.decoder.protocols import Pass, Rows, Turn
+from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
+from refengine.engine.coins import Philox
+from refengine.engine.policy import pipeline, temperature
+from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.block import chain
 from refengine.exact.chance import Enumerate
 from refengine.exact.row import point
@@ -198,11 +207,106 @@ def test_three_accepted_are_four_emitted() -> None:
     assert greedy(rows, drafts, Enumerate()).tokens == (0, 1, 2, 5)
 
 
-def test_no_released_assistant_has_the_widths_of_the_figure() -> None:
-    """The released widths as the schema has them, second-hand. Kills a figure's 768 taken for a released width."""
-    schema = json.loads((FIXTURES / "schemas" / "gemma4_assistant.json").read_text())
-    target = schema["config"]["backbone_hidden_size"]["released"]
-    assistant = schema["text_config"]["hidden_size"]["released"]
-    assert "1536 (E2B)" in target
-    assert assistant.startswith("256 (E2B")
-    assert "768" not in assistant
+class Counting(ToyTarget):
+    """A target that counts its passes."""
+
+    passes = 0
+
+    def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
+        self.passes += 1
+        return super().run(rows, taps)
+
+
+def test_plain_decoding_passes_once_per_token_and_a_round_once() -> None:
+    """Seven tokens, seven passes, the prompt's among them; with drafts one for the prompt and one for each round.
+
+    Kills a verification token by token, and a plain decoding that passes again for a token that it has.
+    """
+    coins, policy, end = Philox(3, torch.tensor([0])), pipeline(temperature(1.0)), lambda text: str(len(text))
+    target = Counting(5)
+    plain(target, policy, (0, 1), 99, coins, Stop(strings=("7",), decode=end))
+    assert target.passes == 7
+    target.passes = 0
+    result = generate(target, ToyDrafter(target, 3), leviathan, policy, (0, 1), 40, coins)
+    assert target.passes == 1 + len(result.rounds) < len(result.tokens)
+
+
+def recorded(name: str) -> dict[str, tuple[int, ...]]:
+    """The shapes of a recording's tensors."""
+    with safe_open(FIXTURES / "golden" / name, "pt") as held:
+        return {key: tuple(held.get_slice(key).get_shape()) for key in held.keys()}  # noqa: SIM118 (no mapping)
+
+
+@pytest.mark.parametrize("case", ["hf_gemma4_ord_A", "hf_gemma4_plain_A"])
+def test_projections_bridge_the_two_widths(case: str) -> None:
+    """Two backbone widths in, one assistant's out, and back. Kills a concatenation in the assistant's width."""
+    config = json.loads((FIXTURES / "golden" / case / "drafter" / "config.json").read_text())
+    backbone, own = config["backbone_hidden_size"], config["text_config"]["hidden_size"]
+    shapes = recorded(f"{case}/drafter/model.safetensors")
+    assert backbone != own
+    assert shapes["pre_projection.weight"] == (own, 2 * backbone)
+    assert shapes["post_projection.weight"] == (backbone, own)
+
+
+def test_shared_sliding_keys_are_not_w_rows() -> None:
+    """W = 8: 20 rows after a prompt of 20, and 12 after a pass over five positions. Kills "[B, W, n_heads, d_head]"."""
+    shapes = recorded("hf_gemma4_plain_A/golden.safetensors")
+    rows = {key: shape[2] for key, shape in shapes.items() if key.endswith("sliding_attention.k")}
+    assert rows["target.shared_kv.sliding_attention.k"] == shapes["target.shared_kv.full_attention.k"][2] == 20
+    assert rows["trace.1.round3.kv.sliding_attention.k"] == (WINDOW - 1) + 5
+    assert shapes["trace.1.round3.kv.full_attention.k"][2] == 20
+    assert WINDOW not in rows.values()
+
+
+def test_heads_of_parallel_drafters() -> None:
+    """P-EAGLE and DART bring a head over fewer tokens, DFlash brings none. Kills "full LM head" for all, and "tied"."""
+    for case in ("sp_peagle_A", "dart_A"):
+        shapes = recorded(f"{case}/drafter/model.safetensors")
+        assert shapes["lm_head.weight"][0] == shapes["d2t"][0] < shapes["t2d"][0]
+    assert "lm_head.weight" not in recorded("dflash_zlab_A/drafter/model.safetensors")
+
+
+@pytest.mark.parametrize("folder", ["dflash/speculators", "p_eagle/amazon"])
+def test_slots_of_a_parallel_block_do_not_know_each_other(folder: str) -> None:
+    """The rows of a block are the same whatever is drawn from them. Kills a slot that reads an earlier draft.
+
+    Equal bits: the rows are computed before anything is drawn.
+    """
+    target, policy = load_target(FIXTURES / "tiny" / "target", torch.float64), pipeline(temperature(1.0))
+    drafter, blocks = load_drafter(FIXTURES / folder, target), []
+    for seed in range(8):
+        drafter.start((4, 3, 4), begin(target, (4, 3, 4), drafter.taps))
+        blocks.append(drafter.propose(Turn((4, 3, 4), (4, 3, 4, 2), policy, Philox(seed, torch.tensor([0])))))
+        target.reset()
+    rows = [block.q for block in blocks]
+    assert len({tuple(block.tokens[0].tolist()) for block in blocks}) > 1
+    assert all(row is not None and torch.equal(row, rows[0]) for row in rows)  # type: ignore[arg-type]
+    assert rows[0] is not None
+    assert rows[0].shape[1] > 1
+
+
+def test_three_queries_after_all_keys_see_all_of_them() -> None:
+    """Queries at 5, 6, 7 over keys at 0 .. 4, the last query of a square mask too. Kills a mask that hides a key."""
+    keys, queries = torch.arange(5), torch.arange(5, 8)
+    assert (keys <= queries[:, None]).all()
+    assert (keys <= 3).tolist() != [True] * 5  # a query among the keys does not see all of them
+
+
+def test_the_last_own_layer_of_each_type_is_the_one_that_is_shared(config: Any) -> None:
+    """Six layers, two of them shared. Kills a first shared layer off by one, and keys of the first layer of a type."""
+    types = ["sliding_attention", "full_attention"] * 3
+    same = {key: getattr(config, key) for key in ("vocab_size", "hidden_size", "intermediate_size", "sliding_window")}
+    sizes = {"num_hidden_layers": 6, "num_kv_shared_layers": 2, "layer_types": types, "hidden_size_per_layer_input": 0}
+    model = gemma4.Gemma4TextModel(type(config)(**same, **sizes, vocab_size_per_layer_input=0))
+    assert model.first_kv_shared_layer_idx == 4
+    attention = [layer.self_attn for layer in model.layers]
+    assert [i for i, layer in enumerate(attention) if layer.is_kv_shared_layer] == [4, 5]
+    assert [i for i, layer in enumerate(attention) if layer.store_full_length_kv] == [2, 3]
+    assert [i for i, layer in enumerate(attention) if not hasattr(layer, "k_proj")] == [4, 5]
+
+
+def test_the_installed_transformers_cannot_build_an_assistant() -> None:
+    """The recorded assistant's own config. Kills "no other changes required", for greedy decoding too."""
+    folder = FIXTURES / "golden" / "hf_gemma4_plain_A" / "drafter"
+    with pytest.raises(ValueError, match="layer types producing a cache"):
+        assistant.Gemma4AssistantForCausalLM.from_pretrained(folder)

@@ -2,12 +2,15 @@
 
 from fractions import Fraction
 from functools import partial
+from random import Random
+
+import pytest
 
 from refengine.exact.block import Block, Drafter, Rule
 from refengine.exact.drafters import fixed, sampled_chain
-from refengine.exact.law import losslessness, round_law
+from refengine.exact.law import losslessness, round_law, target_law
 from refengine.exact.policy import pipeline, top_k, top_p
-from refengine.exact.row import Row, row
+from refengine.exact.row import Row, argmax, point, row
 from refengine.exact.rules.nucleus import nucleus
 from refengine.exact.rules.point_mass import point_mass
 from refengine.exact.rules.typical import typical, typical_inclusive
@@ -70,6 +73,28 @@ def test_a_passing_threshold_makes_the_emitted_law_the_draft() -> None:
     lenient = partial(typical_inclusive, epsilon=0.001)
     q = row([1, 3])
     assert difference(sampled_chain(lambda prefix: q, 1), lenient, 1) == Fraction(35, 100)  # |.6 - .25|
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_candidates_that_are_not_drawn_come_out_as_one_word(seed: int) -> None:
+    """Any tree that is a function of the context, any rows: one word for certain, so TV = 1 - P(word), and TV is 0 only
+    where P gives that word everything. Kills a typical rule that draws, and an emitted law that could be P.
+    """
+    source = Random(seed)
+    count = source.randint(1, 5)
+    tree = [source.randrange(3) for _ in range(count)], [source.randrange(-1, j) for j in range(count)]
+    certain = seed % 4 == 0  # a P that is a Dirac after every prefix
+
+    def rows(prefix: Tokens) -> Row:
+        weights = [Random(f"{seed} {prefix} {x}").randint(1, 9) for x in range(3)]
+        return point(argmax(row(weights)), 3) if certain else row(weights)
+
+    for rule in (typical, typical_inclusive):
+        (word,) = round_law(rows, fixed(lambda prefix: tree), rule, ())
+        mass = Fraction(target_law(rows, (), len(word))[word])
+        away = losslessness(rows, fixed(lambda prefix: tree), rule, (), len(word))
+        assert away == 1 - mass
+        assert (away == 0) == certain
 
 
 def test_bound_is_not_strict_for_every_first_row() -> None:

@@ -19,7 +19,7 @@ from refengine.bugs.mutation.record import (
     unchanged,
 )
 from refengine.bugs.mutation.run import concerned, fate, job
-from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load
+from refengine.bugs.process.pool import Answer, Job, checks_that_load, run_jobs
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.imports import imported
 from refengine.source_edits.loader import edited_source
@@ -32,13 +32,7 @@ def edited(name: str, module: str, old: str, new: str, *checks: str, seconds: fl
     return Job(name, {module: edited_source(module, [Edit(module, old, new)])}, checks, seconds=seconds)
 
 
-@pytest.fixture(scope="module")
-def servers():  # type: ignore[no-untyped-def]
-    with Servers(2) as pool:
-        yield pool
-
-
-def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) -> None:
+def test_only_a_false_claim_or_a_named_refusal_is_a_detection() -> None:
     """Kills a harness that counts crashes, deaths and hangs as kills, or in which test files cannot run at all."""
     adding = "    return tuple(max(px - qx, Fraction(0)) for px, qx in zip(p, q, strict=True))"
     jobs = [
@@ -56,7 +50,7 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) 
         edited("crash in a test", ROW, adding, "    return p[99]", ROWS),
         edited("import", ROW, '"""A row:', 'raise OSError("no")\n"""A row:', "rounds:law"),
     ]
-    outcomes = {job.name: [a.outcome for a in answers] for job, answers in zip(jobs, servers.run(jobs), strict=True)}
+    outcomes = {job.name: [a.outcome for a in answers] for job, answers in zip(jobs, run_jobs(jobs), strict=True)}
     assert outcomes == {
         "false": ["violated"],
         "refused": ["violated"],
@@ -72,7 +66,7 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection(servers: Servers) 
     }
 
 
-def test_the_unedited_source_passes_every_check_and_known_defects_do_not(servers: Servers) -> None:
+def test_the_unedited_source_passes_every_check_and_known_defects_do_not() -> None:
     """Kills a check that fails by itself, and a matrix that reports kills without one."""
     names = [
         "resample-from-target",
@@ -82,7 +76,7 @@ def test_the_unedited_source_passes_every_check_and_known_defects_do_not(servers
     ]
     jobs = [Job("", {}, tuple(CHECKS)), *(replace(job_of(find(n)), checks=(find(n).check,)) for n in names[:3])]
     jobs.append(job_of(find(names[3])))
-    first, *rest = servers.run(jobs)
+    first, *rest = run_jobs(jobs)
     assert unedited(first).verdict == "consistent"
     law, coins, state, dispute = (finding(find(n), answers) for n, answers in zip(names, rest, strict=True))
     assert (law.verdict, coins.verdict, state.verdict, dispute.verdict) == ("violated",) * 3 + ("consistent",)
@@ -154,11 +148,11 @@ def f(p, live, there):
     assert "`fresh = torch.where(live, p, 0.0).where(there, 1.0)` to `pass`" not in changes  # nothing to fall back on
 
 
-def test_a_seeded_sample_of_mutants_falls(servers: Servers) -> None:
+def test_a_seeded_sample_of_mutants_falls() -> None:
     """Kills a check that has lost its teeth: eight mistakes that the committed run killed must be killed again."""
     chosen = sample(8, seed=20261121)
     assert len(chosen) == 8, "no committed mutation run covers the files as they are now: `make mutation` makes one"
-    for mutant, answers in zip(chosen, servers.run([job(m, concerned(m.module)) for m in chosen]), strict=True):
+    for mutant, answers in zip(chosen, run_jobs([job(m, concerned(m.module)) for m in chosen]), strict=True):
         assert fate(mutant, answers).outcome == "killed", (mutant.module, mutant.number, mutant.change)
 
 

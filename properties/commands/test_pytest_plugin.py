@@ -1,8 +1,13 @@
 """The installed plugin in somebody else's repository: ten lines there test their sampler."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from refengine.source_tree import ROOT
 
 SAMPLER = """
 import torch
@@ -54,6 +59,15 @@ def test_a_wrong_sampler_fails_with_its_diagnosis(tmp_path: Path) -> None:
         assert " ".join(said.split()) in " ".join(result.stdout.split())
     assert "pytest_plugin.py" not in result.stdout
     assert (tmp_path / "found.json").is_file()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/auditing.md"])
+def test_the_test_that_a_page_shows_finds_a_wrong_sampler(tmp_path: Path, page: str) -> None:
+    """Kills an example of a test that does not run as printed, or that passes on anything."""
+    (shown,) = re.findall(r"```python\n(def test_my_sampler.*?)```", (ROOT / page).read_text(), re.S)
+    result = run_pytest(tmp_path, "p[i]", shown)
+    assert result.returncode == 1
+    assert "corrected from p instead of the residual" in " ".join(result.stdout.split())
 
 
 def test_a_mistake_is_one_line_without_frames_of_ours(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Drafters without weights: prompt lookup against recordings of transformers, the n-gram cache against its text."""
 
 import json
+import runpy
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.engine.rules.point_mass import point_mass
 from refengine.selfcheck.drafters.exact_law import off_scratch
-from refengine.source_tree import GOLDEN
+from refengine.source_tree import FIXTURES, GOLDEN
 
 GOLDEN = GOLDEN / "hf_promptlookup_A"
 SAMPLED = pipeline(temperature(1.0))
@@ -84,6 +85,18 @@ def test_the_ngram_cache_predicts_from_all_that_was_observed(prefix: list[int], 
     while len(expected) < len(tokens) + 5 and len(expected) >= n - 1 and expected[1 - n :] in table:
         expected = (*expected, table[expected[1 - n :]])
     assert drafted == expected[len(tokens) :]
+
+
+@pytest.mark.peer("ngram")
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(prefix=TOKENS, n=st.integers(2, 4))
+def test_the_cache_that_the_document_prints_drafts_the_same(prefix: list[int], n: int) -> None:
+    """The class as printed in "Speculative Decoding v2". Kills another follower, another chain, another end of it."""
+    printed = runpy.run_path(str(FIXTURES / "subjects" / "printed" / "medusa.py"))["LookaheadCache"](ngram_size=n)
+    tokens, drafter = tuple(prefix), NGram(5, n)
+    printed.update(prefix)
+    drafter.start(tokens[:-1], None)  # type: ignore[arg-type]
+    assert nodes(drafter.propose(turn(tokens)))[0] == tuple(printed.predict(prefix))
 
 
 @pytest.mark.parametrize("drafter", [PromptLookup(3), NGram(3)], ids=["prompt_lookup", "ngram"])

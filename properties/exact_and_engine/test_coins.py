@@ -143,10 +143,19 @@ def test_philox_refuses_bad_seeds_requests_and_sites() -> None:
         with pytest.raises(ValueError, match="seed"):
             Philox(seed, good)
     assert Philox((1 << 64) - 1, torch.tensor([MASK])).accept(torch.ones(1), torch.ones(1), ("accept", 0)).shape == (1,)
-    for requests in (torch.tensor([-1]), torch.tensor([1 << 32]), torch.tensor([0.0]), torch.tensor(0)):
+    wrong = (torch.tensor([0, -1]), torch.tensor([1 << 32, 0]), torch.tensor([0.0]), torch.tensor(0))
+    for requests in wrong:
         with pytest.raises(ValueError, match="requests"):
             Philox(0, requests)
-    for site in (("acept", 0), (0, 0), ("accept",), ("accept", 0, 0, 0), ("accept", "0"), ("accept", 0, "1")):
+    for site in (
+        ("acept", 0),
+        (0, 0),
+        ("accept",),
+        ("accept", 0, 0, 0),
+        ("accept", "0"),
+        ("accept", "0", 1),
+        ("accept", 0, "1"),
+    ):
         with pytest.raises(ValueError, match="no site"):
             Philox(0, good).accept(torch.ones(1), torch.ones(1), site)
 
@@ -204,6 +213,12 @@ def test_recorded_is_strict() -> None:
     assert coins.choose(weights, ("emit", torch.tensor([1, 0]))).tolist() == [0, 1]
     with pytest.raises(ValueError, match="twice"):
         coins.choose(weights, ("emit", 1))
+    coins = Recorded({("emit", 0): 0.5, ("emit", 1): 0.5, ("accept", 9): 0.5})
+    for site in ((0, 1), (1, 0)):  # each lane uses each of the two once
+        coins.choose(weights, ("emit", torch.tensor(site)))
+    for site in ((0, 9), (9, 0)):  # one lane alone uses one again
+        with pytest.raises(ValueError, match="twice"):
+            Recorded(coins.table | {("emit", 9): 0.5}, dict(coins.used)).choose(weights, ("emit", torch.tensor(site)))
     with pytest.raises(ValueError, match=r"accept.*9.*never used"):
         coins.finish()
     assert coins.accept(ones * 0.75, ones, ("accept", torch.tensor([9, 9]))).tolist() == [True, True]

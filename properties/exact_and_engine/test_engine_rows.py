@@ -1,5 +1,7 @@
 """What the engine does to rows: rounding is survived, and bad rows are named."""
 
+import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,10 +10,11 @@ import torch
 from torch import Tensor
 
 from refengine.bugs.checks.batches import EVERY, Pair, batch, cases, unpadded
+from refengine.engine import check
 from refengine.engine.block import NOTHING, Block
 from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded
-from refengine.engine.path import path_of
+from refengine.engine.path import child, path_of
 from refengine.engine.row import correction, rescaled
 from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block as block_rule
@@ -112,6 +115,9 @@ def test_row_helpers_on_plain_numbers() -> None:
     assert total(torch.ones(0, 3)).tolist() == []  # no lane of a batch was refused
     kept = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
     assert path_of(kept).tolist() == [[0, 2, NOTHING], [NOTHING] * 3, [0, 1, 2]]
+    block = Block(torch.tensor([[4, 4, 5]]), torch.tensor([[-1, -1, 0]]), None)
+    found = {(at, x): child(block, torch.tensor([at]), torch.tensor([x])).item() for at in (-1, 0, 2) for x in (4, 5)}
+    assert found == {(-1, 4): 0, (-1, 5): NOTHING, (0, 4): NOTHING, (0, 5): 2, (2, 4): NOTHING, (2, 5): NOTHING}
 
 
 def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
@@ -119,6 +125,8 @@ def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
     rows = torch.full((1, 3, 2), 0.5)
     tree = Block(torch.zeros(1, 2, dtype=torch.int64), torch.tensor([[-1, -1]]), rows[:, :2])
     gap = Block(torch.tensor([[NOTHING, 0]]), torch.tensor([[-1, 0]]), rows[:, :2])
+    longer = torch.full((1, 4, 2), 0.5)
+    late = Block(torch.tensor([[0, NOTHING, 0]]), torch.tensor([[-1, 0, 1]]), longer[:, :3])
     given = Block(torch.zeros(1, 2, dtype=torch.int64), torch.tensor([[-1, 0]]), None)
     coins = Philox(0, torch.tensor([0]))
     for card in RULES.values():
@@ -128,6 +136,8 @@ def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
                 rule(rows, tree, coins)
             with pytest.raises(ValueError, match="gap"):
                 rule(rows, gap, coins)
+            with pytest.raises(ValueError, match="gap"):
+                rule(longer, late, coins)
         if card.drawn:
             with pytest.raises(ValueError, match="point_mass"):
                 rule(rows, given, coins)
@@ -193,3 +203,50 @@ def test_check_rows_names_the_fault(fault: str) -> None:
     spoil, message = FAULTS[fault]
     with pytest.raises(ValueError, match=message):
         check_rows(*spoil(*good()))
+
+
+@pytest.fixture(params=[(True, check.AT_ONCE), (False, check.AT_ONCE), (False, 1), (False, 30)], ids=str)
+def looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the kernel, and by the plain text: all lanes at once, one at a time, two at a time."""
+    with_kernel, at_once = request.param
+    monkeypatch.setattr(check, "AT_ONCE", at_once)
+    if not with_kernel:
+        monkeypatch.setattr(check, "kernels", lambda device: None)
+
+
+@pytest.mark.usefixtures("looked_at")
+def test_every_row_of_every_lane_is_looked_at_and_no_place_without_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a fault that is missed or put in another place, where lanes are looked at in parts, and finite garbage in a
+    place without a draft that is refused."""
+    lanes, row = 5, torch.tensor([0.5, 0.0, 0.25, 0.25, 0.0])
+    p, tokens = row.expand(lanes, 3, 5).clone(), torch.tensor([[0, 2]] * lanes)
+    tokens[3, 1] = NOTHING
+    p[3, 2] = 7.0
+    block = Block(tokens, torch.tensor([[-1, 0]] * lanes), p[:, :2].clone())
+    block.q[3, 1] = -3.0
+    check_rows(p, block)
+    for lane, place in itertools.product(range(lanes), range(3)):
+        for value, fault in ((0.5625, "does not sum to 1 (its sum is 1.0625)"), (NAN, "holds NaN or infinity")):
+            if (lane, place) != (3, 2):
+                with pytest.raises(ValueError, match=re.escape(f"row {place} of p in lane {lane} {fault}")):
+                    check_rows(edited(p, (lane, place, 0), value), block)
+            if place < 2 and (lane, place) != (3, 1):
+                with pytest.raises(ValueError, match=re.escape(f"row {place} of q in lane {lane} {fault}")):
+                    check_rows(p, replace(block, q=edited(block.q, (lane, place, 0), value)))
+    monkeypatch.setattr(check, "SUM_TOLERANCE", 2.0**-13)
+    check_rows(edited(p, (4, 2, 0), 0.5 + 2.0**-13), block)
+    with pytest.raises(ValueError, match="row 2 of p in lane 4"):
+        check_rows(edited(p, (4, 2, 0), 0.5 + 2.0**-12), block)
+
+
+@pytest.mark.usefixtures("looked_at")
+def test_rows_are_summed_in_float64_and_none_may_be_empty() -> None:
+    """Kills a sum in the row's own 16 bits, in which 1.004 is 1, and a check that falls over a batch without rows."""
+    none = torch.zeros(1, 0, dtype=torch.int64)
+    with pytest.raises(ValueError, match="row 0 of p in lane 0 does not sum to 1"):
+        check_rows(torch.tensor([[[0.5, 0.5, 0.00390625]]], dtype=torch.bfloat16), Block(none, none, None))
+    with pytest.raises(ValueError, match="row 0 of p in lane 0 does not sum to 1"):
+        check_rows(torch.tensor([[[0.5]]]), Block(none, none, None))
+    p, block = good()
+    check_rows(p[:, :1], Block(block.tokens[:, :0], block.parents[:, :0], block.q[:, :0]))
+    check_rows(p[:0], Block(block.tokens[:0], block.parents[:0], block.q[:0]))

@@ -170,6 +170,19 @@ def test_typical_threshold_and_its_strict_inequality() -> None:
         assert law(lambda c: typical_inclusive(rows, block, c, **settings)) == inclusive  # noqa: B023
 
 
+def test_typical_defaults_are_medusas() -> None:
+    """Kills another epsilon or delta: 0.09 decides where the entropy is low, 0.3 exp(-entropy) where it is high."""
+    block = chain((1,), (None,), (None,))
+    for weights, kept in (
+        ([90, 10], True),
+        ([92, 8], False),
+        ([50, 15, 50, 50, 50], True),
+        ([50, 13, 50, 50, 50], False),
+    ):
+        (only,) = law(lambda c: typical([row(weights)] * 2, block, c))  # noqa: B023
+        assert bool(only.path) == kept, weights
+
+
 def test_typical_takes_the_longest_then_the_likeliest_then_the_last() -> None:
     """Kills another order of preference, a node that passes under a parent that does not, and a wrong closing token."""
     passing, refused = row([1, 1, 0, 0]), row([97, 1, 1, 1])

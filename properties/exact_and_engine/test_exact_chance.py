@@ -120,13 +120,16 @@ def every_interpreter() -> list[Callable[[], Chance]]:
 
 @pytest.mark.parametrize("interpreter", every_interpreter())
 def test_every_interpreter_refuses_odds_that_are_none(interpreter: Callable[[], Chance]) -> None:
-    """Kills a NaN or a negative residual that is quietly decided upon."""
+    """Kills a NaN or a negative residual that is quietly decided upon, and a refusal that shows other numbers."""
     for num, den in ((-1, 1), (1, -1), (math.nan, 1.0), (1.0, math.nan)):
-        with pytest.raises(ValueError, match=r"accept.*negative or NaN"):
+        with pytest.raises(ValueError, match=rf"accept.*odds {num} : {den} are negative or NaN"):
             interpreter().accept(num, den, A)
-    for weights in ([F(1), F(-1)], [1.0, math.nan], [F(0), F(0)], []):
-        with pytest.raises(ValueError, match=r"choose at.*(negative or NaN|no weight)"):
+    for weights in ([F(2), F(-1)], [F(0), F(-1, 2)], [1.0, math.nan]):
+        with pytest.raises(ValueError, match=rf"choose at.*weight 1 is {weights[1]}, negative or NaN"):
             interpreter().choose(weights, B)
+    for nothing in ([F(0), F(0)], []):
+        with pytest.raises(ValueError, match=r"choose at.*no weight is positive"):
+            interpreter().choose(nothing, B)
 
 
 class Bits(random.Random):
@@ -185,6 +188,7 @@ def test_replay_is_strict_about_sites_outcomes_and_leftovers() -> None:
         with pytest.raises(ValueError, match="impossible"):
             Replay([(A, outcome)]).accept(num, den, A)
     assert not Replay([(A, False)]).accept(0, 1, A)
+    assert all(Replay([(A, True)]).accept(num, den, A) for num, den in ((1, 2), (1, 1), (2, 1), (1, 0)))
     for outcome in (-1, 1, 3):
         with pytest.raises(ValueError, match="no weight"):
             Replay([(B, outcome)]).choose([F(1), F(0), F(2)], B)

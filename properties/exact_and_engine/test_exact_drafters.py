@@ -36,7 +36,8 @@ def drafted(drafter: Drafter, prefix: tuple[int, ...] = ()) -> Law[tuple[int, ..
 
 
 def test_truncation_keeps_the_lengths_it_promises() -> None:
-    """Kills `<=` for `<` at the threshold, a token dropped that must be kept, and a tie to the longer."""
+    """Kills `<=` for `<` at the threshold, a token dropped that must be kept, a tie to the longer, and a
+    confidence of another position."""
 
     def confidence(prefix: tuple[int, ...]) -> Fraction:
         return F(1, 2) if not prefix or prefix[-1] == 0 else F(1, 4)
@@ -53,6 +54,11 @@ def test_truncation_keeps_the_lengths_it_promises() -> None:
     assert drafted(even) == {(): 1}
     cheap = truncation.retrospective(draft, lambda prefix: half, [F(1), F(1), F(5, 4)], 2)
     assert drafted(cheap) == {(0,): half, (1,): half}
+    # Two drafts promise three tokens at cost 3, none one at cost 2; a confidence of 0 ends all that follows.
+    costly = truncation.retrospective(draft, lambda prefix: F(1), [F(2), F(3), F(3)], 2)
+    assert drafted(costly) == {(x, y): F(1, 4) for x in (0, 1) for y in (0, 1)}
+    doubted = truncation.retrospective(draft, lambda prefix: F(len(prefix) > 0), [F(1), F(3, 2), F(3, 2)], 2)
+    assert drafted(doubted) == {(): 1}
 
 
 def test_drafters_propose_what_they_say() -> None:
@@ -66,6 +72,8 @@ def test_drafters_propose_what_they_say() -> None:
     assert {b.parents for b in blocks} == {(-1, -1, 0, 1)}
     assert {b.tokens[:2] for b in blocks} == {(0, 1), (1, 0)}
     assert all(b.q == (q[()], q[()], q[b.tokens[:1]], q[b.tokens[1:2]]) for b in blocks)
+    assert all(b.sites == (("draft", 0, 0), ("draft", 0, 1), ("draft", 1, 2), ("draft", 1, 3)) for b in blocks)
+    blocks = law(lambda chance: drafters.iid_tree(draft, (2, 1))((), chance))
     assert all(b.sites == (("draft", 0, 0), ("draft", 0, 1), ("draft", 1, 2), ("draft", 1, 3)) for b in blocks)
     pairs = law(lambda chance: drafters.iid_tree(draft, (2,))((), chance).tokens)
     assert pairs == {(a, b): F(1, 4) for a in (0, 1) for b in (0, 1)}

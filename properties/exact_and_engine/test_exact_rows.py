@@ -10,6 +10,7 @@ from refengine.exact.chance import Chance
 from refengine.exact.law import completed, law, losslessness, round_law, target_law, tv, witness
 from refengine.exact.row import argmax, normalised, overlap, point, residual, row, without
 from refengine.exact.tables import FAMILIES, tables
+from refengine.source_edits.committed import digest
 
 F = Fraction
 
@@ -93,6 +94,24 @@ def test_target_rows_are_root_first_and_follow_each_path() -> None:
     """Kills rows that are off by one or that follow the order of drafting instead of the tree."""
     seen = target_rows(lambda prefix: prefix, (9,), Block((1, 2, 3), (-1, -1, 0), (None,) * 3, (None,) * 3))  # type: ignore[arg-type,return-value]
     assert seen == [(9,), (9, 1), (9, 2), (9, 1, 3)]
+
+
+def test_hostile_tables_are_the_same_on_every_machine() -> None:
+    """Kills another generator or another range of weights: what was found on a table could not be found again."""
+    contexts = ((), (0,), (1, 2))
+    every = [
+        [
+            name,
+            [
+                [str(x) for x in table(prefix)]
+                for seed in range(3)
+                for table in tables(name, 4, seed)
+                for prefix in contexts
+            ],
+        ]
+        for name in FAMILIES
+    ]
+    assert digest(repr(every)) == "b1b951249f4398fb"
 
 
 def test_hostile_tables_are_what_their_names_say() -> None:

@@ -142,6 +142,7 @@ def test_exact_pipeline_renormalises_at_the_end_and_only_there() -> None:
         (lambda: exact.min_p(F(-1, 10)), "min_p"),
         (lambda: exact.min_p(F(11, 10)), "min_p"),
         (lambda: exact.bad_words([()]), "at least one token"),
+        (lambda: exact.bad_words([(0,), ()]), "at least one token"),
         (lambda: exact.repetition_penalty(2)([F(2), F(1)], (0,), ()), "token 0.*no rational 2th root"),
         (lambda: engine.temperature(0.0), "positive"),
         (lambda: engine.temperature(math.nan), "positive"),
@@ -168,6 +169,8 @@ def test_limits_of_settings_are_allowed() -> None:
     assert (engine.min_p(1.0)(flat, (), ()) == 0).all()
     assert exact.top_k(1)([F(1), F(2)], (), ()) == (0, 2)
     assert exact.min_p(F(1))([F(1), F(2)], (), ()) == (0, 2)
+    for root in (12372095619620395, 13544634657223011):  # a root in float64 is one too low, one too high
+        assert exact.repetition_penalty(2)([F(root**2)], (0,), ()) == (root,)
     assert exact.greedy()([F(0), F(0)], (), ()) == (0, 0)  # a greedy step that names token 0 where all are banned
 
 

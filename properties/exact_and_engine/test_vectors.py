@@ -3,6 +3,7 @@
 import json
 import sys
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from refengine.commands.vectors import run_command
 from refengine.errors import BadInput
 from refengine.exact.block import Block
-from refengine.exact.chance import Uniforms
-from refengine.exact.vectors import LOSSLESS, vectors
+from refengine.exact.chance import Decision, Uniforms, accept_below, choose_below
+from refengine.exact.rules import RULES
+from refengine.exact.vectors import BITS, LOSSLESS, edge, vectors
+from refengine.source_edits.committed import digest
 
 REFEREE = """
 import json, sys
@@ -46,6 +49,41 @@ def test_every_rule_has_vectors_on_both_edges() -> None:
     edge = [(n, bits) for v in seen for n, bits in v["uniforms"].values()]
     assert any(n == 0 for n, _ in edge)
     assert any(n == (1 << bits) - 1 for n, bits in edge)
+
+
+def test_the_vectors_are_the_same_on_every_machine() -> None:
+    """Kills another choice of rows, drafts or uniforms: an engine that passed would have passed something else."""
+    seen = list(vectors())
+    assert digest(json.dumps(seen)) == "9f062f59b9a7f22f"
+    assert all(sum(row) == v["scale"] == 256 for v in seen for name in ("p", "q") for row in v[name])
+    assert all(len(v["p"]) == len(v["q"]) + 1 == len(v["parents"]) + 1 for v in seen)
+    assert all(v["q"][node][token] > 0 for v in seen for node, token in enumerate(v["tokens"]))
+    distinct = [v for v in seen if RULES[v["rule"]].drawn == "distinct"]
+    assert distinct
+    assert all(v["tokens"][0] != v["tokens"][1] for v in distinct)
+
+
+def test_an_edge_is_the_outermost_point_at_which_the_decision_holds() -> None:
+    """Kills a uniform one grid point inside, on which `<` and `<=` agree, or outside, on which the run differs."""
+    grid = 1 << BITS
+    accepts = [(1, 3), (1, 1), (0, 1), (0, 0), (5, 2), (1, 0), (1, 2), (1, 1 << 30), (grid - 1, grid)]
+    chooses = [(1, 2, 0, 3), (0, 1), (5,), (1, 1, 1 << 30), (1 << 30, 1)]
+    for odds, holds in (
+        *((odds, partial(_accepts, odds)) for odds in accepts),
+        *((odds, partial(choose_below, weights=odds)) for odds in chooses),
+    ):
+        outcomes = {holds(Fraction(n, grid)) for n in (0, 1, grid // 7, grid // 2, grid - 2, grid - 1)}
+        for outcome in outcomes:
+            for side, out in (("low", -1), ("high", 1)):
+                n, bits = edge(Decision(("accept", 0), outcome, odds), side)
+                assert bits == BITS
+                assert 0 <= n < grid
+                assert holds(Fraction(n, grid)) == outcome
+                assert not 0 <= n + out < grid or holds(Fraction(n + out, grid)) != outcome
+
+
+def _accepts(odds: tuple[int, int], u: Fraction) -> bool:
+    return accept_below(u, *odds)
 
 
 def test_a_conforming_program_passes(tmp_path: Path) -> None:

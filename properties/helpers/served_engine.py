@@ -8,7 +8,6 @@ for where engines have been wrong.
 
 import random
 import threading
-import time
 from dataclasses import dataclass, field
 from math import exp, log
 from typing import Any
@@ -223,7 +222,6 @@ class Engine:
             self.gate.wait_for(lambda: self.under_way >= self.expected, PATIENCE)
             company = max(self.under_way, self.expected)
         try:
-            time.sleep(0.002)
             text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
             ids = self.language.ids_of(text) or [1]
             choices = []

@@ -34,6 +34,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = 1 << 16  # an answer in one write: a second small one waits until the first is acknowledged
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -14,7 +14,8 @@ from refengine.decoder.protocols import Turn
 from refengine.decoder.rows import point_block
 from refengine.engine.block import Block
 from refengine.selfcheck.drafters.table import ROWS
-from refengine.selfcheck.effects import fused_taps, overlap, training
+from refengine.selfcheck.effects import over_seeds, overlap, training
+from refengine.selfcheck.effects.trained_variants import EFFECTS, FUSED_TAPS
 from refengine.source_tree import FIXTURES
 
 START = runpy.run_path(str(FIXTURES / "untrained.py"))["start"]
@@ -23,8 +24,11 @@ START = runpy.run_path(str(FIXTURES / "untrained.py"))["start"]
 def test_every_effect_is_as_committed() -> None:
     """Kills a variant that is read as another, and an effect that comes or goes unseen."""
     verdicts = {finding.id: finding.verdict for finding in overlap.effects()}
-    assert set(verdicts.values()) == {"consistent"}
-    assert len(verdicts) == 7
+    trained = {f"effects/{name}" for name in EFFECTS}
+    assert trained < verdicts.keys()
+    own = verdicts.keys() - trained
+    assert {verdicts[name] for name in own} == {"consistent"}
+    assert len(own) == 6
 
 
 def test_variants_that_change_places_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,25 +41,28 @@ def test_variants_that_change_places_are_seen(monkeypatch: pytest.MonkeyPatch) -
 
 def test_fused_taps_are_judged_by_the_committed_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Kills a verdict that does not look at the seeds, smaller rivals, and a result of another script."""
-    (finding,) = fused_taps.fused_taps()
-    assert finding.numbers["parameters that one drafter has more than another"] == 0
-    held = json.loads(fused_taps.RECORD.file.read_text())
-    runs = held["fused_taps"]["languages"]["one stream"].values()
+    (finding,) = over_seeds.effect("fused-taps")
+    assert finding.verdict == "consistent"
+    means = finding.tables["means"]
+    sizes = {x.value for x, measure in zip(means["mean"], means["measure"], strict=True) if measure == "parameters"}
+    assert len(sizes) == 1
+    held = json.loads(over_seeds.FUSED_RECORD.file.read_text())
+    runs = held[FUSED_TAPS]["languages"]["one stream"].values()
     first = [run["overlap"]["fused"][0] - run["overlap"]["top"][0] for run in runs]
-    table = finding.tables["overlap, fused taps less"]
-    assert table["difference"][0].value == pytest.approx(sum(first) / len(first))
-    next(iter(runs))["overlap"]["fused"] = [0.0, 0.0, 0.0]
-    record = replace(fused_taps.RECORD, file=tmp_path / "result.json")
-    monkeypatch.setattr(fused_taps, "RECORD", record)
+    assert finding.tables["differences"]["difference"][0].value == pytest.approx(sum(first) / len(first))
+    for run in runs:
+        run["overlap"]["fused"] = [x - 0.5 for x in run["overlap"]["fused"]]
+    record = replace(over_seeds.FUSED_RECORD, file=tmp_path / "result.json")
+    monkeypatch.setattr(over_seeds, "FUSED_RECORD", record)
     record.file.write_text(json.dumps(held))
-    assert fused_taps.fused_taps()[0].verdict == "violated"
-    monkeypatch.setattr(fused_taps, "RECORD", replace(record, digest=lambda key: "another script"))
-    assert fused_taps.fused_taps()[0].verdict == "not tested"
+    assert over_seeds.effect("fused-taps")[0].verdict == "violated"
+    monkeypatch.setattr(over_seeds, "FUSED_RECORD", replace(record, digest=lambda key: "another script"))
+    assert over_seeds.effect("fused-taps")[0].verdict == "not tested"
 
 
 def test_an_interval_is_students() -> None:
     """Kills a normal interval, and one of the deviation: the t quantile of 2 degrees at 97.5 % is 4.30265."""
-    assert fused_taps.interval([1.0, 2.0, 3.0]) == pytest.approx(
+    assert over_seeds.interval([1.0, 2.0, 3.0]) == pytest.approx(
         (2.0, 2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), 1e-5
     )
 

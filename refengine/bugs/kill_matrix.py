@@ -9,7 +9,7 @@ from typing import Any
 from refengine.bugs.catalogue import NOT_EXPRESSED, all_bugs, find
 from refengine.bugs.checks import CHECKS
 from refengine.bugs.mutation.record import committed
-from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load
+from refengine.bugs.process.pool import Answer, Job, checks_that_load, run_jobs
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 from refengine.source_edits.edit import Bug
 from refengine.source_edits.loader import edited_source
@@ -22,8 +22,7 @@ SECONDS = 30.0  # processor time of one check; the longest takes one second
 def kill_matrix(progress: Callable[[str], None] = lambda name: None) -> list[Finding]:
     """The unedited source, every entry, the committed mutation run. `progress` is told of each entry that is done."""
     jobs = [Job("", {}, tuple(CHECKS), seconds=SECONDS), *(job_of(bug) for bug in all_bugs())]
-    with Servers() as servers:
-        first, *rest = servers.run(jobs, lambda job: progress(job.name))
+    first, *rest = run_jobs(jobs, done=lambda job: progress(job.name))
     seen = [finding(bug, answers) for bug, answers in zip(all_bugs(), rest, strict=True)]
     return [unedited(first), *seen, *map(not_expressed, NOT_EXPRESSED), *committed()]
 
@@ -31,7 +30,7 @@ def kill_matrix(progress: Callable[[str], None] = lambda name: None) -> list[Fin
 def rerun(name: str = "") -> list[Finding]:
     """The findings of one entry again; "" is the unedited source."""
     bug = find(name) if name else None
-    (answers,) = Servers(1).run([job_of(bug) if bug else Job("", {}, tuple(CHECKS), seconds=SECONDS)])
+    (answers,) = run_jobs([job_of(bug) if bug else Job("", {}, tuple(CHECKS), seconds=SECONDS)])
     return [finding(bug, answers) if bug else unedited(answers)]
 
 

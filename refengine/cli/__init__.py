@@ -13,9 +13,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli import audit, checkpoint, engines, fixtures, vectors
+from refengine.cli import audit, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
-from refengine.cli.lists import bugs, claims, rules
+from refengine.cli.lists import bugs, checkpoints, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
@@ -44,6 +44,7 @@ TOP: dict[str, Command] = {
     "decode": decode,
     "tiny": engines.tiny,
     "drafters": drafters,
+    "checkpoints": checkpoints,
     "rules": rules,
     "bugs": bugs,
     "claims": claims,
@@ -52,6 +53,7 @@ AUDIT: dict[str, Command] = {
     "kernel": audit.kernel,
     "process": audit.process,
     "trace": audit.trace,
+    "acceptance": audit.acceptance,
     "library": audit.library,
     "engine": engines.engine,
     "endpoint": audit.endpoint,
@@ -65,13 +67,20 @@ CHECKPOINT: dict[str, Command] = {
     "ngram": checkpoint.ngram,
 }
 FIXTURES: dict[str, Command] = {"export": fixtures.export}
-VECTORS: dict[str, Command] = {"list": vectors.table, "export": vectors.export, "run": vectors.run}
+VECTORS: dict[str, Command] = {
+    "list": vectors.table,
+    "export": vectors.export,
+    "release": vectors.release,
+    "run": vectors.run,
+}
+CHALLENGE: dict[str, Command] = {"new": challenge.new, "check": challenge.check, "verify": challenge.verify}
 
 app = group("The referee of speculative decoding.", TOP)
 app.add_typer(group("Hold an implementation to the law it promises.", AUDIT), name="audit")
 app.add_typer(group("Check or convert a released drafter checkpoint.", CHECKPOINT), name="checkpoint")
 app.add_typer(group("Tiny models whose law is known, for servers to be tried with.", FIXTURES), name="fixtures")
 app.add_typer(group("Conformance vectors for implementations in any language.", VECTORS), name="vectors")
+app.add_typer(group("Fresh vectors from a committed seed, and their transcripts.", CHALLENGE), name="challenge")
 
 
 def tell_version(asked: bool) -> None:

@@ -20,6 +20,7 @@ from refengine.cli.output import (
     finish,
     finish_grouped,
     print_rows,
+    writable,
 )
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
@@ -187,6 +188,60 @@ def trace(
     with progress() as tell:
         findings = audit_trace(str(record), alpha, progress=tell)
     finish(findings, as_json, Files(out, junit, sarif, summary, badge))
+
+
+class Drafts(StrEnum):
+    """How the drafts of a known law come about (docs/auditing.md)."""
+
+    drawn = "drawn"
+    argmax = "argmax"
+
+
+def acceptance(
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="What the engine counted.")] = None,
+    since: Annotated[Path | None, typer.Option(help="An earlier scrape of the same counters.")] = None,
+    golden: Annotated[Path | None, typer.Option(help="What is due: a profile.")] = None,
+    known: Annotated[Path | None, typer.Option(help="What is due: the law of a folder of `fixtures export`.")] = None,
+    save_golden: Annotated[
+        Path | None, typer.Option(callback=writable, help="Write a profile, and judge nothing.")
+    ] = None,
+    draft_tokens: Annotated[int | None, typer.Option(help="Tokens of a round, where the file counts tokens.")] = None,
+    drafts: Annotated[Drafts, typer.Option(help="Of a known law: drawn from q, or its argmax.")] = Drafts.drawn,
+    model: Annotated[str | None, typer.Option(help="Which, where a file counts for several.")] = None,
+    margin: Annotated[float, typer.Option(help="By how much a share may differ from what is due.")] = 0.02,
+    alpha: Alpha = ALPHA,
+    allow_untested: AllowUntested = False,
+    as_json: AsJson = False,
+    out: Out = None,
+    junit: Junit = None,
+    sarif: Sarif = None,
+    summary: Summary = None,
+    badge: Badge = None,
+) -> None:
+    """Audit how often an engine says that it keeps its drafts (docs/auditing.md). Nothing is run."""
+    check_alpha(alpha)
+    if not 0 <= margin < 1:
+        raise BadInput(f"--margin {margin} is not between 0 and 1")
+    if draft_tokens is not None and draft_tokens < 1:
+        raise BadInput(f"--draft-tokens {draft_tokens} is not a positive number")
+    if not files and not (save_golden and known):
+        raise BadInput("name what the engine counted: a scrape of /metrics, answers, a log or a profile")
+    if (golden is None) == (known is None) and not save_golden:
+        raise BadInput("name what is due: --golden FILE or --known DIR, one of them; or write one with --save-golden")
+    from refengine.audit.acceptance import audit
+
+    names = [str(file) for file in files or ()]
+    given: dict[str, Any] = {"since": since and str(since), "known": known and str(known), "drafts": drafts.value}
+    given |= {"draft_tokens": draft_tokens, "model": model}
+    if save_golden is not None:
+        with progress() as tell:
+            said = audit.save_golden(names, **given, out=save_golden, progress=tell)
+        typer.echo(said)
+        return
+    with progress() as tell:
+        given |= {"golden": golden and str(golden), "margin": margin, "alpha": alpha}
+        found = audit.audit_acceptance(names, **given, progress=tell)
+    finish_grouped(found, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
 
 
 Prompts = Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")]

@@ -12,25 +12,35 @@ from refengine.errors import BadInput
 
 
 def verify(
-    drafter: Annotated[Path, typer.Argument(help="Folder of the drafter checkpoint, as released.")],
-    target: Annotated[Path, typer.Option(help="Folder of the target model it was made for.")],
+    drafter: Annotated[str, typer.Argument(help="The drafter as released: its folder, or org/name[@revision].")],
+    target: Annotated[str, typer.Option(help="The target that it was made for: a folder, or org/name[@revision].")],
     dtype: Annotated[Precision, typer.Option()] = Precision.float32,
     device: Annotated[str, typer.Option()] = "cpu",
     gamma: Annotated[
         int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
     ] = None,
     ngram: Ngram = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(metavar="MIB", help="Memory for weights; by default what is free. Beyond it layers stream."),
+    ] = None,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
-    """Load a drafter strictly and run the real loop on generated prompts: greedy equality of tokens, and bit for bit of
-    logits in the bitwise mode; live state; acceptance."""
-    checks.checkpoint_folder(target)
-    checks.drafter(drafter)
+    """Load a drafter strictly and run the real loop on fixed prompts: greedy equality of tokens, and bit for bit of
+    logits in the bitwise mode; live state; acceptance and tokens per pass beside published figures. What is no folder
+    here is downloaded."""
+    from refengine.commands.hub import on_the_hub
+
+    if memory is not None and memory < 1:
+        raise BadInput(f"--memory {memory}: weights take a MiB at least")
+    for name, check in ((target, checks.checkpoint_folder), (drafter, checks.drafter)):
+        if not on_the_hub(name):
+            check(Path(name))
     from refengine.commands.verify_checkpoint import verify
 
     store = str(ngram) if ngram else None
-    finish(verify(str(drafter), str(target), dtype.value, device, gamma, store), as_json, Files(out))
+    finish(verify(drafter, target, dtype.value, device, gamma, store, memory), as_json, Files(out))
 
 
 def convert(

@@ -26,6 +26,13 @@ class Precision(StrEnum):
     float16 = "float16"
 
 
+class Switch(StrEnum):
+    """Whether a head is used."""
+
+    on = "on"
+    off = "off"
+
+
 def decode(
     target: Annotated[Path, typer.Option(help="Folder of the target model (transformers, safetensors).")],
     drafter: Annotated[Path, typer.Option(help="Folder of the drafter checkpoint, as released.")],
@@ -46,6 +53,7 @@ def decode(
         str | None,
         typer.Option(metavar="ROWS:SECONDS,...", help="DSpark: end blocks where a server of this speed gains nothing."),
     ] = None,
+    markov: Annotated[Switch, typer.Option(help="DSpark: off drafts without the Markov head.")] = Switch.on,
     chat: Annotated[
         bool, typer.Option("--chat", help="The prompt is a user's message: apply the tokenizer's template.")
     ] = False,
@@ -77,6 +85,7 @@ def decode(
         load=load,
         slots=slots if bitwise else None,
         chat=chat,
+        markov=None if markov is Switch.on else False,
     )
     check(request)
     checks.checkpoint_folder(target)

@@ -1,4 +1,5 @@
-"""`refengine rules`, `bugs` and `claims`: the rules by their cards, the catalogue, claims with their evidence."""
+"""`refengine rules`, `bugs`, `claims` and `checkpoints`: the rules by their cards, the catalogue, claims with their
+evidence, released pairs."""
 
 from typing import Annotated
 
@@ -58,6 +59,31 @@ def claims(
         for part, indent in (("claim", 4), ("evidence", 8), ("chain", 8)):
             for line in told[part].splitlines():
                 typer.echo(" " * indent + line)
+
+
+def checkpoints(
+    about: Annotated[str, typer.Argument(help="Part of a name or a layout, such as `dspark`; all without it.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Released drafters with their targets, the layouts they are read by, and the figures that were published."""
+    from dataclasses import asdict
+
+    from refengine.commands.released import pairs
+
+    found = [pair for pair in pairs() if about.lower() in f"{pair.drafter} {pair.target} {pair.layout}".lower()]
+    if not found:
+        raise BadInput(f"no released pair has {about!r} in its names or its layout")
+    if as_json:
+        print_json([asdict(pair) for pair in found])
+        return
+    for pair in found:
+        typer.echo(f"{pair.drafter} for {pair.target}")
+        figures = [line for published in pair.figures for line in published.lines()]
+        for line in (f"read as {pair.layout}; named in {pair.source}", pair.note, *figures):
+            if line:
+                typer.echo(f"    {line}")
+        if not figures:
+            typer.echo("    published figures: unknown")
 
 
 def check_that_one_has(about: str) -> None:

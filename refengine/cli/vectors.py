@@ -30,6 +30,14 @@ def export(file: Annotated[Path, typer.Argument(help="JSON lines file to write."
         raise BadInput(f"cannot write {file}: {error.strerror}") from None
 
 
+def release(folder: Annotated[Path, typer.Argument(help="Folder to write in.")]) -> None:
+    """Write the versioned release of the vectors: JSON, its schema and SHA256SUMS."""
+    from refengine.commands.vectors_release import write_release
+
+    for file in write_release(folder):
+        typer.echo(f"written: {file}")
+
+
 def run(
     command: Annotated[list[str], typer.Argument(help="The program: JSON lines in, one list of tokens out per line.")],
     rule: Annotated[list[str] | None, typer.Option(help="Only this rule (may be repeated).")] = None,

@@ -28,7 +28,8 @@ def decode(request: Request) -> tuple[str, dict[str, Any]]:
     """The text (or the tokens, where the target has no tokenizer) and how it came about. Raises BadInput."""
     check(request)
     target = load_target(request.target, getattr(torch, request.dtype), request.device, request.slots)
-    drafter = load_drafter(request.drafter, target, gamma=request.gamma, ngram=request.ngram, load=curve(request.load))
+    options = {"gamma": request.gamma, "ngram": request.ngram, "load": curve(request.load), "markov": request.markov}
+    drafter = load_drafter(request.drafter, target, **options)
     tokenizer = load_tokenizer(request.target)
     text = as_chat(request.prompt, tokenizer) if request.chat else request.prompt
     prompt = prompt_tokens(text, tokenizer, target.vocabulary, special=not request.chat)

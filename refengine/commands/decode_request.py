@@ -14,6 +14,7 @@ class Request:
     rule  None: the ratio rule where drafts are drawn, point_mass where not
     load  of DSpark's scheduler: the curve as ROWS:SECONDS pairs, commas between
     slots  given: bitwise decoding of texts of up to so many tokens, drafts included
+    markov  False: DSpark's Markov head is switched off; None: as the checkpoint has it
     chat  the prompt is a user's message, put into words by the template of the target's tokenizer
     """
 
@@ -33,6 +34,7 @@ class Request:
     load: str | None = None
     slots: int | None = None
     chat: bool = False
+    markov: bool | None = None
 
 
 def check(request: Request) -> None:

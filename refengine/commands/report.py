@@ -5,9 +5,7 @@ The full report runs everything again and compares it with the record.
 """
 
 import datetime
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +24,7 @@ from refengine.report.steps import run_steps
 from refengine.selfcheck.recorded import PRELOAD, sample, settle, summary
 from refengine.selfcheck.steps import read_only
 from refengine.selfcheck.steps import steps as own_steps
-from refengine.source_tree import IN_SOURCE_TREE, ROOT
+from refengine.source_tree import commit_id
 
 SEED = 0
 
@@ -54,7 +52,7 @@ def write_report(
     before anything but the journal is written. Raises BadInput where nothing can be.
     """
     started = datetime.datetime.now(datetime.UTC)
-    commit = commit_id()
+    commit = commit_id() or "no commit"
     chosen = list(steps(full))
     again = frozenset(step.name for step in chosen) if full else sample(commit)
     key = run_key(seed=SEED, alpha=ALPHA, options=f"{'full' if full else ''} {commit}")
@@ -88,15 +86,6 @@ def steps(full: bool) -> Iterator[Step]:
     yield from own_steps(full)
     if not full:
         yield from read_only()
-
-
-def commit_id() -> str:
-    """Of the commit that is checked out; a fixed text where there is no git or no repository."""
-    if IN_SOURCE_TREE:
-        with suppress(OSError, subprocess.CalledProcessError):
-            git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-            return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    return "no commit"
 
 
 def outcome(report: Report) -> Outcome:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from refengine.audit.sandbox.command import run
+from refengine.commands.vectors_release import check_rules, question
 from refengine.errors import BadInput
-from refengine.exact.vectors import LOSSLESS, vectors
+from refengine.exact.vectors import vectors
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,9 @@ def run_command(command: Sequence[str], rules: Sequence[str], seconds: float = 6
     Returns (vectors run, mismatches). Raises BadInput when the program can't be started, dies, hangs or does not speak
     JSON: that is no mismatch.
     """
-    unknown = set(rules) - set(LOSSLESS)
-    if unknown:
-        raise BadInput(f"unknown rule {sorted(unknown)[0]!r}: one of {', '.join(LOSSLESS)}")
+    check_rules(rules)
     chosen = [vector for vector in vectors() if not rules or vector["rule"] in rules]
-    questions = [{k: v for k, v in vector.items() if k not in ("emitted", "path")} for vector in chosen]
-    answers = ask(command, [json.dumps(question) for question in questions], seconds)
+    answers = ask(command, [json.dumps(question(vector)) for vector in chosen], seconds)
     wrong = [Mismatch(v, a) for v, a in zip(chosen, answers, strict=True) if a != v["emitted"]]
     return len(chosen), wrong
 

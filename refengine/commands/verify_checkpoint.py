@@ -5,28 +5,48 @@ plain decoding, in the ordinary mode up to ties and in the bitwise mode bit for 
 equals a recompute from scratch; and acceptance is as p and q promise.
 """
 
-import math
-import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from refengine.commands.acceptance import accepted
+from refengine.commands.pair import Pair
+from refengine.commands.prompts import Asked, prompts
 from refengine.decoder.checkpoints.load import load_drafter, load_target
-from refengine.decoder.loop import Played, Session, begin, fitting, generate, plain
-from refengine.decoder.protocols import Drafter, State, Target, Tokens
-from refengine.decoder.rows import chain_rows
+from refengine.decoder.checkpoints.streamed import stream_target
+from refengine.decoder.loop import Played, Session, fitting, generate, plain
+from refengine.decoder.protocols import Drafter, State, Target
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
-from refengine.evidence.alpha import ALPHA
-from refengine.report.finding import Finding, Quantity, Recipe
+from refengine.report.finding import Finding, Recipe
+from refengine.report.terminal import Progress
 from refengine.selfcheck.drafters.bits import Heard, Listened
 from refengine.selfcheck.drafters.exact_law import off_scratch
+from refengine.selfcheck.drafters.ties import parting
 
 LENGTHS, NEW_TOKENS = (1, 4, 9, 16), 48
-SLOTS = 128  # more than the longest text and any draft after it
+SLOTS, DRAFTS = 128, 64  # slots of the bitwise mode where texts are short; tokens of a draft after the longest text
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A target, a drafter for it, and what they are asked; `tell` is told what is going on."""
+
+    target: Target
+    drafter: Drafter
+    asked: list[Asked]
+    tell: Callable[..., None]
+    notes: list[str]
+    common: dict[str, Any]
+
+    def each(self, what: str) -> Iterator[Asked]:
+        for number, one in enumerate(self.asked):
+            self.tell(f"{what}: prompt {number + 1} of {len(self.asked)}", number / len(self.asked))
+            yield one
 
 
 def verify(
@@ -36,169 +56,149 @@ def verify(
     device: str = "cpu",
     gamma: int | None = None,
     ngram: str | None = None,
+    memory: int | None = None,
 ) -> list[Finding]:
-    """Findings about the drafter in one folder, drafting for the target in another. Raises BadInput."""
-    store = Path(ngram) if ngram else None
-    judge = load_target(target, getattr(torch, dtype), device)
-    drafting = load_drafter(drafter, judge, gamma=gamma, ngram=store)
-    exact = load_target(target, getattr(torch, dtype), device, slots=SLOTS)
-    beside = load_drafter(drafter, exact, gamma=gamma, ngram=store)
-    arguments = {"drafter": drafter, "target": target, "dtype": dtype, "device": device}
-    options = {"gamma": gamma, "ngram": ngram}
-    common = {
-        "subject": f"{Path(drafter).name} drafting for {Path(target).name}, {dtype} on {device}",
-        "source": "Leviathan et al. 2023, Theorem 3.5 and section 3.1",
-        "recipe": Recipe(
-            function=f"{__name__}:verify",
-            arguments=arguments | {name: value for name, value in options.items() if value is not None},
-        ),
-        "role": "subject",
-    }
-    found = [check(judge, drafting, common) for check in (greedy_equality, state_equality, acceptance)]
-    return [*found, bitwise_equality(exact, beside, common)]
+    """Findings about a drafter, drafting for a target: folders, or repositories of the hub. Raises BadInput.
+
+    memory  MiB for weights, instead of what is free: a target that does not fit beside its drafter is streamed
+    """
+    with Progress("checkpoint verify") as shown:
+        pair = Pair.of(drafter, target, getattr(torch, dtype), device, memory, shown.finish)
+        options = {"gamma": gamma, "ngram": ngram, "memory": memory}
+        common = {
+            "subject": f"{pair.drafter.title} drafting for {pair.target.title}, {dtype} on {device}",
+            "source": "Leviathan et al. 2023, Theorem 3.5 and section 3.1",
+            "recipe": Recipe(
+                function=f"{__name__}:verify",
+                arguments={"drafter": pair.drafter.name, "target": pair.target.name, "dtype": dtype, "device": device}
+                | {name: value for name, value in options.items() if value is not None},
+            ),
+            "role": "subject",
+        }
+
+        def subject(*slots: int) -> Subject:
+            """One of the two modes, the bitwise one with its slots: they are not in memory together."""
+            folder, kind = str(pair.target.folder), getattr(torch, dtype)
+            if pair.plan.fits:
+                judge: Target = load_target(folder, kind, device, *slots)
+            else:
+                judge = stream_target(folder, kind, pair.plan.budget, shown.at, *slots)
+            drafting = load_drafter(str(pair.drafter.folder), judge, gamma=gamma, ngram=Path(ngram) if ngram else None)
+            asked = prompts(pair.target.folder, judge.vocabulary, LENGTHS)
+            return Subject(judge, drafting, asked, shown.at, pair.notes, common)
+
+        ordinary = subject()
+        longest = max(len(one.tokens) for one in ordinary.asked)
+        found = [check(ordinary) for check in (greedy_equality, state_equality, acceptance)]
+        del ordinary
+        return [*found, bitwise_equality(subject(max(SLOTS, longest + NEW_TOKENS + DRAFTS)))]
 
 
-def prompts(target: Target) -> Iterator[Tokens]:
-    """Fixed prompts of several lengths, uniform over the vocabulary."""
-    source = random.Random(0)
-    for length in LENGTHS:
-        yield tuple(source.randrange(target.vocabulary) for _ in range(length))
-
-
-def greedy_equality(target: Target, drafter: Drafter, common: dict[str, Any]) -> Finding:
+def greedy_equality(s: Subject) -> Finding:
     """The first token that differs is a tie where the top-2 margin is within measured noise, else a defect."""
-    policy, coins, heard = pipeline(greedy()), _coins(target), Heard()
-    judge, equal, ties, witness = Listened(target, heard), 0, 0, None
-    for prompt in prompts(target):
-        wanted = plain(judge, policy, prompt, NEW_TOKENS, coins)
-        ours = generate(judge, drafter, fitting, policy, prompt, NEW_TOKENS, coins).tokens
+    policy, coins, heard = pipeline(greedy()), _coins(s.target), Heard()
+    judge, equal, ties = Listened(s.target, heard), 0, 0
+    witness: dict[str, Any] = {}
+    for one in s.each("greedy"):
+        wanted = plain(judge, policy, one.tokens, NEW_TOKENS, coins)
+        ours = generate(judge, s.drafter, fitting, policy, one.tokens, NEW_TOKENS, coins).tokens
         if ours == wanted:
             equal += 1
             continue
         at = next(i for i, (a, b) in enumerate(zip(ours, wanted, strict=True)) if a != b)
-        margin, noise = _margin_and_noise(target, prompt + wanted[:at])
-        # Rows of the verify pass and of single-token decoding are each off by at most about the noise.
-        if margin <= 2 * noise:
+        found = parting(s.target.model, one.tokens + wanted[:at], wanted[at], ours[at])  # type: ignore[attr-defined]
+        if found.tie:
             ties += 1
         else:
-            witness = {"prompt": prompt, "plain": wanted, "speculative": ours, "margin": margin, "noise": noise}
+            witness = {"prompt": one.tokens, "plain": wanted, "speculative": ours}
+            witness |= {"margin": found.margin, "noise": found.noise}
     return Finding(
         id="checkpoint/greedy",
         claim="Greedy output equals plain greedy decoding token for token; what differs is a tie.",
         verdict="violated" if witness else "consistent",
-        method=f"{len(LENGTHS)} prompts, {NEW_TOKENS} tokens each; margin set against the noise between two passes",
+        method=f"{_kinds(s)}, {NEW_TOKENS} tokens each; margin set against the noise that rounding makes there",
         numbers={
-            "prompts": len(LENGTHS),
+            "prompts": len(s.asked),
             "outputs with equal tokens": equal,
             "ties": ties,
             "rows compared": heard.compared,
             "rows with equal bits": heard.compared - len(heard.differing),
         },
-        witness=witness,
-        **common,
+        witness=witness or None,
+        **s.common,
     )
 
 
-def bitwise_equality(target: Target, drafter: Drafter, common: dict[str, Any]) -> Finding:
+def bitwise_equality(s: Subject) -> Finding:
     """In the bitwise mode nothing is excused: neither a token nor a bit of the logits."""
-    policy, coins, heard, witness = pipeline(greedy()), _coins(target), Heard(), None
-    judge = Listened(target, heard)
-    for prompt in prompts(target):
-        wanted = plain(judge, policy, prompt, NEW_TOKENS, coins)
-        ours = generate(judge, drafter, fitting, policy, prompt, NEW_TOKENS, coins).tokens
+    policy, coins, heard = pipeline(greedy()), _coins(s.target), Heard()
+    witness: dict[str, Any] = {}
+    judge = Listened(s.target, heard)
+    for one in s.each("bit for bit"):
+        wanted = plain(judge, policy, one.tokens, NEW_TOKENS, coins)
+        ours = generate(judge, s.drafter, fitting, policy, one.tokens, NEW_TOKENS, coins).tokens
         if ours != wanted or heard.differing:
-            witness = {"prompt": prompt, "plain": wanted, "speculative": ours, "bits differ after": heard.differing[:3]}
+            witness = {"prompt": one.tokens, "plain": wanted, "speculative": ours}
+            witness |= {"bits differ after": heard.differing[:3]}
             break
     return Finding(
         id="checkpoint/bitwise",
         claim="In the bitwise mode greedy output and the logits of every row are those of plain decoding, bit for bit.",
         verdict="violated" if witness else "consistent",
-        method=f"{len(LENGTHS)} prompts, {NEW_TOKENS} tokens each; every text that was run twice has one row of logits",
-        numbers={"prompts": len(LENGTHS), "rows compared": heard.compared, "lanes": getattr(target, "lanes", 1)},
-        witness=witness,
-        **common,
+        method=f"{_kinds(s)}, {NEW_TOKENS} tokens each; every text that was run twice has one row of logits",
+        numbers={"prompts": len(s.asked), "rows compared": heard.compared, "lanes": getattr(s.target, "lanes", 1)},
+        witness=witness or None,
+        **s.common,
     )
 
 
-def state_equality(target: Target, drafter: Drafter, common: dict[str, Any]) -> Finding:
+def state_equality(s: Subject) -> Finding:
     """Live state after every sampled round against a recompute, within 10^4 roundings of the largest entry."""
     compared, witness = 0, None
-    for prompt, session in _sampled(target, drafter):
+    for one, session in _sampled(s, "state"):
         while not session.done and not witness:
-            session.play(_coins(target))
+            session.play(_coins(s.target))
             if session.done:
                 break
-            scale = _largest(session.state()) * torch.finfo(target.dtype).eps
+            scale = _largest(session.state()) * torch.finfo(s.target.dtype).eps
             compared += 1
             if differs := off_scratch(session, 1e4 * scale):
-                witness = {"prompt": prompt, "out": session.out, "differs": differs}
+                witness = {"prompt": one.tokens, "out": session.out, "differs": differs}
     return Finding(
         id="checkpoint/state",
         claim="After any accepts and rejects the caches hold what a recompute from scratch holds.",
         verdict="violated" if witness else "consistent",
         method="every entry of the live state, after every round of sampled decoding at temperature 1",
         numbers={"states compared": compared},
-        witness=witness,
-        **common,
+        witness=witness or None,
+        **s.common,
     )
 
 
-def acceptance(target: Target, drafter: Drafter, common: dict[str, Any]) -> Finding:
-    """Accepted minus the sum of min(p, q) is a martingale over the judged drafts, steps in an interval of length 1."""
-    judged, accepted, expected = 0, 0, 0.0
-    for _, session in _sampled(target, drafter):
+def acceptance(s: Subject) -> Finding:
+    """Of sampled rounds: drafts accepted beside the overlap of p and q, and tokens per pass."""
+    rounds: dict[str, list[Played]] = {}
+    for one, session in _sampled(s, "acceptance"):
         while not session.done:
-            session.play(_coins(target))
-            for kept, overlap in judgements(session.rounds[-1]):
-                judged, accepted, expected = judged + 1, accepted + kept, expected + overlap
-    bound = math.sqrt(judged * math.log(2 / ALPHA) / 2)  # Azuma-Hoeffding
-    off = abs(accepted - expected) > bound
-    return Finding(
-        id="checkpoint/acceptance",
-        claim="Drafts are accepted as often as the overlap of p and q says.",
-        verdict="not tested" if not judged else "violated" if off else "consistent",
-        reason="" if judged else "no chain was drafted: the acceptance of a tree is not a sum over its nodes",
-        method=f"Azuma-Hoeffding at alpha {ALPHA}: off by at most {bound:.1f} of {judged} judged drafts",
-        numbers={"judged": judged, "accepted": accepted, "expected": Quantity(value=expected, tolerance=1e-3)},
-        witness={"accepted": accepted, "expected": expected, "judged": judged} if off else None,
-        **common,
-    )
+            session.play(_coins(s.target))
+        rounds.setdefault(one.kind, []).extend(session.rounds)
+    return accepted(rounds, s.notes, s.common)
 
 
-def judgements(played: Played) -> Iterator[tuple[bool, float]]:
-    """Of a chain: every draft that was judged, whether it was kept, and the probability of keeping one at its place."""
-    block = played.block
-    count = block.tokens.shape[1]
-    if not torch.equal(block.parents[0].cpu(), torch.arange(-1, count - 1)):
-        return
-    for i in range(min(count, len(played.verdict.path) + 1)):
-        if block.q is None:
-            overlap = float(played.p[i, block.tokens[0, i]])
-        else:
-            overlap = float(torch.minimum(played.p[i], block.q[0, i]).sum())
-        yield i < len(played.verdict.path), overlap
+def _sampled(s: Subject, what: str) -> Iterator[tuple[Asked, Session]]:
+    for one in s.each(what):
+        session = Session(s.target, s.drafter, fitting, pipeline(temperature(1.0)), NEW_TOKENS)
+        session.begin(one.tokens, _coins(s.target))
+        yield one, session
 
 
-def _sampled(target: Target, drafter: Drafter) -> Iterator[tuple[Tokens, Session]]:
-    for prompt in prompts(target):
-        session = Session(target, drafter, fitting, pipeline(temperature(1.0)), NEW_TOKENS)
-        session.begin(prompt, _coins(target))
-        yield prompt, session
+def _kinds(s: Subject) -> str:
+    """How many prompts, and of which kinds."""
+    return f"{len(s.asked)} prompts ({', '.join(dict.fromkeys(one.kind for one in s.asked))})"
 
 
 def _coins(target: Target) -> Philox:
     return Philox(0, torch.tensor([0], device=target.device))
-
-
-def _margin_and_noise(target: Target, tokens: Tokens) -> tuple[float, float]:
-    """Top-2 margin of the last row, and how far the row moves between one pass and one pass per token."""
-    whole = begin(target, tokens, ()).logits[-1]
-    one_by_one = begin(target, tokens[:1], ()).logits[-1]
-    for i, token in enumerate(tokens[1:], 1):
-        one_by_one = target.run(chain_rows((token,), i, target.device)).logits[-1]
-        target.keep((0,))
-    top = whole.topk(2).values
-    return float(top[0] - top[1]), float((whole - one_by_one).abs().max())
 
 
 def _largest(state: State) -> float:

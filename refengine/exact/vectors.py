@@ -69,10 +69,7 @@ def edges(name: str, table: int, rule: Rule, p: list[Row], drafted: Block) -> It
     unreached = dict.fromkeys(all_sites(drafted), (1 << BITS - 1, BITS))
     for run, (result, _, trace) in enumerate(runs(program)):
         for side in ("low", "high"):
-            chosen = {decision.site: edge(decision, side) for decision in trace}
-            if None in chosen.values():
-                continue  # no point of the grid makes this decision come out this way
-            uniforms = {site: u for site, u in chosen.items() if u is not None}
+            uniforms = {decision.site: edge(decision, side) for decision in trace}
             assert rule(p, drafted, Uniforms({s: Fraction(n, 1 << b) for s, (n, b) in uniforms.items()})) == result
             yield {
                 "id": f"{name}/{table}/{run}/{side}",
@@ -95,8 +92,11 @@ def all_sites(drafted: Block) -> list[Site]:
     return [*accepts, *(("emit", d) for d in range(max(depth) + 2))]
 
 
-def edge(decision: Decision, side: str) -> tuple[int, int] | None:
-    """The lowest or highest grid point at which the decision comes out as recorded: (numerator, bits)."""
+def edge(decision: Decision, side: str) -> tuple[int, int]:
+    """The lowest or highest grid point at which the decision comes out as recorded: (numerator, bits).
+
+    There is one: the odds of these rows differ by far more than a step of the grid.
+    """
     if isinstance(decision.outcome, bool):
         num, den = decision.odds
         share = Fraction(num) / den if den else Fraction(int(num > 0))
@@ -107,4 +107,4 @@ def edge(decision: Decision, side: str) -> tuple[int, int] | None:
         high = low + Fraction(decision.odds[decision.outcome]) / total
     first = -(-(low * 2**BITS) // 1)
     last = -(-(high * 2**BITS) // 1) - 1
-    return (int(first if side == "low" else last), BITS) if first <= last else None
+    return int(first if side == "low" else last), BITS

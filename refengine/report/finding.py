@@ -4,13 +4,17 @@ A finding is data. Whoever makes one also says how to make it again: `recipe` na
 arguments, and calling it returns findings among which the one with the same `id` must come out with the same verdict,
 integers, strings and witness, and with floats within the tolerance that is stored beside each.
 
-Tables are columns of equal length. Seven names are drawn; any other name is shown as a plain table:
+Tables are columns of equal length. Ten names are drawn; any other name is shown as a plain table:
 
 "law"          outcome (text or tokens), target, observed: probabilities, counts or exact fractions ("1/3")
 "evidence"     draws (int, ascending), log10_wealth; optionally log10_threshold, where the verdict falls
 "calibration"  log10_bar (bars of the evidence), reached, allowed: shares of the audits of correct samplers
 "power"        defect, nats_a_call, calls until it was found, fewest (the calls that information theory demands)
 "acceptance"   position (int), expected (1 - TV of the rows there), observed (the accepted share)
+"reliability"  confidence, expected, observed: by bins of the confidence that a drafter states, the mean of 1 - TV there
+               and the accepted share
+"survival"     position (int), expected (the product of the confidences), observed (the share of rounds that got there)
+"sweep"        threshold of the confidence, proposed (drafts a round), tau (tokens a round), cost ((proposed + 1) / tau)
 "kill matrix"  bug, class, check, outcome ("killed", "survived", "not tested", "crashed", "hung"): one entry per cell,
                none where a check does not apply. The tables of all findings are drawn as one matrix.
 "battery"      row, check: the cell of the table of rows by checks for which the finding's verdict stands
@@ -37,6 +41,9 @@ DRAWN = {
     "acceptance": ("position", "expected", "observed"),
     "calibration": ("log10_bar", "reached", "allowed"),
     "power": ("defect", "nats_a_call", "calls", "fewest"),
+    "reliability": ("confidence", "expected", "observed"),
+    "survival": ("position", "expected", "observed"),
+    "sweep": ("threshold", "proposed", "tau", "cost"),
     "kill matrix": ("bug", "class", "check", "outcome"),
     "battery": ("row", "check"),
 }

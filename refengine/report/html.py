@@ -48,6 +48,9 @@ KINDS = (
     ("law", "Law against target", "Bars are what came out, ticks are what the target demands."),
     ("evidence", "Evidence against draws", "Wealth of the bets against losslessness. A lossless subject stays low."),
     ("acceptance", "Acceptance against 1 − TV", "A rejection rule accepts exactly where the two rows overlap."),
+    ("reliability", "Confidence against acceptance", "A calibrated confidence lies on the diagonal."),
+    ("survival", "Survival along the block", "The product of the confidences beside the rounds that got there."),
+    ("sweep", "Threshold on the confidence", "Shorter blocks, tokens a round, and what the target computes a token."),
     ("calibration", "Calibration", "How much evidence correct samplers ever see. Ville's bound stays above it."),
     ("power", "Power", "Calls until a known defect is found, beside the fewest that its law allows."),
 )

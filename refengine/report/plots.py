@@ -168,7 +168,7 @@ def evidence(columns: Columns) -> Markup:
     path = "".join(f"{'L' if i else 'M'}{frame.px(x)} {frame.py(y)}" for i, (x, y) in enumerate(points))
     parts.append(Markup('<path d="{}" class="curve"/>').format(path))
     x, y = points[-1]
-    parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(x), frame.py(y)))
+    parts.append(_dot(frame.px(x), frame.py(y)))
     parts.append(_text(frame.px(x) - 7, frame.py(y) - 7, short(y), "value", "end"))
     return _svg(frame.height, f"evidence after {short(x)} draws: 10 to the {short(y)}", parts)
 
@@ -184,12 +184,56 @@ def acceptance(columns: Columns) -> Markup:
         parts.append(_line(frame.px(before[0]), frame.py(before[1]), frame.px(after[0]), frame.py(after[1]), "dashed"))
     for position, expected, seen in rows:
         parts.append(_diamond(frame.px(position), frame.py(expected)))
-        parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(position), frame.py(seen)))
-    y = 11
-    parts += [_diamond(frame.right - 138, y - 3.5), _text(frame.right - 129, y, "1 − TV", "name")]
-    parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.right - 74, y - 3.5))
-    parts.append(_text(frame.right - 66, y, "observed", "name"))
-    return _svg(frame.height, f"acceptance at {len(rows)} positions against 1 - TV", parts)
+        parts.append(_dot(frame.px(position), frame.py(seen)))
+    return _svg(frame.height, f"acceptance at {len(rows)} positions against 1 - TV", parts + _key(frame, "1 − TV"))
+
+
+def reliability(columns: Columns) -> Markup:
+    """By stated confidence: the accepted share (dots) and the mean of 1 - TV (diamonds), which a right one equals."""
+    names = ("confidence", "expected", "observed")
+    rows = list(zip(*(map(number, columns[name]) for name in names), strict=True))
+    frame, quarters = Frame((0, 1), (0, 1)), [0, 0.25, 0.5, 0.75, 1]
+    parts = _axes(frame, quarters, quarters, "confidence", "share accepted")
+    parts.append(_line(frame.px(0), frame.py(0), frame.px(1), frame.py(1), "dashed"))
+    for stated, expected, seen in rows:
+        parts += [_diamond(frame.px(stated), frame.py(expected)), _dot(frame.px(stated), frame.py(seen))]
+    return _svg(frame.height, f"acceptance in {len(rows)} bins of the stated confidence", parts + _key(frame, "1 − TV"))
+
+
+def survival(columns: Columns) -> Markup:
+    """The share of rounds whose first drafts were all accepted (dots) beside the product of the confidences."""
+    rows = list(zip(*(map(number, columns[name]) for name in ("position", "expected", "observed")), strict=True))
+    positions = [row[0] for row in rows]
+    frame = Frame((min(positions) - 0.5, max(positions) + 0.5), (0, 1))
+    parts = _axes(frame, positions, [0, 0.25, 0.5, 0.75, 1], "position in the block", "share of rounds")
+    for position, product, seen in rows:
+        parts += [_diamond(frame.px(position), frame.py(product)), _dot(frame.px(position), frame.py(seen))]
+    return _svg(frame.height, f"survival along {len(rows)} positions", parts + _key(frame, "product"))
+
+
+def sweep(columns: Columns) -> Markup:
+    """By threshold: drafts proposed a round (dashed), tokens a round (line), positions computed a token (dots)."""
+    names = ("threshold", "proposed", "tau", "cost")
+    rows = list(zip(*(map(number, columns[name]) for name in names), strict=True))
+    frame = Frame((0, 1), (0, max(max(row[1:]) for row in rows) * 1.1), right=WIDTH - 50)  # names beside the lines
+    parts = _axes(frame, [row[0] for row in rows], ticks(*frame.y), "threshold", "tokens a round, positions a token")
+    for column, kind in ((1, "dashed"), (2, "curve"), (3, "target")):
+        for a, b in itertools.pairwise(rows):
+            parts.append(_line(frame.px(a[0]), frame.py(a[column]), frame.px(b[0]), frame.py(b[column]), kind))
+        last = rows[-1]
+        parts.append(_text(frame.px(last[0]) + 4, frame.py(last[column]) + 3.5, names[column], "name"))
+    parts += [_dot(frame.px(row[0]), frame.py(row[3])) for row in rows]
+    return _svg(frame.height, f"{len(rows)} thresholds: proposed, tau, cost", parts)
+
+
+def _dot(x: float, y: float) -> Markup:
+    return Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(x, y)
+
+
+def _key(frame: Frame, diamonds: str) -> list[Markup]:
+    """What diamonds and dots are."""
+    parts = [_diamond(frame.right - 138, 7.5), _text(frame.right - 129, 11, diamonds, "name")]
+    return [*parts, _dot(frame.right - 74, 7.5), _text(frame.right - 66, 11, "observed", "name")]
 
 
 def calibration(columns: Columns) -> Markup:
@@ -202,7 +246,7 @@ def calibration(columns: Columns) -> Markup:
     for before, after in itertools.pairwise(rows):
         parts.append(_line(frame.px(before[0]), frame.py(before[2]), frame.px(after[0]), frame.py(after[2]), "dashed"))
     for bar, seen, _ in rows:
-        parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(bar), frame.py(seen)))
+        parts.append(_dot(frame.px(bar), frame.py(seen)))
     parts.append(_text(frame.right, 11, "dashed: what the bound allows", "name", "end"))
     return _svg(frame.height, f"evidence reached by correct samplers at {len(rows)} bars", parts)
 
@@ -222,7 +266,7 @@ def power(columns: Columns) -> Markup:
     end = min(float(high), least)
     parts.append(_line(frame.px(low), frame.py(least - low), frame.px(end), frame.py(least - end), "dashed"))
     for x, y in rows:
-        parts.append(Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(frame.px(x), frame.py(y)))
+        parts.append(_dot(frame.px(x), frame.py(y)))
     parts.append(_text(frame.right, 11, "dashed: the fewest possible", "name", "end"))
     return _svg(frame.height, f"calls until {len(rows)} defects were found", parts)
 
@@ -239,6 +283,9 @@ PLOTS: dict[str, Callable[[Columns], Markup]] = {
     "law": law,
     "evidence": evidence,
     "acceptance": acceptance,
+    "reliability": reliability,
+    "survival": survival,
+    "sweep": sweep,
     "calibration": calibration,
     "power": power,
 }

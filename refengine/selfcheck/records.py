@@ -12,7 +12,7 @@ from refengine.bugs.mutation import record as mutation
 from refengine.selfcheck import recorded
 from refengine.selfcheck.claims import coq_bridge, hypotheses, mutants_of_rules, mutants_of_tests
 from refengine.selfcheck.drafters import committed_cells
-from refengine.selfcheck.effects import fused_taps
+from refengine.selfcheck.effects import over_seeds
 from refengine.source_edits.committed import Committed
 from refengine.source_tree import ROOT
 
@@ -25,7 +25,8 @@ RECORDS: dict[str, tuple[Committed, tuple[str, ...]]] = {
     "findings": (recorded.RECORD, ("-m", recorded.__name__)),
     "mutation": (mutation.RECORD, ("-m", "refengine.bugs.mutation.run")),
     "cells": (committed_cells.RECORD, ("-m", committed_cells.__name__)),
-    "fused_taps": (fused_taps.RECORD, ("benchmarks/fused_taps.py",)),
+    "fused_taps": (over_seeds.FUSED_RECORD, ("benchmarks/fused_taps.py",)),
+    "training": (over_seeds.RECORD, ("-m", "benchmarks.training")),
 }
 
 # What is stale and known to be: the report says `not tested` of it, and the tests demand that it is listed.

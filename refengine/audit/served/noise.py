@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from scipy.stats import beta
 
+from refengine.evidence.ties import MARGIN, allowed
+
 TIE_SHARE = 0.2  # of prompts at which an honest pair may part within UNIT tokens, each by a tie, whatever was measured
 SAMPLED_TIE_SHARE = 0.1  # the same, where the other side is asked whether it is a tie (ties.py)
 KNOWN_TIE_SHARE = 0.02  # the same, where the rows are reported and say of every parting whether it is a tie
@@ -19,7 +21,6 @@ DOUBT = 0.01  # that the share is larger than its bound
 NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
 ROUNDING = 1e-3  # nats, to which log probabilities may be printed
 CLOSE = 0.5  # nats: a margin below which the density of margins is taken to be even
-MARGIN = 2.0  # times the largest distance that was measured
 
 
 @dataclass(frozen=True)
@@ -60,4 +61,4 @@ class Noise:
     @property
     def nats(self) -> float:
         """The least distance of two log probabilities that is more than noise, and the margin of a parting that is."""
-        return max(NATS, MARGIN * self.apart)
+        return allowed(self.apart, NATS)

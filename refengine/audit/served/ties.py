@@ -10,6 +10,7 @@ from dataclasses import replace
 from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.scores import pieces
+from refengine.evidence.ties import tied as within
 
 TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 16 to 32, has odds of one in twelve
 FORCED = 4  # tokens that are asked for after the text that both have in common
@@ -34,7 +35,7 @@ def ties(on: Choice, off: Choice, nats: float) -> bool | None:
     if i is None or i >= len(off.top) or off.tokens[i] not in off.top[i]:
         return False
     row = off.top[i]
-    return on.tokens[i] in row and abs(row[off.tokens[i]] - row[on.tokens[i]]) < nats
+    return on.tokens[i] in row and within(row[off.tokens[i]] - row[on.tokens[i]], 0.0, nats)
 
 
 def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:

@@ -20,7 +20,7 @@ from functools import cache
 
 from refengine.bugs.mutation.mutants import Mutant, mutants
 from refengine.bugs.mutation.record import LETTERS, RECORD, Record, doubts, explained, subjects, unchanged
-from refengine.bugs.process.pool import Answer, Job, Servers, checks_that_load, loaded_by
+from refengine.bugs.process.pool import Answer, Job, checks_that_load, loaded_by, run_jobs
 
 SECONDS = 12.0  # processor time of one check; the longest takes two seconds on unedited source, five on a busy machine
 TEST_SECONDS = 90.0  # of one test file; the longest takes fifteen seconds on unedited source
@@ -57,16 +57,16 @@ def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
     return Fate(mutant, "survived", "")
 
 
-def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
+def run(chosen: Sequence[Mutant], at_once: int = 2) -> list[Fate]:
     """The general checks on every mutant, then the property tests on those that stand without an explanation."""
     jobs = [job(m, concerned(m.module)) for m in chosen]
-    fates = [fate(m, a) for m, a in zip(chosen, servers.run(jobs), strict=True)]
+    fates = [fate(m, a) for m, a in zip(chosen, run_jobs(jobs, at_once), strict=True)]
     standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
     tests = [
         dataclasses.replace(job(m, property_tests(m.module)), seconds=TEST_SECONDS)
         for m in (fates[i].mutant for i in standing)
     ]
-    for i, later in zip(standing, servers.run(tests), strict=True):
+    for i, later in zip(standing, run_jobs(tests, at_once), strict=True):
         fates[i] = fate(fates[i].mutant, later)
     return fates
 
@@ -120,11 +120,10 @@ def main() -> int:
     if unknown:
         print(f"{unknown[0]} is not mutated: one of {', '.join(subjects())}", file=sys.stderr)
         return 2
-    with Servers() as servers:
-        for module in pending(chosen, given.again):
-            fates = run(servers, mutants(module))
-            RECORD.put(module, dataclasses.asdict(recorded(fates)))
-            print(dict(Counter(f.outcome for f in fates)), file=sys.stderr)
+    for module in pending(chosen, given.again):
+        fates = run(mutants(module))
+        RECORD.put(module, dataclasses.asdict(recorded(fates)))
+        print(dict(Counter(f.outcome for f in fates)), file=sys.stderr)
     lines = doubts(unchanged())
     print("\n".join(lines) or "no survivor is unexplained, no explanation is stale or too wide")
     return int(bool(lines))

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from refengine.audit.sandbox.child import Child
 from refengine.bugs.checks import CHECKS
@@ -66,28 +65,18 @@ def source_of(check: str) -> Path:
     return ROOT / name.partition("::")[0] if module == "pytest" else file_of(f"refengine.bugs.checks.{module}")
 
 
-@dataclass(frozen=True)
-class Servers:
-    """So many jobs at a time, each in a child of its own. Answers come in the order of the jobs."""
+def run_jobs(
+    jobs: Sequence[Job], at_once: int = 2, done: Callable[[Job], None] = lambda job: None
+) -> Iterator[list[Answer]]:
+    """The answers of every job, in the order of the jobs, each in a child of its own; `done` is called as each ends."""
 
-    count: int = 2
+    def one(job: Job) -> list[Answer]:
+        answers = list(_answers(job))
+        done(job)
+        return answers
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
-
-    def run(self, jobs: Sequence[Job], done: Callable[[Job], None] = lambda job: None) -> Iterator[list[Answer]]:
-        """The answers of every job; `done` is called as each ends."""
-
-        def one(job: Job) -> list[Answer]:
-            answers = list(_answers(job))
-            done(job)
-            return answers
-
-        with ThreadPoolExecutor(self.count) as pool:
-            yield from pool.map(one, jobs)
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from pool.map(one, jobs)
 
 
 def _answers(job: Job) -> Iterator[Answer]:

@@ -79,6 +79,7 @@ def load_drafter(path: str | Path, target: Target, **options: Any) -> Drafter:
     options  those that the layout's `load` takes, in its file in `layouts/`; None is an option that is not given.
              gamma      drafted tokens a round, where no file fixes them; 4 unless given
              threshold  confidence below which a block ends, where there is a confidence head (DSpark)
+             markov     False: without the bias of the Markov head (DSpark)
              ngram      the n-gram store of a drafter that has one in another place (DART): a file, or its folder
     Raises BadInput for a checkpoint that is damaged, of no known layout or of several, or made for another target, and
     for an option that the layout does not take.

@@ -45,15 +45,22 @@ class DSpark:
     tensors    under DeepSpec's names; `d2t` where there is a draft vocabulary: draft token i is the target's i + d2t[i]
     threshold  the block ends before the first position whose confidence is below it; 0 keeps every position
     load       instead of a threshold: the block ends where a batch under this load gains nothing by going on
+    markov     False: drafts come from the backbone's logits alone, each slot blind to the drafts before it
     """
 
     def __init__(
-        self, shape: Shape, tensors: dict[str, Tensor], threshold: float = 0.0, load: Load | None = None
+        self,
+        shape: Shape,
+        tensors: dict[str, Tensor],
+        threshold: float = 0.0,
+        load: Load | None = None,
+        markov: bool = True,
     ) -> None:
         if (threshold > 0 or load) and not shape.enable_confidence_head:
             raise ValueError("a confidence threshold or a load was given, and this checkpoint has no confidence head")
         self.shape, self.threshold, self.w = shape, threshold, Weights(tensors)
         self.cut: Cut | None = load or (Threshold(threshold) if threshold > 0 else None)
+        self.biased = markov and shape.markov_rank > 0
         self.backbone = Backbone(shape, self.w)
         self.taps = shape.taps
         self.targets = drafted_tokens(shape.draft_vocab_size, tensors)
@@ -111,7 +118,7 @@ class DSpark:
     def markov(self, hidden: Tensor, before: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """The bias [Vd] that the token before adds to a slot's base logits, and the memory [r] after it (rnn only)."""
         head = self.w.at("markov_head")
-        if self.shape.markov_rank == 0:
+        if not self.biased:
             return hidden.new_zeros(self.shape.draft_vocab_size), memory
         latent = before
         if self.shape.markov_head_type == "gated":

@@ -35,6 +35,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     id           unique over all sources, `<prefix of the file>.<name>`
     source       where it is made: a paper with its theorem, a document with its section
     statement    the claim, so that it could be false
+    quote        the source's own words, where `statement` is narrower than they are or is easily read as more
+    note         what a reader should know beside it, and what the source does not say
     verdict      consistent | violated | not tested
     correct      what is true instead; required exactly where the claim is violated
     reason       why it was not tested; required exactly then
@@ -50,6 +52,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     source: str
     statement: str
     verdict: Verdict
+    quote: str = ""
+    note: str = ""
     correct: str = ""
     reason: str = ""
     coq: tuple[str, ...] = ()
@@ -71,13 +75,19 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """What its own tests see of mistakes in its rules; "" where it is about no rule or has no such tests."""
         return mutants_of_tests.status(self.smt + self.exact, self.chains())
 
+    def beside(self) -> list[tuple[str, str]]:
+        """What stands below the statement, each with its word: quotation, correction, reason, note."""
+        quote = f'"{self.quote}"' if self.quote else ""
+        texts = (("Source", quote), ("Correct", self.correct), ("Not tested", self.reason), ("Note", self.note))
+        return [(word, text) for word, text in texts if text]
+
     def summary(self) -> dict[str, Any]:
         """The row of a table: the claim, what is true instead or why it was not tested, and its evidence by line."""
-        note = f"\nCorrect: {self.correct}" if self.correct else f"\nNot tested: {self.reason}" if self.reason else ""
+        told = "".join(f"\n{word}: {text}" for word, text in self.beside())
         assumed = [f"({file}: {line})" for file, line in hypotheses.status(self.coq).items()]
         evidence = "\n".join((*self.coq, *assumed, *self.tests()))
         tied = "\n".join(f"{chain}: {' = '.join(texts(chain))}; {status(chain)}" for chain in self.chains())
-        row = {"id": self.id, "verdict": self.verdict, "claim": self.statement + note}
+        row = {"id": self.id, "verdict": self.verdict, "claim": self.statement + told}
         return {**row, "evidence": evidence, "chain": f"{tied}\n{self.link()}".strip()}
 
     def record(self) -> dict[str, Any]:
@@ -181,7 +191,9 @@ def markdown(by_file: dict[str, Source]) -> str:
         f"{len(everything)} claims: {tally['consistent']} consistent, {tally['violated']} violated, "
         f"{tally['not tested']} not tested.",
         "",
-        "Where a claim is violated the correct statement stands below it. Coq theorems are `File.theorem` of "
+        "Where a claim is violated the correct statement stands below it. A number that only a released file can show "
+        "is not tested, whatever others report of it (`fixtures/schemas`); arithmetic that starts from published "
+        'numbers is judged, and the numbers are named under "trusted". Coq theorems are `File.theorem` of '
         "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Tests are "
         "checked by `make test`.",
         *_chains(),
@@ -216,9 +228,7 @@ def _table(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _statement(claim: Claim) -> str:
-    if claim.correct:
-        return f"{claim.statement}<br>*Correct:* {claim.correct}"
-    return f"{claim.statement}<br>*Not tested:* {claim.reason}" if claim.reason else claim.statement
+    return "<br>".join([claim.statement, *(f"*{word}:* {text}" for word, text in claim.beside())])
 
 
 def _names(names: Sequence[str]) -> str:

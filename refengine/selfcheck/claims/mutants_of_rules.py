@@ -20,7 +20,7 @@ from refengine.bugs.mutation.mutants import Mutant, mutants
 from refengine.bugs.mutation.record import explained
 from refengine.bugs.mutation.run import Fate, fate
 from refengine.bugs.mutation.run import run as held_to_everything
-from refengine.bugs.process.pool import Job, Servers
+from refengine.bugs.process.pool import Job, run_jobs
 from refengine.selfcheck.claims import coq_bridge
 from refengine.selfcheck.claims.chains import CHAINS, files
 from refengine.source_edits.committed import Committed, digest, module_digest
@@ -44,15 +44,15 @@ def digest_of(module: str) -> str:
 RECORD = Committed(PROOFS / "links.json", digest_of, COMMAND, subjects)
 
 
-def run(servers: Servers, chosen: Sequence[Mutant]) -> list[Fate]:
+def run(chosen: Sequence[Mutant], at_once: int = 2) -> list[Fate]:
     """What became of each mutant under the bridge and, where it stands, under what the mutation run holds it to.
 
     A crash is as red as a difference.
     """
-    answers = servers.run([job(m, (f"bridge:{text_of(m.module)}",)) for m in chosen])
+    answers = run_jobs([job(m, (f"bridge:{text_of(m.module)}",)) for m in chosen], at_once)
     fates = [fate(mutant, answer) for mutant, answer in zip(chosen, answers, strict=True)]
     standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
-    for i, later in zip(standing, held_to_everything(servers, [chosen[i] for i in standing]), strict=True):
+    for i, later in zip(standing, held_to_everything([chosen[i] for i in standing], at_once), strict=True):
         fates[i] = later
     return fates
 
@@ -108,11 +108,10 @@ def sample(count: int, seed: int) -> list[Mutant]:
 def main() -> int:
     """Run the mutants of every file that is stale, or of those named; exit code 1 where a claim is unlinked."""
     chosen = sys.argv[1:] or RECORD.every_stale()
-    with Servers() as servers:
-        for number, module in enumerate(chosen, 1):
-            entry = summary(module, run(servers, mutants(module)))
-            RECORD.put(module, entry)
-            print(f"[{number}/{len(chosen)}] {module} {entry['survivors']}", file=sys.stderr, flush=True)
+    for number, module in enumerate(chosen, 1):
+        entry = summary(module, run(mutants(module)))
+        RECORD.put(module, entry)
+        print(f"[{number}/{len(chosen)}] {module} {entry['survivors']}", file=sys.stderr, flush=True)
     lines = {chain: status(chain) for chain in CHAINS}
     print("\n".join(f"{chain}: {line}" for chain, line in lines.items()))
     return int(any(not line.startswith("linked") for line in lines.values()))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from refengine.bugs.mutation.mutants import Mutant, mutants
 from refengine.bugs.mutation.record import explained
-from refengine.bugs.process.pool import Answer, Job, Servers
+from refengine.bugs.process.pool import Answer, Job, run_jobs
 from refengine.selfcheck.claims import mutants_of_rules
 from refengine.selfcheck.claims.chains import CHAINS, files
 from refengine.source_edits.committed import Committed, digest
@@ -44,18 +44,16 @@ def sample(module: str) -> list[Mutant]:
 
 def run(wanted: Mapping[str, Sequence[str]]) -> None:
     """Run the tests wanted for each file on its sample, as far as the record has not got them, and write it."""
-    with Servers(count=1) as servers:
-        for number, (module, tests) in enumerate(wanted.items(), 1):
-            asked = RECORD.fresh(module) or {"tests": [], "seen": [[] for _ in sample(module)]}
-            new = [test for test in tests if test not in asked["tests"]]
-            able = [test for test in new if reaches(ROOT / test.partition("::")[0], module)]
-            print(f"[{number}/{len(wanted)}] {module}: {len(able)} tests to run", file=sys.stderr, flush=True)
-            jobs = [Job(f"{m.number}", {m.module: m.source}, checks(able), seconds=SECONDS) for m in sample(module)]
-            seen = [
-                sorted({*known, *red(answers)}) for known, answers in zip(asked["seen"], servers.run(jobs), strict=True)
-            ]
-            keys = [list(m.key()[1:]) for m in sample(module)]
-            RECORD.put(module, {"mutants": keys, "tests": sorted({*asked["tests"], *new}), "seen": seen})
+    for number, (module, tests) in enumerate(wanted.items(), 1):
+        asked = RECORD.fresh(module) or {"tests": [], "seen": [[] for _ in sample(module)]}
+        new = [test for test in tests if test not in asked["tests"]]
+        able = [test for test in new if reaches(ROOT / test.partition("::")[0], module)]
+        print(f"[{number}/{len(wanted)}] {module}: {len(able)} tests to run", file=sys.stderr, flush=True)
+        jobs = [Job(f"{m.number}", {m.module: m.source}, checks(able), seconds=SECONDS) for m in sample(module)]
+        ran = run_jobs(jobs, at_once=1)
+        seen = [sorted({*known, *red(answers)}) for known, answers in zip(asked["seen"], ran, strict=True)]
+        keys = [list(m.key()[1:]) for m in sample(module)]
+        RECORD.put(module, {"mutants": keys, "tests": sorted({*asked["tests"], *new}), "seen": seen})
 
 
 def red(answers: Sequence[Answer]) -> list[str]:

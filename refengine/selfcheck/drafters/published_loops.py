@@ -1,8 +1,9 @@
-"""Two loops that were published with the promise of an unchanged output, on the tiny networks: negative examples.
+"""Two published loops taken for samplers, on the tiny networks: negative examples.
 
 `simple_medusa_step` takes the target's argmax, then a Medusa head's argmax where the target's agrees: right for greedy
-decoding, and no sampler. `spec_decode_ar` samples, but its first token is the target's argmax at any temperature. The
-law of both is enumerated, and the distance is what a line of arithmetic says it must be.
+decoding, for which alone its document has it, and no sampler. `spec_decode_ar` samples, but its first token is the
+target's argmax at any temperature. The law of both is enumerated, and the distance is what a line of arithmetic says it
+must be.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Published:
 LOOPS = {
     "simple_medusa_step": Published(
         source="document 001, simple_medusa_step",
-        claim="A Medusa step that verifies argmax against argmax samples from the target.",
+        claim="Taken for a sampler, a Medusa step that verifies argmax against argmax has the target's law.",
         cell=Cell("medusa", "temperature-1", "point_mass", prompt=(0, 3, 5, 3, 0, 4, 1, 1), length=4),
         rule=greedy,
     ),

@@ -1,1 +1,2 @@
-"""What a drafter gains: `overlap.py` (by depth), `training.py` (by training), `fused_taps.py` (by what it reads)."""
+"""What a drafter gains: `overlap.py` (by depth), `training.py` (by training), `over_seeds.py` (by how it is trained),
+`confidence.py` (what its confidence head knows)."""

@@ -23,7 +23,7 @@ from refengine.decoder.protocols import Target, Tokens
 from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.report.finding import Finding, Quantity, Recipe, Verdict
-from refengine.selfcheck.effects.fused_taps import fused_taps
+from refengine.selfcheck.effects.over_seeds import trained
 from refengine.source_tree import FIXTURES
 
 SENTENCES, LENGTH, DEPTHS = 24, 24, 3
@@ -76,8 +76,8 @@ EFFECTS = {
 
 
 def effects() -> list[Finding]:
-    """Every effect, the fading of acceptance along a block, and the fused taps, which take their own long run."""
-    return [finding for name in EFFECTS for finding in effect(name)] + fading() + fused_taps()
+    """Every effect, the fading of acceptance along a block, and what was trained over seeds, in runs of its own."""
+    return [finding for name in EFFECTS for finding in effect(name)] + fading() + trained()
 
 
 def effect(name: str) -> list[Finding]:

@@ -26,8 +26,10 @@ from refengine.decoder.protocols import Target
 DEEPSPEC: dict[str, Callable[[Config], Family]] = {"Qwen3DSparkModel": read_qwen3, "Gemma4DSparkModel": read_gemma4}
 
 
-def load_deepspec(checkpoint: Checkpoint, target: Target, threshold: float = 0.0, load: Load | None = None) -> DSpark:
-    """threshold, load: see `DSpark`."""
+def load_deepspec(
+    checkpoint: Checkpoint, target: Target, threshold: float = 0.0, load: Load | None = None, markov: bool = True
+) -> DSpark:
+    """threshold, load, markov: see `DSpark`."""
     shape = read_shape(checkpoint.config)
     found = checkpoint.read(table(shape))
     refuse_other_target(
@@ -36,22 +38,26 @@ def load_deepspec(checkpoint: Checkpoint, target: Target, threshold: float = 0.0
         hidden_size=(shape.hidden_size, target.width),
         num_target_layers=(shape.num_target_layers, target.layers),
     )
-    return _drafter(checkpoint.config, shape, on_target(found, target), threshold, load)
+    return _drafter(checkpoint.config, shape, on_target(found, target), threshold, load, markov)
 
 
 def load_speculators(
-    checkpoint: Checkpoint, target: Target, threshold: float = 0.0, load: Load | None = None
+    checkpoint: Checkpoint, target: Target, threshold: float = 0.0, load: Load | None = None, markov: bool = True
 ) -> DSpark:
-    """threshold, load: see `DSpark`."""
+    """threshold, load, markov: see `DSpark`."""
     shape = speculators_shape(checkpoint.config, target)
     tensors = tensors_of(checkpoint, read_layout(checkpoint.config, target), target, heads(shape))
-    return _drafter(checkpoint.config, shape, tensors, threshold, load)
+    return _drafter(checkpoint.config, shape, tensors, threshold, load, markov)
 
 
-def _drafter(config: Config, shape: Shape, tensors: dict[str, Tensor], threshold: float, load: Load | None) -> DSpark:
+def _drafter(
+    config: Config, shape: Shape, tensors: dict[str, Tensor], threshold: float, load: Load | None, markov: bool
+) -> DSpark:
     if (threshold > 0 or load) and not shape.enable_confidence_head:
         config.refuse("a confidence threshold or a load was given, and this checkpoint has no confidence head")
-    return DSpark(shape, tensors, threshold, load)
+    if not (markov or shape.markov_rank):
+        config.refuse("the Markov head was switched off, and this checkpoint has none")
+    return DSpark(shape, tensors, threshold, load, markov)
 
 
 def speculators_shape(config: Config, target: Target) -> Shape:

@@ -1,0 +1,143 @@
+// Verification rules of speculative decoding on weights that need not add up to one: totals are carried, never
+// divided by, so on the conformance vectors every product and comparison is exact in double precision.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+using Row = std::vector<double>;
+
+// Where every random decision comes from: a uniform in [0, 1) by the name of the decision.
+struct Chance {
+  virtual ~Chance() = default;
+  virtual double uniform(const std::string& site) = 0;
+
+  // True with probability min(1, num / den). Strict: with <= a token of probability zero passes at uniform 0.
+  bool accept(double num, double den, const std::string& site) { return uniform(site) * den < num; }
+
+  // The first token whose cumulative weight is above u * total.
+  int choose(const Row& weights, const std::string& site) {
+    double bar = uniform(site) * std::accumulate(weights.begin(), weights.end(), 0.0), below = 0;
+    int last = 0;
+    for (int x = 0; x < static_cast<int>(weights.size()); ++x) {
+      below += weights[x];
+      if (weights[x] > 0) last = x;
+      if (bar < below) return x;
+    }
+    return last;  // u * total was rounded up to the total
+  }
+};
+
+// Candidates: parents before children, -1 the root; q[j] is the row that tokens[j] was drawn from.
+struct Block {
+  std::vector<int> tokens, parents;
+  std::vector<Row> q;
+};
+
+// The emitted tokens, the last of which was not drafted, and the accepted candidates.
+struct Round {
+  std::vector<int> tokens, path;
+};
+
+inline double total(const Row& row) { return std::accumulate(row.begin(), row.end(), 0.0); }
+
+// (a p - b q)+, or p where rounding leaves nothing of two rows that are equal.
+inline Row residual(const Row& p, double a, const Row& q, double b) {
+  Row left(p.size());
+  for (size_t x = 0; x < p.size(); ++x) left[x] = std::max(a * p[x] - b * q[x], 0.0);
+  return total(left) > 0 ? left : p;
+}
+
+inline std::string site(const char* kind, size_t depth) { return std::string(kind) + " " + std::to_string(depth); }
+inline std::string site(const char* kind, size_t depth, size_t node) {
+  return site(kind, depth) + " " + std::to_string(node);
+}
+
+// Leviathan et al. 2023, Algorithm 1. Chains.
+inline Round leviathan(const std::vector<Row>& p, const Block& block, Chance& chance) {
+  Round out;
+  size_t gamma = block.tokens.size();
+  for (size_t i = 0; i < gamma; ++i) {
+    int x = block.tokens[i];
+    const Row& q = block.q[i];
+    if (!chance.accept(p[i][x], q[x], site("accept", i))) {
+      out.tokens.push_back(chance.choose(residual(p[i], 1, q, 1), site("emit", i)));
+      return out;
+    }
+    out.tokens.push_back(x);
+    out.path.push_back(static_cast<int>(i));
+  }
+  out.tokens.push_back(chance.choose(p[gamma], site("emit", gamma)));
+  return out;
+}
+
+// Candidates that were not drawn: keep x with probability p(x), else take x out of p. Chains and trees.
+inline Round point_mass(const std::vector<Row>& p, const Block& block, Chance& chance) {
+  Round out;
+  int at = -1;
+  Row left = p[0];
+  for (size_t j = 0; j < block.tokens.size(); ++j) {
+    int x = block.tokens[j];
+    if (block.parents[j] != at) continue;
+    if (chance.accept(left[x], total(left), site("accept", out.path.size(), j))) {
+      out.tokens.push_back(x);
+      out.path.push_back(at = static_cast<int>(j));
+      left = p[j + 1];
+    } else {
+      left[x] = 0;
+    }
+  }
+  out.tokens.push_back(chance.choose(left, site("emit", out.path.size())));
+  return out;
+}
+
+// Siblings drawn without replacement (EAGLE-1): r / R is what is left of p, q / Q what was left of q at the draw.
+inline Round without_replacement(const std::vector<Row>& p, const Block& block, Chance& chance) {
+  Round out;
+  int at = -1;
+  Row r = p[0];
+  std::vector<int> refused;
+  for (size_t j = 0; j < block.tokens.size(); ++j) {
+    int x = block.tokens[j];
+    if (block.parents[j] != at) continue;
+    Row q = block.q[j];
+    for (int earlier : refused) q[earlier] = 0;
+    double Q = total(q), R = total(r);
+    if (chance.accept(r[x] * Q, q[x] * R, site("accept", out.path.size(), j))) {
+      out.tokens.push_back(x);
+      out.path.push_back(at = static_cast<int>(j));
+      r = p[j + 1];
+      refused.clear();
+    } else {
+      r = residual(r, Q, q, R);
+      refused.push_back(x);
+    }
+  }
+  out.tokens.push_back(chance.choose(r, site("emit", out.path.size())));
+  return out;
+}
+
+// The target's argmax, ties to the lowest id, as long as it was drafted. Chains and trees; no randomness.
+inline Round greedy(const std::vector<Row>& p, const Block& block, Chance&) {
+  Round out;
+  int at = -1;
+  for (;;) {
+    const Row& row = p[at + 1];
+    int best = static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
+    out.tokens.push_back(best);
+    size_t j = 0;
+    while (j < block.tokens.size() && !(block.parents[j] == at && block.tokens[j] == best)) ++j;
+    if (j == block.tokens.size()) return out;
+    out.path.push_back(at = static_cast<int>(j));
+  }
+}
+
+using Rule = Round (*)(const std::vector<Row>&, const Block&, Chance&);
+inline const std::map<std::string, Rule> RULES = {{"leviathan", leviathan},
+                                                  {"point_mass", point_mass},
+                                                  {"without_replacement", without_replacement},
+                                                  {"greedy", greedy}};
