@@ -4,8 +4,8 @@ A folder's `__init__.py` defines `ADAPTER`. It imports nothing that may be absen
 runs, in a child process, and `version` raises Absent where there is none.
 
 A library that decodes whole texts is an engine too (`refengine audit engine`), which may be installed under another
-Python. Its folder then has a `worker.py`, which runs there and imports nothing of ours: `speak.py` says what it defines,
-`engine.py` is our side, `server.py` starts its server.
+Python. Its folder then has a `worker.py`, which runs there and imports nothing of ours: `speak.py` says what it
+defines, `engine.py` is our side, `server.py` starts its server.
 """
 
 import importlib

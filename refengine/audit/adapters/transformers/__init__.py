@@ -33,7 +33,7 @@ ADAPTER = Adapter(
         package="transformers",
         format="hf",
         converter=INSTALL,
-        ways=("draft model", "prompt lookup", "early exit", "two tokenizers"),
+        ways=("draft model", "prompt lookup", "early exit"),
         served=("prompt lookup",),
         serve=serve,
     ),

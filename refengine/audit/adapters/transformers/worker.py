@@ -27,7 +27,7 @@ def opened(folder: str) -> Any:
         AutoModelForCausalLM.from_pretrained(Path(folder) / part, dtype=torch.float32).eval()
         for part in ("target", "drafter")
     )
-    words, theirs = (AutoTokenizer.from_pretrained(Path(folder) / part) for part in ("target", "drafter"))
+    words = AutoTokenizer.from_pretrained(Path(folder) / "target")
     vocabulary = target.config.vocab_size
     drafter.generation_config.num_assistant_tokens = DRAFTED
     drafter.generation_config.assistant_confidence_threshold = 0.0
@@ -38,7 +38,6 @@ def opened(folder: str) -> Any:
         "draft model": {"assistant_model": drafter},
         "prompt lookup": LOOKUP,
         "early exit": {"assistant_early_exit": 1},
-        "two tokenizers": {"assistant_model": drafter, "tokenizer": words, "assistant_tokenizer": theirs},
     }
 
     def generate(
@@ -80,6 +79,6 @@ def opened(folder: str) -> Any:
                 pad_token_id=target.config.eos_token_id,
                 **(policy | ways[way]),
             )
-        return out[0, len(prompt) :].tolist()
+        return [int(token) for token in out[0, len(prompt) :]]
 
     return generate
