@@ -155,6 +155,10 @@ VERDICTS = {  # what the committed runs say
     "dynamic-trees": "consistent",
     "dynamic-trees-20-50": "not tested",
     "lookups": "consistent",
+    "domains": "consistent",
+    "deepseek-loss": "not tested",
+    "modest-lambda": "consistent",
+    "sequential-heads": "consistent",
 }
 
 

@@ -100,14 +100,13 @@ EFFECTS: dict[str, Effect] = {
     ),
     "domains": Effect(
         "recurrences.domains",
-        "A drafter trained on one domain accepts more there than elsewhere, and less there than one trained on general "
-        "text.",
-        "Gemma 4 MTP document, lines 211-214",
+        "Training for one domain alone scores higher within that domain, and degrades outside it.",
+        "Gemma 4 MTP document, line 214 (its table, line 212, puts it below general training within the domain too)",
         "EAGLE-3 trained on texts of one domain, or on as many of two, for the same target, which knows both",
         (
             Difference("one domain, at home", "one domain, elsewhere", "tau"),
-            Difference("both domains, at home", "one domain, at home", "tau"),
-            Difference("both domains, elsewhere", "one domain, elsewhere", "tau", judged=False),
+            Difference("one domain, at home", "both domains, at home", "tau"),
+            Difference("both domains, elsewhere", "one domain, elsewhere", "tau"),
         ),
     ),
     "medusa-heads": Effect(
@@ -214,10 +213,11 @@ EFFECTS: dict[str, Effect] = {
     ),
     "sequential-heads": Effect(
         "joint.modules",
-        "A chain of modules, each told the token before its own, overlaps more than parallel ones that are not.",
-        "EAGLE notes, lines 738-740 and 769",
-        "targets trained from the start with two modules of the same sizes at lambda 0.3",
-        (*overlaps("chain", "parallel", 1, 2)[:2], *overlaps("chain", "parallel", 1)[3:]),
+        "The token that a chain of modules drafts first is accepted more often than that of parallel heads.",
+        "EAGLE notes, lines 738-740 and 769 (A_2, the peek token)",
+        "targets trained from the start with two modules of the same sizes at lambda 0.3, each told the token before "
+        "its own, or not",
+        (*overlaps("chain", "parallel", 1)[:2], *overlaps("chain", "parallel", 1)[3:]),
     ),
 }
 
