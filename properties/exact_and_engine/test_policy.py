@@ -230,3 +230,37 @@ def test_rows_keep_the_dtype_of_the_logits() -> None:
     for dtype in (torch.float32, torch.float64):
         for _, step in STEPS.values():
             assert engine.pipeline(step)(torch.zeros(4, dtype=dtype), (0,), ()).dtype == dtype
+
+
+def test_a_policy_that_leaves_nothing_says_so_and_judges_with_a_row_of_zeros() -> None:
+    """Kills a row of NaN where every token is banned, and a block whose rows cannot be made for one node's sake."""
+    policy = engine.pipeline(engine.grammar({0: {1: 1}, 1: {}}))
+    flat = torch.zeros(3, 2, dtype=torch.float64)
+    with pytest.raises(engine.NothingLeft, match=r"every token after 2 \+ 1 tokens"):
+        policy(flat[0], (0, 0), (1,))
+    assert engine.rows(policy, flat, (0, 0), (), [1, 0], [-1, -1]).tolist() == [[0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]
+    for logits, parents in ((flat, [-1]), (flat[:2], [-1, -1])):
+        with pytest.raises(ValueError, match="zip"):
+            engine.rows(policy, logits, (), (), [1, 0], parents)
+
+
+def test_temperatures_that_float32_cannot_hold() -> None:
+    """Kills a quotient by a temperature that was rounded to the dtype of the logits first."""
+    for heavy, value in ((1e38, 1e39), (float(torch.tensor(1e-44)), 1e-45)):
+        scaled = engine.temperature(value)(torch.tensor([heavy, 0.0]), (), ())
+        assert float(scaled[0] - scaled[1]) == pytest.approx(heavy / value, rel=1e-6)
+
+
+def test_large_rows_in_sixteen_bits_keep_the_stated_tokens() -> None:
+    """Kills a cumulative sum in the row's own bits, and a sort that mixes equal tokens."""
+    flat = torch.zeros(4096, dtype=torch.bfloat16)
+    assert (engine.top_p(0.5)(flat, (), ()) == 0).tolist() == [x < 2048 for x in range(4096)]
+    assert (engine.top_k(1000)(flat, (), ()) == 0).tolist() == [x < 1000 for x in range(4096)]
+    assert engine.head(torch.tensor([4.0, 2.0, 1.0, 1.0]), 0.75).tolist() == [True, True, False, False]
+
+
+def test_a_repetition_penalty_turns_at_zero() -> None:
+    """Kills a sign that is read at another logit than 0, and a penalty below 1 that is refused."""
+    asked = torch.tensor([0.5, -0.5, 2.0, -2.0, 3.0])
+    assert engine.repetition_penalty(2.0)(asked, (0, 1), (2, 3)).tolist() == [0.25, -1.0, 1.0, -4.0, 3.0]
+    assert engine.repetition_penalty(0.5)(asked, (0, 1), (2, 3)).tolist() == [1.0, -0.25, 4.0, -1.0, 3.0]
