@@ -32,7 +32,7 @@ MODELS, PROMPTS, PROMPT, TOKENS = 2, 4, 12, 24
 VOCABULARY, WIDTH, LAYERS, SPREAD = 512, 64, 4, 0.1
 GAMMA, REPLACED = 5, 0.2
 HONEST = "nothing"
-# The last two were written after the rule and its margin stood, and changed neither.
+# All were written with the rule, before any run; neither it nor its margin was changed after them.
 DEFECTS: dict[str, Edit | None] = {
     HONEST: None,
     "rejected rows stay": NO_CROP,
