@@ -253,17 +253,17 @@ def test_rows_are_summed_in_float64_and_none_may_be_empty() -> None:
 
 
 @pytest.mark.parametrize("card", RULES.values(), ids=lambda card: card.name)
-def test_a_block_that_is_kept_whole_stands_beside_one_that_is_refused_at_once_and_one_of_nothing(card: Card) -> None:
+def test_lanes_that_end_at_every_depth_stand_beside_one_of_nothing(card: Card) -> None:
     """Kills a last row that is never reached without padding, and a lane that goes on after its refusal. Rows are
     certain, so that every rule has one answer; rows behind the refusal want other tokens."""
-    tokens, parents = torch.tensor([[1, 2, 0], [1, 2, 0], [NOTHING] * 3]), torch.tensor([[-1, 0, 1]] * 3)
-    wanted = torch.tensor([[1, 2, 0, 3], [3, 2, 0, 1], [2, 0, 1, 3]])
+    tokens, parents = torch.tensor([[1, 2, 0]] * 4 + [[NOTHING] * 3]), torch.tensor([[-1, 0, 1]] * 5)
+    wanted = torch.tensor([[1, 2, 0, 3], [3, 2, 0, 1], [1, 3, 0, 1], [1, 2, 3, 1], [2, 0, 1, 3]])
     rows = torch.nn.functional.one_hot(wanted, 4).double()
     q = torch.nn.functional.one_hot(tokens.clamp(min=0), 4).double() if card.drawn else None
-    expected = [(1, 2, 0, 3), (3,), (2,)]
-    got = ENGINE[card.name](rows, Block(tokens, parents, q), Philox(0, torch.arange(3)))
+    expected = [(1, 2, 0, 3), (3,), (1, 3), (1, 2, 3), (2,)]
+    got = ENGINE[card.name](rows, Block(tokens, parents, q), Philox(0, torch.arange(5)))
     assert [tokens for tokens, _ in unpadded(got)] == expected
-    none = torch.zeros(3, 0, dtype=torch.int64)
+    none = torch.zeros(5, 0, dtype=torch.int64)
     empty = Block(none, none, q[:, :0] if card.drawn else None)
-    alone = ENGINE[card.name](rows[:, :1], empty, Philox(0, torch.arange(3)))
-    assert [tokens for tokens, _ in unpadded(alone)] == [(1,), (3,), (2,)]
+    alone = ENGINE[card.name](rows[:, :1], empty, Philox(0, torch.arange(5)))
+    assert [tokens for tokens, _ in unpadded(alone)] == [(1,), (3,), (1,), (1,), (2,)]

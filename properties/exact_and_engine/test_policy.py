@@ -239,7 +239,7 @@ def test_a_policy_that_leaves_nothing_says_so_and_judges_with_a_row_of_zeros() -
     with pytest.raises(engine.NothingLeft, match=r"every token after 2 \+ 1 tokens"):
         policy(flat[0], (0, 0), (1,))
     assert engine.rows(policy, flat, (0, 0), (), [1, 0], [-1, -1]).tolist() == [[0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]
-    for logits, parents in ((flat, [-1]), (flat[:2], [-1, -1])):
+    for logits, parents in ((flat[:2], [-1]), (flat[:2], [-1, -1])):
         with pytest.raises(ValueError, match="zip"):
             engine.rows(policy, logits, (), (), [1, 0], parents)
 
