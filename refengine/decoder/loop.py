@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, Rows, State, Target, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block, chain_rows, tree_rows
+from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.engine.block import NOTHING, ROOT, Block, Round
-from refengine.engine.check import check_rows
+from refengine.engine.check import check_row, check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import NothingLeft, Policy
 from refengine.engine.policy import rows as policy_rows
@@ -78,6 +78,7 @@ class Result:
     rounds: tuple[Played, ...]
 
 
+@torch.inference_mode()
 def generate(
     target: Target,
     drafter: Drafter,
@@ -96,6 +97,7 @@ def generate(
     return Result(session.out, tuple(session.rounds))
 
 
+@torch.inference_mode()
 def plain(
     target: Target, policy: Policy, prompt: Sequence[int], max_new_tokens: int, coins: Coins, stop: Stop = Stop()
 ) -> Tokens:
@@ -173,9 +175,10 @@ class Session:
         """
         tokens, parents = nodes(block)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
-        nothing = (p == 0).all(-1)
-        self.barren = frozenset((nothing.nonzero()[:, 0] - 1).tolist())
-        p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])
+        nothing = (p.amax(-1) == 0) & (p.amin(-1) == 0)
+        self.barren = frozenset(node for node, empty in enumerate(nothing.tolist(), ROOT) if empty)
+        if self.barren:
+            p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])
         check_rows(p[None], block)
         return p
 
@@ -235,12 +238,12 @@ def opening(target: Target, tokens: Tokens) -> Rows:
     if bad := [token for token in tokens if not 0 <= token < target.vocabulary]:
         raise ValueError(f"prompt token {bad[0]} is outside the vocabulary of {target.vocabulary} tokens")
     target.reset()
-    return chain_rows(tokens, 0, target.device)
+    return chain_rows(tokens, 0, target.device, judged=1)
 
 
 def target_token(row: Tensor, coins: Coins, position: int) -> int:
     """A token from the target's own row [V], with the coin of its absolute position."""
-    check_rows(row[None, None], chain_block((), (), (), row))
+    check_row(row)
     return int(coins.choose(row[None], ("emit", position)))
 
 
