@@ -8,10 +8,10 @@ A policy is `policy(logits, prompt, prefix) -> row`, for one node at a time:
     row     float [V] of the same dtype: probabilities
 
 A *step* has the same arguments and returns logits; `pipeline(*steps)` is a policy: the steps from left to right, then
-one softmax. Where every step is `Textless`, many rows [..., V] may be given at once. Orders and ties are those of the exact text: top-k keeps k tokens, ties to the lowest id; top-p keeps the
-smallest head whose mass reaches p, heavier first, ties to the lowest id, the token that crosses p included; min-p keeps
-what has at least min_p times the heaviest probability. Logits are log weights, so where the exact text multiplies
-weights by a factor, here a penalty is subtracted.
+one softmax. Where every step is `Textless`, many rows [..., V] may be given at once. Orders and ties are those of the
+exact text: top-k keeps k tokens, ties to the lowest id; top-p keeps the smallest head whose mass reaches p, heavier
+first, ties to the lowest id, the token that crosses p included; min-p keeps what has at least min_p times the heaviest
+probability. Logits are log weights, so where the exact text multiplies weights by a factor, here a penalty is subtracted.
 """
 
 from collections.abc import Callable, Mapping, Sequence

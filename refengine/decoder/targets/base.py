@@ -28,7 +28,8 @@ def called(
         inputs["attention_mask"] = masks
     if judged is not None and model._supports_logits_to_keep():
         inputs["logits_to_keep"] = judged
-    with torch.inference_mode(), Float64() if model.dtype is torch.float64 else nullcontext():
+    dtype = masks.dtype if isinstance(masks, Tensor) else model.dtype  # which walks through all modules
+    with torch.inference_mode(), Float64() if dtype is torch.float64 else nullcontext():
         return model(**inputs, use_cache=True, output_hidden_states=hidden)
 
 
