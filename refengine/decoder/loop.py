@@ -107,7 +107,7 @@ def plain(
     while len(out) < max_new_tokens:
         row = policy(passed.logits[-1], tuple(prompt), out)
         out = (*out, target_token(row, coins, len(prompt) + len(out)))
-        if stop.reached(out):
+        if stop.reached(out) or len(out) == max_new_tokens:
             break
         passed = target.run(chain_rows(out[-1:], len(prompt) + len(out) - 1, target.device))
         target.keep((0,))

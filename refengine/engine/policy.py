@@ -52,7 +52,7 @@ class Pipeline:
     def __call__(self, logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
         for step in self.steps:
             logits = step(logits, prompt, prefix)
-        if bool((logits.amax(-1) == BANNED).any()):
+        if float(logits.amax(-1).amin()) == BANNED:
             raise NothingLeft(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
         return logits.softmax(-1)
 

@@ -34,13 +34,13 @@ class InPlaceLayer(DynamicLayer):
         if not self.room or new > self.room[0].shape[ROWS]:
             self._grow(old, 2 * new, (key_states, value_states))
         for buffer, rows in zip(self.room, (key_states, value_states), strict=True):
-            buffer[:, :, old:new] = rows
+            buffer.narrow(ROWS, old, new - old).copy_(rows)
         self.cut(new)
         return self.keys, self.values  # type: ignore[return-value]  # `cut` has set them
 
     def cut(self, count: int) -> None:
         """The first rows stay."""
-        self.keys, self.values = (buffer[:, :, :count] for buffer in self.room)
+        self.keys, self.values = (buffer.narrow(ROWS, 0, count) for buffer in self.room)
 
     def get_seq_length(self) -> int:
         return 0 if self.keys is None else self.keys.shape[ROWS]
