@@ -17,19 +17,19 @@ def sizes(model: PreTrainedModel) -> tuple[int, int, int]:
 
 def called(
     model: PreTrainedModel, tokens: Tensor, positions: Tensor, cache: Any, masks: Any = None,
-    hidden: bool = True, judged: int | None = None,
+    hidden: bool = True, judged: int | None = None, dtype: torch.dtype | None = None,
 ) -> Any:  # fmt: skip
     """One pass over tokens and positions [b, n], `cache` being written to: transformers' output.
 
-    hidden: all hs with it. judged: logits of the last so many rows alone, if the model can leave the others out
+    hidden: all hs with it. judged: logits of the last so many rows alone, if the model can leave the others out.
+    dtype: the model's, which walks through its modules when it is asked
     """
     inputs = {"input_ids": tokens, "position_ids": positions, "past_key_values": cache}
     if masks is not None:
         inputs["attention_mask"] = masks
     if judged is not None and model._supports_logits_to_keep():
         inputs["logits_to_keep"] = judged
-    dtype = masks.dtype if isinstance(masks, Tensor) else model.dtype  # which walks through all modules
-    with torch.inference_mode(), Float64() if dtype is torch.float64 else nullcontext():
+    with torch.inference_mode(), Float64() if (dtype or model.dtype) is torch.float64 else nullcontext():
         return model(**inputs, use_cache=True, output_hidden_states=hidden)
 
 

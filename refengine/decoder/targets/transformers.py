@@ -30,13 +30,16 @@ Masks: TypeAlias = Tensor | dict[str, Tensor]
 class Inputs:
     """Everything that the outcome of a forward pass depends on, besides the weights.
 
-    tokens [n], positions [n], masks [1, 1, n, past + n] additive (by layer type where types differ), past: the rows
-    before these; taps: which hidden states are wanted; judged: of how many rows, the last ones, logits are
+    tokens [n], positions [n]
+    masks   [1, 1, n, past + n] additive, by layer type where types differ; None: nothing is hidden
+    past    the rows before these
+    taps    which hidden states are wanted
+    judged  of how many rows, the last ones, logits are wanted; None: of all
     """
 
     tokens: Tensor
     positions: Tensor
-    masks: Masks
+    masks: Masks | None
     past: InPlaceCache
     taps: tuple[int, ...] = ()
     judged: int | None = None
@@ -107,7 +110,7 @@ class TransformersTarget:
         self.model, self.dtype, self.device = model, model.dtype, model.device
         self.vocabulary, self.width, self.layers = sizes(model)
         self.lends = Lent(model)
-        self.forward: Forward = passes or partial(forward, model)
+        self.forward: Forward = passes or partial(forward, model, dtype=model.dtype)
         self.reset()
 
     def reset(self) -> None:
@@ -124,10 +127,10 @@ class TransformersTarget:
         inputs = Inputs(rows.tokens, rows.positions, self.masks(rows), self.cache, tuple(taps), rows.judged)
         return self.ran(rows, self.forward(inputs))
 
-    def masks(self, rows: Rows) -> Masks:
-        if rows.visible is None and len(rows.tokens) == 1 and not self.sight.slides:  # nothing is hidden from one row
-            seen = self.kept + len(self.tentative) + 1
-            return torch.zeros(1, 1, 1, seen, dtype=self.dtype, device=self.device)
+    def masks(self, rows: Rows) -> Masks | None:
+        """None for one row from which nothing is hidden: attention is faster without a mask."""
+        if rows.visible is None and len(rows.tokens) == 1 and not self.sight.slides:
+            return None
         sees, distance = self.seen(rows)
         return self.sight.masks(sees[None], None if distance is None else distance[None], self.dtype)
 
@@ -173,9 +176,10 @@ def _additive(sees: Tensor, dtype: torch.dtype) -> Tensor:
     return mask.masked_fill_(~sees, torch.finfo(dtype).min)[:, None]
 
 
-def forward(model: PreTrainedModel, inputs: Inputs) -> Outputs:
+def forward(model: PreTrainedModel, inputs: Inputs, dtype: torch.dtype | None = None) -> Outputs:
     """One pass: a function of its inputs and the weights, and of nothing else."""
     out = called(
-        model, inputs.tokens[None], inputs.positions[None], inputs.past, inputs.masks, bool(inputs.taps), inputs.judged
-    )
+        model, inputs.tokens[None], inputs.positions[None], inputs.past, inputs.masks,
+        hidden=bool(inputs.taps), judged=inputs.judged, dtype=dtype,
+    )  # fmt: skip
     return Outputs(widened(out.logits[0]), {j: out.hidden_states[j][0] for j in inputs.taps})
