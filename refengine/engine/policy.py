@@ -11,7 +11,7 @@ A *step* has the same arguments and returns logits; `pipeline(*steps)` is a poli
 one softmax. Where every step is `Textless`, many rows [..., V] may be given at once. Orders and ties are those of the
 exact text: top-k keeps k tokens, ties to the lowest id; top-p keeps the smallest head whose mass reaches p, heavier
 first, ties to the lowest id, the token that crosses p included; min-p keeps what has at least min_p times the heaviest
-probability. Logits are log weights, so where the exact text multiplies weights by a factor, here a penalty is subtracted.
+probability. Logits are log weights: where the exact text multiplies weights by a factor, here a penalty is subtracted.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -45,8 +45,7 @@ DEFECTS: dict[str, Edit | None] = {
     "the oldest key is not seen": Edit(
         TARGET,
         "sees = pad(visible, (self.kept, 0), value=True)",
-        "sees = pad(visible, (self.kept, 0), value=True)\n"
-        "        sees[:, 0] = sees[:, 0] & (new == 1)",
+        "sees = pad(visible, (self.kept, 0), value=True)\n        sees[:, 0] = sees[:, 0] & (new == 1)",
     ),
     "cached values are rounded to eight bits": Edit(
         TARGET,
