@@ -27,7 +27,7 @@ def called(
     inputs = {"input_ids": tokens, "position_ids": positions, "past_key_values": cache}
     if masks is not None:
         inputs["attention_mask"] = masks
-    if judged is not None and model._supports_logits_to_keep():
+    if judged is not None and model._supports_logits_to_keep():  # type: ignore[operator]
         inputs["logits_to_keep"] = judged
     with torch.inference_mode(), Float64() if (dtype or model.dtype) is torch.float64 else nullcontext():
         return model(**inputs, use_cache=True, output_hidden_states=hidden)

@@ -20,11 +20,11 @@ from refengine.decoder.networks.cache import Cache, Pair
 ROWS = 2  # the axis of the rows in a model's keys and values, [1, G, n, d]
 
 
-class InPlaceLayer(DynamicLayer):
+class InPlaceLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """One layer. `keys` and `values` are views of the rows that are there."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.room: tuple[Tensor, ...] = ()  # the buffers that `keys` and `values` are the beginning of
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> Pair:

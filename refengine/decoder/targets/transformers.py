@@ -91,7 +91,7 @@ class Sight:
         None where nothing slides.
         """
         full = _additive(sees, dtype)
-        if distance is None or not self.slides:
+        if distance is None or self.window is None or not self.slides:
             return full
         near = distance < self.window
         sliding = _additive(sees & near, dtype)
