@@ -11,7 +11,7 @@ From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
   WithoutReplacement PointMass Mixtures Block Optimality Truncation Length Drift BayesRisk Rational Counterexamples
-  Typical Medusa Choose Vacuity.
+  Typical Medusa Vacuity.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
