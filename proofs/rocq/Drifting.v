@@ -65,7 +65,7 @@ Hypothesis roundP : forall st h, lawful (round st h).
 Hypothesis round_emits : forall st h, surely (fun out => (0 < size out.1)%N) (round st h).
 Hypothesis round_drifts : forall st h, drifts h (out <~ round st h;; ret out.1).
 
-Theorem loop_drifts fuel n st h k : (n <= fuel)%N -> unit_test k ->
+Lemma loop_drifts fuel n st h k : (n <= fuel)%N -> unit_test k ->
   loop stop round fuel n st h k <= plain p stop n h k + n%:R * d.
 Proof.
 elim: fuel n st h k => [|fuel IH] [|n] st h k // le k01; rewrite ?mul0r ?addr0 //.
@@ -142,7 +142,7 @@ Hypothesis answerP : forall st h d, lawful (answer st h d).
 Hypothesis answer_emits : forall st h d, surely (fun o => (0 < size o)%N) (answer st h d).
 Hypothesis answer_drifts : forall st h, drifts h (d <~ draw st h;; answer st h d).
 
-Theorem drafted_loop_near fuel n st h k : (n <= fuel)%N -> unit_test k ->
+Lemma drafted_loop_near fuel n st h k : (n <= fuel)%N -> unit_test k ->
   `|loop stop (drafted_round draw answer update) fuel n st h k - plain p stop n h k| <= n%:R * d.
 Proof.
 apply: loop_near => [st' h'|st' h' f f' e|st' h' m k' k'01].
@@ -180,7 +180,7 @@ rewrite -[X in _ + X](law_const rP) -(law_add rP); apply: (law_le rP) => y.
 by rewrite allowed_one.
 Qed.
 
-Theorem chain_drifts g h : drifts h (chain p' q' halt step g h).
+Lemma chain_drifts g h : drifts h (chain p' q' halt step g h).
 Proof.
 elim: g h => [|g IH] h n k k01.
   by rewrite chain_halt ?orbT //; apply: one_more_drifts => // [|f]; [apply: lawful_pick | apply: bonus_near].
@@ -213,7 +213,7 @@ Hypothesis nodeP : forall h cs, lawful (node h cs).
 Hypothesis node_child : forall h cs, surely (child_of cs) (node h cs).
 Hypothesis node_near : forall h cs f, unit_test f -> node h cs (fun c => f c.1) <= pick (p h) f + d.
 
-Theorem walk_drifts h t : drifts h (walk node h t).
+Lemma walk_drifts h t : drifts h (walk node h t).
 Proof.
 have [m] := ubnP (height t); elim: m h t => // m IH h [cts] lt [|n] k k01.
   have wP := lawful_walk nodeP h (Node cts).

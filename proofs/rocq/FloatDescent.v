@@ -188,7 +188,7 @@ node.
 Qed.
 
 (** Where it ends before place i, the bar lay below the mass of the first i tokens, or nothing has mass behind them. *)
-Theorem descent_above : forall t m c before bar i, leaves_ok t -> (height t <= m)%nat -> standing m c before bar ->
+Lemma descent_above : forall t m c before bar i, leaves_ok t -> (height t <= m)%nat -> standing m c before bar ->
   (descend bar before t < i)%nat ->
   bar < (1 + e64) ^ (m + height t) * (c + below t i) \/ below t i = exact_sum t.
 Proof.
@@ -229,7 +229,7 @@ node; intro D.
 Qed.
 
 (** Where it ends at place i or behind, the bar had passed the mass of the first i tokens. *)
-Theorem descent_below : forall t m c before bar i, leaves_ok t -> (height t <= m)%nat -> standing m c before bar ->
+Lemma descent_below : forall t m c before bar i, leaves_ok t -> (height t <= m)%nat -> standing m c before bar ->
   (i <= descend bar before t)%nat ->
   (1 - e64) ^ (m + height t) * (c + below t i) <= bar \/ below t i = 0.
 Proof.
@@ -457,7 +457,7 @@ Proof.
 intro i; unfold descended_below, descended_to, Rdiv; rewrite count_step, plus_INR; ring.
 Qed.
 
-Theorem descent_error : / 2 * descent_distance V <= INR V * descent_eta.
+Lemma descent_error : / 2 * descent_distance V <= INR V * descent_eta.
 Proof.
 apply Rle_trans with (2 := tv_from_cdf descended_below (fun i => C i / C V) descent_eta V descended_near).
 right; f_equal; generalize V at 1 3; intro v; induction v as [|v IH]; [reflexivity|]; simpl; rewrite IH.

@@ -231,7 +231,7 @@ have pos := bpow_gt_0 radix2 (-900).
 have := sum_something (sum_tree L y) ok; rewrite /tree in ex; lra.
 Qed.
 
-Theorem machine_row_tv : tv (machine_row y) (Drifting.share w) <= pick_off j.
+Lemma machine_row_tv : tv (machine_row y) (Drifting.share w) <= pick_off j.
 Proof.
 apply/val_le; rewrite pick_off_val /tv valM val_half.
 have := row_error L (grid_of b) (grid_of (53 - b)) j (values w) y uniforms flat y_heavy fits w_near (@values_some w).

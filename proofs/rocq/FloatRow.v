@@ -13,29 +13,28 @@
 From Coq Require Import ZArith Reals Lra Lia List.
 From Flocq Require Import Core Relative.
 From Proofs Require Import FloatAccept FloatSums FloatThreshold FloatDescent.
-Import ListNotations.
 Open Scope R_scope.
 
 Fixpoint pair_up (s : list bracketing) : list bracketing :=
   match s with
   | a :: b :: s' => Add a b :: pair_up s'
-  | [a] => [Add a (Leaf 0)]
-  | [] => []
+  | a :: nil => Add a (Leaf 0) :: nil
+  | nil => nil
   end.
 Fixpoint summed levels (s : list bracketing) : bracketing :=
   match levels, s with
   | S l, _ :: _ :: _ => summed l (pair_up s)
   | _, a :: _ => a
-  | _, [] => Leaf 0
+  | _, nil => Leaf 0
   end.
 Definition sum_tree levels (w : list R) := summed levels (map Leaf w).
 
-Fixpoint leaf_list t := match t with Leaf x => [x] | Add a b => leaf_list a ++ leaf_list b end.
+Fixpoint leaf_list t := match t with Leaf x => x :: nil | Add a b => leaf_list a ++ leaf_list b end.
 Definition all_leaves s := flat_map leaf_list s.
 (** The sum of the first i numbers. *)
 Fixpoint sum_before (w : list R) i := match i, w with S i', x :: w' => x + sum_before w' i' | _, _ => 0 end.
 
-Lemma pairs_induction : forall P : list bracketing -> Prop, P [] -> (forall a, P [a]) ->
+Lemma pairs_induction : forall P : list bracketing -> Prop, P nil -> (forall a, P (a :: nil)) ->
   (forall a b s, P s -> P (a :: b :: s)) -> forall s, P s.
 Proof.
 intros P P0 P1 P2 s; enough (P s /\ forall a, P (a :: s)) by tauto.
@@ -63,7 +62,7 @@ refine (pairs_induction _ _ _ _); [constructor | |].
   constructor; [simpl; lia | now apply IH].
 Qed.
 
-Lemma summed_leaves : forall l s, s <> [] -> (length s <= 2 ^ l)%nat ->
+Lemma summed_leaves : forall l s, s <> nil -> (length s <= 2 ^ l)%nat ->
   exists pad, leaf_list (summed l s) = all_leaves s ++ repeat 0 pad.
 Proof.
 induction l as [|l IH]; intros s N L.
@@ -170,7 +169,7 @@ assert (Near := weighed_near j w x computed_near); intros i k; induction k as [|
 rewrite Nat.add_succ_r, !sum_before_step; specialize (Near (i + k)%nat); lra.
 Qed.
 
-Lemma row_tree : w <> [] -> exists pad, leaf_list tree = x ++ repeat 0 pad.
+Lemma row_tree : w <> nil -> exists pad, leaf_list tree = x ++ repeat 0 pad.
 Proof.
 intro S0; assert (Lx := same_length); destruct (summed_leaves L (map Leaf x)) as [pad E].
 - destruct x; [destruct w; [congruence|discriminate]|discriminate].
@@ -181,20 +180,20 @@ Qed.
 Lemma row_height : (height tree <= L)%nat.
 Proof. apply (summed_height L _ 0), Forall_map, Forall_forall; simpl; auto. Qed.
 
-Lemma tree_ok : w <> [] -> leaves_ok tree.
+Lemma tree_ok : w <> nil -> leaves_ok tree.
 Proof.
 intro S0; destruct (row_tree S0) as [pad E]; apply leaves_ok_list; rewrite E; apply Forall_app; split.
 - exact (weighed_floats j w x computed_near).
 - apply Forall_forall; intros a I; apply repeat_spec in I; subst; split; [lra | apply generic_format_0].
 Qed.
 
-Lemma tree_below : w <> [] -> forall i, below tree i = sum_before x i.
+Lemma tree_below : w <> nil -> forall i, below tree i = sum_before x i.
 Proof.
 intros S0 i; destruct (row_tree S0) as [pad E].
 rewrite below_sum_before, E, sum_before_app, sum_before_zeros; lra.
 Qed.
 
-Lemma tree_exact : w <> [] -> exact_sum tree = sum_before x (length w).
+Lemma tree_exact : w <> nil -> exact_sum tree = sum_before x (length w).
 Proof.
 intro S0; destruct (row_tree S0) as [pad E]; rewrite <- (below_all tree (leaves tree)) by lia.
 rewrite (tree_below S0), <- same_length, <- leaf_list_size, E, app_length.
@@ -203,7 +202,7 @@ clear; generalize (length (repeat 0 pad)); intro n; induction x as [|a u IH]; si
 - rewrite IH; reflexivity.
 Qed.
 
-Lemma picked_inside : w <> [] -> forall k, (descended tree N k < length w)%nat.
+Lemma picked_inside : w <> nil -> forall k, (descended tree N k < length w)%nat.
 Proof.
 intros S0 k; apply (descended_inside tree (length w) N M).
 - now apply tree_ok.
@@ -212,7 +211,7 @@ intros S0 k; apply (descended_inside tree (length w) N M).
 - rewrite (tree_below S0), (tree_exact S0); reflexivity.
 Qed.
 
-Theorem row_error : w <> [] -> / 2 * row_distance (length w) <= INR (length w) * row_eta.
+Theorem row_error : w <> nil -> / 2 * row_distance (length w) <= INR (length w) * row_eta.
 Proof.
 intro S0; assert (H := row_height); assert (E := e64_small).
 assert (Flat : INR (2 * height tree + j + 1) <= INR (2 * L + j + 1)) by (apply le_INR; lia).
@@ -280,7 +279,7 @@ exists (m * radix2 ^ (e + 149))%Z; rewrite E; unfold F2R; cbn [Fnum Fexp].
 rewrite mult_IZR, IZR_Zpower by lia; rewrite Rmult_assoc, <- bpow_plus; f_equal; f_equal; lia.
 Qed.
 
-Theorem excess_heavy : forall a b, float32 a -> float32 b -> 0 < a - b -> bpow radix2 (-149) <= excess64 a b.
+Lemma excess_heavy : forall a b, float32 a -> float32 b -> 0 < a - b -> bpow radix2 (-149) <= excess64 a b.
 Proof.
 intros a b A B P; unfold excess64; apply Rle_trans with (2 := Rmax_l _ _).
 destruct (float32_multiple a A) as [k ->], (float32_multiple b B) as [l ->].

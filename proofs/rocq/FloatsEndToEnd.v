@@ -7,12 +7,11 @@
     - [leviathan_in_floats]  the ratio rule: n tokens, however long the blocks, wherever
       they halt, whatever the drafter remembers, differ in no event by more than
       n [ratio_off] from those of the normalised target;
-    - [agreement_in_floats], [agreement_tree_in_floats]  agreement on chains and on trees that
-      are given: n [pick_off].
+    - [agreement_in_floats]  agreement on trees, chains among them, drafted in any way: n [pick_off].
     Every uniform is one of the grid's, all of them equally likely, and independent.
 
     Source: ours; Flocq (Boldo, Melquiond) for rounding.
-    Runs in: refengine/engine/rules/leviathan.py, agreement.py; refengine/commands/floats.py has the number. *)
+    Runs in: refengine/engine/rules/leviathan.py, agreement.py; refengine/commands/rounding.py has the number. *)
 
 From Coq Require Import ZArith QArith Qcanon Qreals Reals Lra Lia.
 From Flocq Require Import Core.
@@ -27,12 +26,11 @@ Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Section EndToEnd.
-Variables (V : vocab) (L b c : nat).
+Variables (V : vocab) (L b : nat).
 Implicit Types (x : V) (p q w f : V -> rational) (h xs : seq V).
 Hypothesis some_token : tokens V <> [::].
 Hypothesis tree_holds : (size_of_vocab V <= Nat.pow 2 L)%coq_nat.
 Hypothesis b_bits : (b <= 53)%N.
-Hypothesis c_bits : (c <= 24)%N.
 Hypothesis shallow : (L <= 1000)%N.
 
 (** ** What the engine computes of a row, and of what is left of one after a refusal *)
@@ -212,7 +210,7 @@ End Refused.
 Definition ratio_off_at (size levels pick_bits coin_bits : nat) (miss : rational) : rational :=
   pick_off_at size levels 0 pick_bits + (2%:R ^+ coin_bits)^-1 + pick_off_at size levels 1 pick_bits
   + 2%:R * miss / (1 + miss).
-Definition ratio_off miss : rational := ratio_off_at (size_of_vocab V) L b c miss.
+Definition ratio_off c miss : rational := ratio_off_at (size_of_vocab V) L b c miss.
 
 Lemma mismatch_small p q (miss : rational) : `|total p - 1| <= miss -> `|total q - 1| <= miss -> miss < 1 ->
   mismatch p q <= 2%:R * miss / (1 + miss).
@@ -260,7 +258,7 @@ Qed.
 Lemma mismatch_pos : 0 <= 2%:R * miss / (1 + miss).
 Proof. by have m := miss_pos; rewrite divr_ge0 ?mulr_ge0 ?addr_ge0. Qed.
 
-Lemma ratio_off_pos : 0 <= ratio_off miss.
+Lemma ratio_off_pos c : 0 <= ratio_off c miss.
 Proof.
 apply: addr_ge0 mismatch_pos; apply: addr_ge0 (pick_off_pos 1).
 by apply: addr_ge0 (unit_pos c); apply: pick_off_pos.
@@ -275,8 +273,9 @@ Proof. by apply: row_of_near; [apply: p_floats | apply: admitted]. Qed.
 (** *** The ratio rule *)
 
 Section Ratio.
-Variables (q : S -> seq V -> seq V -> V -> rational) (halt : S -> seq V -> seq V -> bool) (gamma : S -> seq V -> nat).
+Variables (c : nat) (q : S -> seq V -> seq V -> V -> rational) (halt : S -> seq V -> seq V -> bool) (gamma : S -> seq V -> nat).
 Variable update : S -> seq V -> seq V -> seq V -> law rational S.
+Hypothesis c_bits : (c <= 24)%N.
 Hypothesis q_floats : forall st h0 h, float32_row (q st h0 h).
 Hypothesis q_miss : forall st h0 h, `|total (q st h0 h) - 1| <= miss.
 Hypothesis updateP : forall st h xs o, lawful (update st h xs o).
@@ -296,7 +295,7 @@ apply: lawful_machine_step; last by move=> y; apply: machine_coin01.
 by apply: correction_of_dist; [apply: p_floats | apply: q_floats | apply: admitted].
 Qed.
 
-Lemma machine_round_drifts st h : drifts normal (ratio_off miss) h
+Lemma machine_round_drifts st h : drifts normal (ratio_off c miss) h
   (xs <~ machine_draw st h;; verify (fun h => row_of (p h)) (ratio_at (q st h)) h xs).
 Proof.
 apply: chain_drifts; [exact: normal_dist | exact: row_p_dist | | | |].
@@ -315,7 +314,7 @@ apply: chain_drifts; [exact: normal_dist | exact: row_p_dist | | | |].
 Qed.
 
 Theorem leviathan_in_floats fuel n st h k : (n <= fuel)%N -> unit_test k ->
-  `|loop stop machine_round fuel n st h k - plain normal stop n h k| <= n%:R * ratio_off miss.
+  `|loop stop machine_round fuel n st h k - plain normal stop n h k| <= n%:R * ratio_off c miss.
 Proof.
 apply: drafted_loop_near; [exact: normal_dist | exact: ratio_off_pos | | exact: updateP | | |].
 - by move=> st' h'; apply: lawful_draft => h'' _; apply: row_q_dist.
@@ -328,9 +327,9 @@ End Ratio.
 (** *** Agreement, whatever was drafted *)
 
 Section Agreed.
-Variables (D : Type) (draw : S -> seq V -> law rational D) (update : S -> seq V -> D -> seq V -> law rational S).
+Variables (draw : S -> seq V -> law rational (tree V)) (update : S -> seq V -> tree V -> seq V -> law rational S).
 Hypothesis drawP : forall st h, lawful (draw st h).
-Hypothesis updateP : forall st h d o, lawful (update st h d o).
+Hypothesis updateP : forall st h t o, lawful (update st h t o).
 
 Lemma agreement_walk_drifts h t : drifts normal (pick_off V L b 0) h (agreement_walk (fun h => row_of (p h)) h t).
 Proof.
@@ -340,9 +339,8 @@ by move=> h' cs f f01; apply: row_p_near.
 Qed.
 
 (** The tree, a chain being one, is anything that a state and the history give, at random if it likes. *)
-Variable tree_of : D -> tree V.
 Theorem agreement_in_floats fuel n st h k : (n <= fuel)%N -> unit_test k ->
-  `|loop stop (drafted_round draw (fun _ h d => agreement_walk (fun h => row_of (p h)) h (tree_of d)) update) fuel n st h k
+  `|loop stop (drafted_round draw (fun=> agreement_walk (fun h => row_of (p h))) update) fuel n st h k
     - plain normal stop n h k| <= n%:R * pick_off V L b 0.
 Proof.
 apply: drafted_loop_near => //; [exact: normal_dist | exact: pick_off_pos | | |].

@@ -150,10 +150,6 @@ Example used_transport_at_one :
   keep_rate q0 (leviathan_step p0 q0) = 1 + mass p0 (fun x => p0 x < q0 x) - mass q0 (fun x => p0 x < q0 x) ^+ 1.
 Proof. exact: transport_bound_reached_at_one. Qed.
 
-(** A choice by sums that say nothing. *)
-Example used_chosen : let i := @chosen_below field 2 (fun i => i%:R) (fun _ => 0) 1 in (i < 2)%N.
-Proof. by case: (@chosen_has_weight field 2 (fun i => i%:R) (fun _ => 0) 1 1%N isT ltr01). Qed.
-
 (** Mixtures, and greedy. *)
 Example used_random_drafter h :
   lossless p h (i <~ pick q0;; leviathan p (fun h => if i then q h else p h) xpred0 2 h).
