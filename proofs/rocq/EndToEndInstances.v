@@ -127,3 +127,30 @@ apply: (loop_near nP) => [|st' h'|st' h'|st' h' m k k01||] //.
   by rewrite -[leLHS]/(Drifting.allowed (normal rough) 0 0 h' [:: y] k) allowed_none.
 - exact: second_last_test.
 Qed.
+
+(** ** The numbers themselves: [refengine.commands.rounding] is held to these (proofs/test_rounding.py) *)
+
+Example ratio_of_2 : ratio_off_at 2 1 3 4 (frac 1 8) =
+  frac 7951668092076095 10133099161583616.
+Proof. by apply/eqP; vm_compute. Qed.
+Example ratio_of_5 : ratio_off_at 5 3 53 24 (frac 1 10000) =
+  frac 9009883879286603 45040499873332330496.
+Proof. by apply/eqP; vm_compute. Qed.
+Example ratio_of_64 : ratio_off_at 64 6 53 24 (frac 0 1) =
+  frac 4194359 70368744177664.
+Proof. by apply/eqP; vm_compute. Qed.
+Example ratio_of_1000 : ratio_off_at 1000 10 20 10 (frac 3 1000) =
+  frac 2503033931055893 282319401640787968.
+Proof. by apply/eqP; vm_compute. Qed.
+Example pick_of_1 : pick_off_at 1 0 0 53 =
+  frac 5 9007199254740992.
+Proof. by apply/eqP; vm_compute. Qed.
+Example pick_of_3 : pick_off_at 3 2 1 5 =
+  frac 105553116266505 1125899906842624.
+Proof. by apply/eqP; vm_compute. Qed.
+Example pick_of_1024 : pick_off_at 1024 10 0 53 =
+  frac 85 8796093022208.
+Proof. by apply/eqP; vm_compute. Qed.
+Example pick_of_1025 : pick_off_at 1025 11 1 53 =
+  frac 99425 9007199254740992.
+Proof. by apply/eqP; vm_compute. Qed.

@@ -2,6 +2,8 @@
 
     What it says.
     - [growth]              n roundings change a quotient by at most the share 4 n e, for n e <= 1/8;
+    - [row_admitted]        what a row misses 1 by whose float64 sum, in any order of height n,
+      misses it by at most tol: tol + 2 n e;
     - [tv_from_cdf]         V cells whose thresholds are each off by at most eta are off
       by at most V * eta in total variation.
 
@@ -68,6 +70,23 @@ replace ((a / b - 1) * b) with (a - b) by (field; lra).
 assert (A1 : a <= 1 + 8 / 7 * x).
   { apply Rmult_le_reg_r with (1 - x); [lra|]; nra. }
 nra.
+Qed.
+
+(** A check that adds up in floats, and the sum that it lets through. *)
+Lemma row_admitted : forall t n tol, leaves_ok t -> (height t <= n)%nat -> INR n * e64 <= 1 / 8 -> 0 <= tol <= 1 / 2 ->
+  Rabs (float_sum t - 1) <= tol -> Rabs (exact_sum t - 1) <= tol + 2 * (INR n * e64).
+Proof.
+intros t n tol Ok H N [T0 T1] C; assert (E := e64_small); apply Rabs_le_inv in C.
+destruct (sum_any_order t n Ok H) as [L U]; assert (S := sum_nonneg t Ok).
+assert (D := bernoulli_down n e64 ltac:(lra)); assert (B := bernoulli_up n e64 ltac:(lra) ltac:(lra)).
+assert (0 <= INR n) by apply pos_INR; set (x := INR n * e64) in *; assert (0 <= x) by (unfold x; nra).
+set (lo := (1 - e64) ^ n) in *; set (hi := (1 + e64) ^ n) in *; set (s := exact_sum t) in *.
+assert (Low : (1 - x) * s <= 1 + tol) by nra.
+assert (High : (1 - tol) * (1 - x) <= s).
+{ apply Rle_trans with (float_sum t * (1 - x)); [apply Rmult_le_compat_r; lra|].
+  apply Rle_trans with (hi * s * (1 - x)); [apply Rmult_le_compat_r; lra|].
+  replace (hi * s * (1 - x)) with (hi * (1 - x) * s) by ring; nra. }
+apply Rabs_le; split; nra.
 Qed.
 
 (** ** From thresholds to total variation *)
