@@ -1,14 +1,16 @@
 """How far the float text of an engine may be from the target's, by a number that is proved.
 
-`proofs/rocq/FloatsEndToEnd.v` (leviathan_in_floats, agreement_in_floats) has the theorems and the formulas; its numbers
-are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what stands
-before it: n tokens cost n times as much, however long the drafted blocks are, since a token is judged once.
+`proofs/rocq/FloatsEndToEnd.v` has the theorems, leviathan_in_floats and agreement_in_floats, and the formulas; numbers that
+Coq has evaluated are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token,
+given what stands before it: n tokens cost n times as much, however long the drafted blocks are, since a token is judged
+once.
 
 What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
 engine's own arithmetic on a CPU. What it does not: how far the rows are from the model's (libm's exp, bfloat16 logits).
 """
 
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS
@@ -32,9 +34,7 @@ def pick_off(vocabulary: int, roundings: int = 0, bits: int = CHOOSE_BITS) -> Fr
     return vocabulary * (4 * (2 * levels(vocabulary) + roundings + 1) * UNIT + Fraction(1, 1 << bits))
 
 
-def ratio_off(
-    vocabulary: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS
-) -> Fraction:
+def ratio_off(vocabulary: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS) -> Fraction:
     """A token of the ratio rule, whose rows miss 1 by at most `miss`: `FloatsEndToEnd.ratio_off_at`.
 
     Draft, coin, correction, and the difference of the sums of the two rows.
@@ -51,5 +51,21 @@ PROVED: dict[str, Callable[[int, Fraction], Fraction]] = {
 
 
 def tokens_off(rule: str, vocabulary: int, count: int, miss: Fraction) -> Fraction | None:
-    """Total variation of `count` tokens from the normalised target's, at most; None where no theorem covers the rule."""
+    """Total variation of `count` tokens from the normalised target's, at most; None for a rule without a theorem."""
     return min(Fraction(1), count * PROVED[rule](vocabulary, miss)) if rule in PROVED else None
+
+
+def in_floats(rule: str, vocabulary: int, count: int) -> dict[str, str | int] | None:
+    """What `refengine law` says of an engine's text of `count` tokens; None where no theorem covers the rule."""
+    if rule not in PROVED:
+        return None
+    rows = (("rows that check_rows admits", admitted_miss(vocabulary)), ("rows that sum to 1", Fraction(0)))
+    bounds = {f"TV at most, {name}": str(tokens_off(rule, vocabulary, count, miss)) for name, miss in rows}
+    return {"vocabulary": vocabulary, "tokens": count, **bounds}
+
+
+def rounded_up(bound: str) -> str:
+    """Three digits of a bound, none of which says less."""
+    number = Fraction(bound)
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    return f"{context.divide(Decimal(number.numerator), Decimal(number.denominator)):.2e}"
