@@ -1,9 +1,8 @@
 """How far the float text of an engine may be from the target's, by a number that is proved.
 
-`proofs/rocq/FloatsEndToEnd.v` has the theorems, leviathan_in_floats and agreement_in_floats, and the formulas; numbers that
-Coq has evaluated are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token,
-given what stands before it: n tokens cost n times as much, however long the drafted blocks are, since a token is judged
-once.
+`proofs/rocq/FloatsEndToEnd.v` has the theorems and the formulas; numbers that Coq has evaluated are held to these in
+`proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what stands before it: n tokens
+cost n times as much, however long the drafted blocks are, since a token is judged once.
 
 What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
 engine's own arithmetic on a CPU. What it does not: how far the rows are from the model's (libm's exp, bfloat16 logits).
