@@ -160,7 +160,7 @@ Ltac node := rewrite descend_node;
   match goal with |- context [andb (Rle_bool ?x ?y) (Rlt_bool 0 ?z)] =>
     destruct (Rle_bool_spec x y) as [past|short]; [destruct (Rlt_bool_spec 0 z) as [some|none]|] end; cbn [andb].
 
-Theorem descent_weight : forall t m c before bar, leaves_ok t -> (height t <= m)%nat -> standing m c before bar ->
+Theorem descent_weight : forall t m (c before bar : R), leaves_ok t -> (height t <= m)%nat -> standing m c before bar ->
   0 < exact_sum t -> below t (descend bar before t) < below t (S (descend bar before t)).
 Proof.
 induction t as [x|a IHa b IHb]; intros m c before bar Ok H St P; [simpl in *; lra|].
