@@ -92,6 +92,10 @@ def hostile() -> Report:
 
     document = json.loads(canonical(example.report()))
     document["findings"] = [spoil({**f, "id": text + f["id"]}, "finding") for f in document["findings"]]
+    document["defects"] = {text + k: spoil(v, "defects") for k, v in document["defects"].items()}
+    for defect in itertools.chain(*document["defects"].values()):
+        for name in ("name", "titles", "sources"):
+            defect[name] = defect.pop(text + name)
     for finding in document["findings"]:
         finding["id"] = finding["id"].removeprefix(text)
         finding["reason"] = finding["reason"] if finding["verdict"] == "not tested" else ""

@@ -66,7 +66,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Part:
-    """The findings of one role, those that matter first, by subject; what is violated of third parties goes by cause."""
+    """The findings of one role by subject, those that matter first; violations of third parties go by cause."""
 
     role: Role
     short: str
@@ -105,7 +105,8 @@ def render(report: Report, changes: Changes | None = None) -> str:
     )
     environment.filters.update(short=short, quantity=quantity, compact=compact, listed=witness_lines)
     environment.globals.update(sentence=sentence, site=site, where_to_look=where_to_look)
-    environment.globals.update(zip=zip, plot=plot, magnitude=magnitude, scale=scale, command=command, shown=shown, limit=TABLE_ROWS)
+    environment.globals.update(plot=plot, magnitude=magnitude, scale=scale)
+    environment.globals.update(zip=zip, command=command, shown=shown, limit=TABLE_ROWS)
     style, script = _asset("style.css"), _asset("page.js")
     found, drafters = matrix(report), battery(report.findings)
     gallery = [(title, text, _gallery(report, kind)) for kind, title, text in KINDS]

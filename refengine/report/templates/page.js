@@ -44,6 +44,9 @@ function sift() {
   for (const part of document.querySelectorAll(".group, .role")) {
     part.hidden = !part.querySelector("details.finding:not([hidden])");
   }
+  for (const link of document.querySelectorAll(".causes a")) {
+    link.closest("li").hidden = document.getElementById(decodeURIComponent(link.hash.slice(1))).hidden;
+  }
   const all = !verdicts.length && !words.length;
   document.getElementById("shown").textContent = all ? "" : shown ? `${shown} of ${findings.length}` : "no match";
   return all ? "" : `?${new URLSearchParams({ verdict: verdicts.join(","), q: filter.value })}`;
