@@ -36,6 +36,8 @@ class Prefix(list[int]):
 
 def as_list(tokens: Any) -> list[Any]:
     """Tokens as a list of Python numbers; nested where the answer is."""
+    if isinstance(tokens, Tensor) and tokens.is_meta:
+        raise ContractBroken("the answer is a tensor on the meta device, which holds no values")
     if isinstance(tokens, (Tensor, np.ndarray)):
         return list(tokens.tolist()) if tokens.ndim else [tokens.tolist()]
     if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict)):
@@ -100,7 +102,12 @@ def refusal(function: Callable[..., Any], signature: str) -> str:
         takes.bind(*PARAMETERS[signature])
     except TypeError as error:
         others = [name for name in PARAMETERS if _binds(takes, name)]
-        hint = f"--signature {others[0]} fits" if others else "wrap it in a function that takes these in this order"
+        if inspect.isclass(function):
+            hint = "it is a class: name an instance of it"
+        elif others:
+            hint = f"--signature {others[0]} fits"
+        else:
+            hint = "wrap it in a function that takes these in this order"
         return f"it takes {takes}, and is called as f({', '.join(PARAMETERS[signature])}) ({error}); {hint}"
     return ""
 

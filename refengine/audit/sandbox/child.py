@@ -84,6 +84,9 @@ def subject_code() -> Iterator[None]:
             raise OutOfMemory(str(error)) from error
         said, place = traceback.format_exception_only(error)[-1].strip(), place_in_subject(error)
         raise SubjectRaised(f"{said} ({place})" if place else said) from error
+    finally:
+        if os.getpid() != (_pulse.process or os.getpid()):
+            os._exit(0)  # foreign code has forked: its copy must not answer on our pipe
 
 
 def place_in_subject(error: BaseException) -> str:
@@ -200,7 +203,7 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     handler: list[Handler] = []
-    _pulse.replies = replies
+    _pulse.replies, _pulse.process = replies, os.getpid()
     replies.write(frame(_guarded(lambda: handler.append(_build(factory, path)))))
     replies.flush()
     while True:
@@ -218,10 +221,11 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
 
 @dataclass
 class Pulse:
-    """The pipe on which a child says that it is alive, and when it last did."""
+    """The pipe on which a child says that it is alive, when it last did, and which process it is."""
 
     replies: IO[bytes] | None = None
     last: float = 0.0
+    process: int | None = None
 
 
 ALIVE = "alive"
