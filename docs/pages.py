@@ -73,8 +73,8 @@ def in_columns(paragraph: re.Match[str]) -> str:
             items[-1][1] += f" {line.strip()}"
         else:
             return paragraph[0]
-    listed = "".join(f"<dt><code>{name}</code></dt><dd>{meaning}</dd>" for name, meaning in items)
-    return f"<dl>{listed}</dl>" if len(items) > 1 else paragraph[0]
+    listed = "".join(f"<li><code>{name}</code>: {meaning}</li>" for name, meaning in items)
+    return f"<ul>{listed}</ul>" if len(items) > 1 else paragraph[0]
 
 
 def rows_by_name() -> dict[str, tuple[Row, str]]:
