@@ -45,7 +45,8 @@ def json_of(text: str, name: str, **options: Any) -> Any:
     except RecursionError:
         raise BadInput(f"{name} is not valid JSON to read here: it is nested too deeply") from None
     except ValueError as error:  # an integer of thousands of digits
-        raise BadInput(f"{name} is not valid JSON to read here: {error}") from None
+        why = str(error).partition(":")[0]
+        raise BadInput(f"{name} is not valid JSON to read here: {why}") from None
 
 
 def make_folder(path: Path) -> None:

@@ -40,7 +40,7 @@ def as_list(tokens: Any) -> list[Any]:
         raise ContractBroken("the answer is a tensor on the meta device, which holds no values")
     if isinstance(tokens, (Tensor, np.ndarray)):
         return list(tokens.tolist()) if tokens.ndim else [tokens.tolist()]
-    if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict)):
+    if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict, set, frozenset)):
         return [t if type(t) is int else _entry(t) for t in tokens]  # nearly all are, and the full check takes longer
     raise ContractBroken(f"the answer is a {type(tokens).__name__}, not a list of tokens")
 
@@ -71,7 +71,7 @@ def emitted(answer: Any, gamma: int, vocabulary: int) -> list[int]:
 
 
 def whole_number(i: int, entry: Any) -> int:
-    if not isinstance(entry, (int, float)):
+    if isinstance(entry, bool) or not isinstance(entry, (int, float)):
         raise ContractBroken(f"entry {i} of the answer is {entry!r:.60}, not a token")
     if isinstance(entry, float) and not entry.is_integer():
         raise ContractBroken(f"entry {i} of the answer is {'NaN' if entry != entry else entry}, not an integer")
