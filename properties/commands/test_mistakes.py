@@ -60,7 +60,7 @@ def asks(p, q, draft, generator): return [int(input("token? "))]
 def speechless(p, q, draft, generator): raise Speechless
 class Speechless(Exception):
     def __str__(self): raise ValueError
-def manifold(p, q, draft, generator): raise ValueError("first line\\nsecond line")
+def manifold(p, q, draft, generator): raise ValueError("first line\\n\\x1b[31msecond line")
 def forks(p, q, draft, generator):
     os.fork()
     return right(p, q, draft, generator)
@@ -120,7 +120,7 @@ SUBJECTS = {
     "leaves": (3, ["the subject's process died: exit code 0"]),
     "asks": (3, [RAISED + f"EOFError: EOF when reading a line ({at('def asks')})"]),
     "speechless": (3, [RAISED, "Speechless", f"({at('def speechless')})"]),
-    "manifold": (3, [RAISED + "ValueError: first line", f"({at('def manifold')})"]),
+    "manifold": (3, [RAISED + f"ValueError: first line [31msecond line ({at('def manifold')})"]),
     "forks": (0, ["VERDICT consistent"]),
     "keywords": (2, ["it takes (*, p, q, draft, generator), and is called as f(p, q, draft, generator)"]),
     "three": (2, ["it takes (p, q, draft)", "wrap it"]),
