@@ -70,7 +70,7 @@ MISTAKES = {
     "no text": (["law", "{}/bytes"], "bytes is not UTF-8 text"),
     "nested": (["law", "{}/deep.json"], "nested too deeply"),
     "digits": (["law", "{}/digits.json"], "digits.json is not valid JSON to read here"),
-    "above one": (["law", "{}/above.json"], "p[0][0] is 1e400, above 1"),
+    "above one": (["law", "{}/above.json"], "p[0] sums to 1e+300 or more, not to 1"),
     "exponent": (["law", "{}/exponent.json"], "p[0][0] is '1e-999999999', not a number"),
     "report of bytes": (["rerun", "{}/bytes"], "bytes is not UTF-8 text"),
     "report of digits": (["rerun", "{}/digits.json"], "digits.json is not valid JSON"),
