@@ -174,17 +174,18 @@ suff [H small] : exists H, C H <= cut E a' b' H1 + t.
 case in1: (y0 \in H1); case out1: (leaves_set E H1 x0).
 - exists H0; have := tC H1; rewrite /bad in1 out1 => /(_ isT); rewrite C_of in1 out1 /=.
   rewrite mulr0 addr0 mulrDr mulr1 ler_subr_addr => le.
-  by rewrite -(ler_add2l t) addrCA.
+  by rewrite -(ler_add2l t) [leRHS]addrCA.
 - by exists H1; rewrite C_of in1 out1 /= mulr0 !addr0 mulr1.
 - by exists H1; rewrite C_of in1 out1 /= mulr0 add0r addr0 mulr1.
 have C1 : C H1 = cut E a' b' H1 + a x0 by rewrite C_of in1 out1 /= addr0 mulr0 mulr1 addr0.
 case: tight => [|[H3 /andP[in3 out3] e3]].
   case: (leP (a x0) (b y0)) => _ e; first by exists H1; rewrite C1 e.
+  have none : b' y0 = 0 by rewrite /b' /less_wanted eqxx mulr1 e subrr.
   exists (y0 |: H1); have out2 : leaves_set E (y0 |: H1) x0 = false.
     by apply/negbTE; apply: contraFN out1; apply: leaves_sub; apply: subsetUr.
   rewrite C_of out2 setU11 /= mulr0 !addr0 mulr1 ler_add2r !cutE; apply: ler_add.
     apply: ler_sum => y _; rewrite in_setU1; case: eqP => [->|_] //=.
-    by rewrite /b' /less_wanted eqxx mulr1 e subrr !mul0r.
+    by rewrite none !mul0r.
   apply: ler_sum => x _; apply: ler_wpmul2l => //; rewrite ler_nat.
   by case: (boolP (leaves_set E (y0 |: H1) x)) => // /(leaves_sub (subsetUr _ _)) ->.
 exists H0; have C3 : C H3 = cut E a' b' H3 + t + t by rewrite C_of in3 out3 /= mulr0 addr0 mulrDr mulr1 addrA.
@@ -198,8 +199,157 @@ have CU : C (H1 :|: H3) = cut E a' b' (H1 :|: H3) + t.
 have sub := cut_submodular E b' H1 H3 a'0.
 have lI := least (H1 :&: H3); have lU := least (H1 :|: H3).
 have sum : C (H1 :&: H3) + C (H1 :|: H3) <= cut E a' b' H1 + C H3.
-  by rewrite CI CU C3 addrACA addrA addrA ler_add2r ler_add2r.
+  by rewrite CI CU C3 addrACA -[X in _ <= _ + X]addrA [leRHS]addrA ler_add2r.
 by rewrite e3 addrA ler_subr_addr; apply: le_trans (ler_add lI lU) sum.
 Qed.
 
 End Flow.
+
+(** ** k independent drafts as senders, the target's tokens as receivers *)
+
+Section Optimum.
+Variables (R : realFieldType) (T : finType).
+Notation V := (of_finType T).
+Variables (p q : V -> R) (k : nat).
+Hypothesis pP : dist p.
+Hypothesis qP : dist q.
+Implicit Types (x y : T) (t : k.-tuple T).
+
+Lemma total_fin (F : T -> R) : total (V := V) F = \sum_x F x.
+Proof. by rewrite totalE -[RHS]big_enum enumT. Qed.
+
+Definition drawn_with n (t : n.-tuple T) : R := \prod_(x <- t) q x.
+
+Lemma draws_tuples n (F : seq T -> R) : draws q n F = \sum_(u : n.-tuple T) drawn_with u * F u.
+Proof.
+elim: n F => [|n IH] F.
+  by rewrite (big_pred1 [tuple]) => [|u]; rewrite ?[u]tuple0 ?eqxx // /drawn_with big_nil mul1r.
+rewrite (reindex (fun xu : T * n.-tuple T => cons_tuple xu.1 xu.2)) /=; last first.
+  exists (fun u => (thead u, [tuple of behead u])) => [[x u] _|u _] /=.
+    by congr (_, _); apply: val_inj.
+  by rewrite [RHS]tuple_eta; apply: val_inj.
+rewrite -(pair_big xpredT xpredT (fun x u => drawn_with (cons_tuple x u) * F (x :: u))) /=.
+rewrite /bind /pick total_fin; apply: eq_bigr => x _; rewrite /ret IH mulr_sumr; apply: eq_bigr => u _.
+by rewrite /drawn_with big_cons mulrA.
+Qed.
+
+Definition offered : seq (k.-tuple T * T) := enum [pred e : k.-tuple T * T | e.2 \in e.1].
+
+Lemma drawn_ge0 t : 0 <= drawn_with t.
+Proof. by apply: prodr_ge0 => x _; case: qP. Qed.
+
+Lemma drawn_one : \sum_t @drawn_with k t = 1.
+Proof.
+by rewrite -[RHS](law_one (lawful_draws qP k)) draws_tuples; apply: eq_bigr => t _; rewrite mulr1.
+Qed.
+
+Lemma cut_bound H : cut offered (@drawn_with k) p H = 1 + mass p (mem H) - mass q (mem H) ^+ k.
+Proof.
+have leaves t : leaves_set offered H t = ~~ all (mem H) t.
+  apply/hasP/allPn => [[[t' y] /=]|[y yt out]]; first by rewrite mem_enum inE /= => yt /andP[/eqP <- out]; exists y.
+  by exists (t, y); rewrite ?mem_enum ?inE //= eqxx.
+have inside : \sum_(t : k.-tuple T | all (mem H) t) drawn_with t = mass q (mem H) ^+ k.
+  rewrite -(draws_inside qP) /prob draws_tuples big_mkcond /=; apply: eq_bigr => t _.
+  by case: (all _ _); rewrite ?mulr1 ?mulr0.
+rewrite /cut -drawn_one (bigID (fun t : k.-tuple T => all (mem H) t) xpredT) /= inside /mass !total_fin big_mkcond /=.
+rewrite (eq_bigr (fun y => (y \in H)%:R * p y)); last by move=> y _; case: (y \in H); rewrite ?mul1r ?mul0r.
+rewrite (eq_bigl (fun t : k.-tuple T => ~~ all (mem H) t)) => [|t]; last by rewrite leaves.
+have regroup (u v w : R) : u + v = w + v + u - w by ring.
+exact: regroup.
+Qed.
+
+Section Flowing.
+Variable f : k.-tuple T -> T -> R.
+Hypothesis fP : flows offered (@drawn_with k) p f.
+
+(** What the flow leaves of each draft and of each token, and who gets it. *)
+Definition unsent t : R := drawn_with t - \sum_y f t y.
+Definition unmet y : R := p y - \sum_t f t y.
+Definition share y : R := unmet y / \sum_z unmet z.
+Definition row_of t y : R :=
+  if drawn_with t == 0 then p y else (f t y + unsent t * share y) / drawn_with t.
+
+Lemma unsent_ge0 t : 0 <= unsent t.
+Proof. by rewrite subr_ge0; case: fP. Qed.
+
+Lemma unmet_ge0 y : 0 <= unmet y.
+Proof. by rewrite subr_ge0; case: fP. Qed.
+
+Lemma unsent_unmet : \sum_t unsent t = \sum_y unmet y.
+Proof.
+have p1 : \sum_y p y = 1 by rewrite -total_fin; case: pP.
+by rewrite !sumrB exchange_big /= drawn_one p1.
+Qed.
+
+Lemma share_unmet y : (\sum_t unsent t) * share y = unmet y.
+Proof.
+rewrite unsent_unmet /share; have [z|nz] := eqVneq (\sum_z unmet z) 0; last by rewrite mulrCA mulfV // mulr1.
+rewrite z mul0r; symmetry; apply/eqP; move/eqP: z.
+by rewrite psumr_eq0 => [/allP/(_ y (mem_index_enum _))|z _]; rewrite ?unmet_ge0.
+Qed.
+
+Lemma share_all t : unsent t * (\sum_y share y) = unsent t.
+Proof.
+rewrite -mulr_suml; have [z|nz] := eqVneq (\sum_z unmet z) 0; last by rewrite mulfV // mulr1.
+rewrite z mul0r mulr0; symmetry; apply/eqP; move/eqP: z; rewrite -unsent_unmet.
+by rewrite psumr_eq0 => [/allP/(_ t (mem_index_enum _))|z _]; rewrite ?unsent_ge0.
+Qed.
+
+Lemma row_mass t y : drawn_with t * row_of t y = f t y + unsent t * share y.
+Proof.
+rewrite /row_of; case: eqP => [z|/eqP nz]; last by rewrite mulrCA mulfV // mulr1.
+have [f0 _ fa _] := fP; have below := fa t; rewrite z in below.
+have none : \sum_y' f t y' = 0 by apply/eqP; rewrite eq_le below sumr_ge0.
+have fy : f t y = 0.
+  by move/eqP: none; rewrite psumr_eq0 => [/allP/(_ y (mem_index_enum _))/eqP|//].
+by rewrite /unsent z none fy subr0 !mul0r addr0.
+Qed.
+
+Lemma row_dist t : dist (row_of t : V -> R).
+Proof.
+rewrite /row_of; case: eqP => [//|/eqP nz]; split=> [y|].
+  have [f0 _ _ _] := fP; rewrite divr_ge0 ?drawn_ge0 // addr_ge0 // mulr_ge0 ?unsent_ge0 //.
+  by rewrite divr_ge0 ?unmet_ge0 // sumr_ge0 // => z _; apply: unmet_ge0.
+by rewrite total_fin -mulr_suml big_split /= -mulr_sumr share_all addrC subrK mulfV.
+Qed.
+
+Definition flowing_rule (cs : seq T) : law R T := if insub cs is Some t then pick (row_of t : V -> R) else pick p.
+
+Lemma flowing_lawful cs : lawful (flowing_rule cs).
+Proof. by rewrite /flowing_rule; case: insubP => [t _ _|_]; [apply: (lawful_pick (row_dist t)) | apply: (lawful_pick pP)]. Qed.
+
+Lemma flowing_mean (F : seq T -> T -> R) :
+  draws q k (fun cs => flowing_rule cs (F cs)) = \sum_t \sum_y (f t y + unsent t * share y) * F t y.
+Proof.
+rewrite draws_tuples; apply: eq_bigr => t _; rewrite /flowing_rule valK /pick total_fin mulr_sumr.
+by apply: eq_bigr => y _; rewrite mulrA row_mass.
+Qed.
+
+Lemma flowing_lossless (F : T -> R) : draws q k (fun cs => flowing_rule cs F) = pick p F.
+Proof.
+rewrite flowing_mean exchange_big /= /pick total_fin; apply: eq_bigr => y _.
+by rewrite -mulr_suml big_split /= -mulr_suml share_unmet /unmet addrC subrK.
+Qed.
+
+Lemma flowing_accepts : flow_value f <= accepted (V := V) q k flowing_rule.
+Proof.
+rewrite /accepted flowing_mean /flow_value; apply: ler_sum => t _; apply: ler_sum => y _.
+have [f0 fE _ _] := fP; have share0 : 0 <= unsent t * share y.
+  by rewrite mulr_ge0 ?unsent_ge0 // divr_ge0 ?unmet_ge0 // sumr_ge0 // => z _; apply: unmet_ge0.
+case: (boolP (y \in val t)) => yt; first by rewrite mulr1 ler_addl.
+by rewrite mulr0 fE // mem_enum inE.
+Qed.
+End Flowing.
+
+Theorem transport_optimum : exists rule : seq V -> law R V,
+  [/\ forall cs, lawful (rule cs), forall F, draws q k (fun cs => rule cs F) = pick p F
+    & exists H : pred V, accepted q k rule = 1 + mass p H - mass q H ^+ k].
+Proof.
+have [f fP [H e]] := flow_meets_cut offered drawn_ge0 (proj1 pP).
+exists (flowing_rule f); split; [exact: flowing_lawful | exact: flowing_lossless |].
+exists (mem H); apply/eqP; rewrite eq_le; apply/andP; split.
+  by apply: (transport_bound qP) => [cs|F]; [apply: flowing_lawful | apply: flowing_lossless].
+by rewrite -cut_bound -e; apply: flowing_accepts.
+Qed.
+
+End Optimum.
