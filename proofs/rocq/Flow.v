@@ -341,7 +341,7 @@ by rewrite mulr0 fE // mem_enum inE.
 Qed.
 End Flowing.
 
-Theorem transport_optimum : exists rule : seq V -> law R V,
+Theorem transport_optimum : exists rule : (seq V -> law R V),
   [/\ forall cs, lawful (rule cs), forall F, draws q k (fun cs => rule cs F) = pick p F
     & exists H : pred V, accepted q k rule = 1 + mass p H - mass q H ^+ k].
 Proof.
