@@ -1,15 +1,15 @@
-(** Budgets, rejections, shared noise and flows, applied: none of their theorems is about nothing.
+(** Budgets, rejections, shared noise, flows and noise, applied: none of their theorems is about nothing.
 
     What it says.  Nothing new.  Two lanes with drafters of their own and a scheduler that
     draws lots and looks at what was drafted; blocks whose length depends on the history;
-    one uniform for drafter and target; two drafts over two tokens.
+    one uniform for drafter and target; two drafts over two tokens; a length drawn by lot.
 
     Source: ours. *)
 
 From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Chain Leviathan Agreement Greedy Block Optimality Rejections Coupled Flow
-  Rational Counterexamples Batch Vacuity.
+  Rational Counterexamples Batch Loop Loops Noise Vacuity.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -133,3 +133,32 @@ Proof. exact: (transport_optimum 2%N coin_pP coin_qP). Qed.
 Example used_flow : exists2 f, flows [:: (true, false); (false, true)] (fun _ => 1//2) coin_p f
   & exists H, flow_value f = cut [:: (true, false); (false, true)] (fun _ => 1//2) coin_p H.
 Proof. by apply: flow_meets_cut => [x|y]; [vm_compute | case: coin_pP]. Qed.
+
+(** ** Noise: a length, and a drafter by turns *)
+
+Definition lots (st : nat) h : law field two := pick (row2 (1//3) (2//3)).
+Lemma lotsP st h : bounded_law (lots st h).
+Proof. by apply: lawful_bounded; apply: lawful_pick; apply: row2_dist; [vm_compute | vm_compute | apply/eqP; vm_compute]. Qed.
+Definition counted (st : nat) h (w : two) (o : seq two) : law field nat := ret (st + size o)%N.
+Lemma countedP st h w o : bounded_law (counted st h w o).
+Proof. by apply: lawful_bounded; apply: lawful_ret. Qed.
+Definition by_lot (st : nat) (w : two) h : two -> field := if w then q h else p h.
+Lemma by_lotP st w h : dist (by_lot st w h).
+Proof. by rewrite /by_lot; case: w. Qed.
+Definition lot_length (st : nat) (w : two) : nat := if w then st.+1 else 2%N.
+
+Example used_noisy_chain n st h k :
+  loop (fun h => last false h) (drafted_round lots
+    (fun st h w => leviathan p (by_lot st w) xpred0 (lot_length st w) h) counted) n n st h k
+  = plain p (fun h => last false h) n h k.
+Proof. exact: (@noisy_chain_loop_lossless _ _ _ _ p _ lots by_lot (fun _ _ => xpred0) lot_length counted pP by_lotP lotsP countedP). Qed.
+Example used_noisy_loop n st h k :
+  loop xpred0 (drafted_round lots (fun st h w => agreement p (by_lot st w) xpred0 2%N h) counted) n n st h k
+  = plain p xpred0 n h k.
+Proof.
+apply: noisy_loop_lossless => // [st' h'|st' h' w o|st' h' w|st' h' w].
+- exact: bounded_steady (lotsP st' h').
+- exact: bounded_steady (countedP st' h' w o).
+- by apply: chain_emits => // [h'' _|h'' x]; [apply: by_lotP | apply: lawful_agreement].
+- by apply: agreement_lossless => // h''; apply: by_lotP.
+Qed.

@@ -28,13 +28,12 @@ suff [t [tm tF] e] : exists2 t, t <= m /\ (forall i, i \in enum I -> P i -> t <=
     & t = m \/ exists2 i, P i & t = F i.
   by exists t => //; split=> // i; apply: tF; rewrite mem_enum.
 elim: (enum I) => [|i s [t [tm tF] e]]; first by exists m; [split | left].
-case: (boolP (P i && (F i < t))) => [/andP[Pi lt]|no].
+have stays : ~~ (P i && (F i < t)) -> P i -> t <= F i by move=> no Pi; move: no; rewrite Pi -leNgt.
+case: (boolP (P i && (F i < t))) => [/andP[Pi lt]|/stays no].
   exists (F i); last by right; exists i.
   split=> [|j]; first exact: le_trans (ltW lt) tm.
   by rewrite inE => /orP[/eqP ->|js Pj] //; apply: le_trans (ltW lt) (tF j js Pj).
-exists t => //; split=> // j; rewrite inE => /orP[/eqP ->|js] // Pj.
-  by move: no; rewrite Pj -leNgt.
-exact: tF.
+by exists t => //; split=> // j; rewrite inE => /orP[/eqP ->|/tF].
 Qed.
 
 Section Flow.
@@ -224,10 +223,10 @@ Lemma draws_tuples n (F : seq T -> R) : draws q n F = \sum_(u : n.-tuple T) draw
 Proof.
 elim: n F => [|n IH] F.
   by rewrite (big_pred1 [tuple]) => [|u]; rewrite ?[u]tuple0 ?eqxx // /drawn_with big_nil mul1r.
-rewrite (reindex (fun xu : T * n.-tuple T => cons_tuple xu.1 xu.2)) /=; last first.
-  exists (fun u => (thead u, [tuple of behead u])) => [[x u] _|u _] /=.
-    by congr (_, _); apply: val_inj.
+have head_and_tail : bijective (fun xu : T * n.-tuple T => cons_tuple xu.1 xu.2).
+  exists (fun u => (thead u, [tuple of behead u])) => [[x u]|u] /=; first by congr (_, _); apply: val_inj.
   by rewrite [RHS]tuple_eta; apply: val_inj.
+rewrite (reindex _ (onW_bij _ head_and_tail)) /=.
 rewrite -(pair_big xpredT xpredT (fun x u => drawn_with (cons_tuple x u) * F (x :: u))) /=.
 rewrite /bind /pick total_fin; apply: eq_bigr => x _; rewrite /ret IH mulr_sumr; apply: eq_bigr => u _.
 by rewrite /drawn_with big_cons mulrA.
