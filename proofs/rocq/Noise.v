@@ -26,13 +26,13 @@ Section Bounded.
 Variables (R : realFieldType) (A : Type).
 Implicit Types (m : law R A) (f g : A -> R).
 
-Definition bounded f : Prop := exists c, forall a, `|f a| <= c.
+Definition bounded_test f : Prop := exists c, forall a, `|f a| <= c.
 
 Record bounded_law m : Prop := BoundedLaw {
   bounded_ext : forall f g, f =1 g -> m f = m g;
-  bounded_add : forall f g, bounded f -> bounded g -> m (fun a => f a + g a) = m f + m g;
-  bounded_scale : forall c f, bounded f -> m (fun a => c * f a) = c * m f;
-  bounded_le : forall f g, bounded f -> bounded g -> (forall a, f a <= g a) -> m f <= m g;
+  bounded_add : forall f g, bounded_test f -> bounded_test g -> m (fun a => f a + g a) = m f + m g;
+  bounded_scale : forall c f, bounded_test f -> m (fun a => c * f a) = c * m f;
+  bounded_le : forall f g, bounded_test f -> bounded_test g -> (forall a, f a <= g a) -> m f <= m g;
   bounded_one : m (fun _ => 1) = 1
 }.
 
