@@ -11,7 +11,7 @@
       noise gives the target's row, the text has the target's law;
     - [coupled_keeps_at_most]  a draft equals the target's choice with probability at most
       1 - TV, however the two share their noise;
-    - [coupling_of_uniforms]  one uniform for both keeps more than two: an instance.
+    One uniform for both keeps more than two uniforms: BeyondInstances.coupling_keeps_more.
     That the argmax of log p plus Gumbel noise has the law p is not proved here: it is the
     hypothesis [noiseP] of an instance that would need the exponential function.
 
