@@ -131,6 +131,7 @@ def main() -> int:
     parser.add_argument("--survivors", action="store_true", help="of such files, what survived: tests were added since")
     add_options(parser)
     given = parser.parse_args()
+    where = (given.workers or 2, given.cluster)
     chosen = given.modules or subjects()
     unknown = [m for m in chosen if m not in subjects()]
     if unknown:
@@ -140,12 +141,10 @@ def main() -> int:
         for module, record in unchanged().items():
             if module in chosen and (lines := doubts({module: record})):
                 print(module, len(lines), file=sys.stderr)
-                RECORD.put(
-                    module, dataclasses.asdict(survivors_again(module, record, given.workers or 2, given.cluster))
-                )
+                RECORD.put(module, dataclasses.asdict(survivors_again(module, record, *where)))
         chosen = []
     for module in pending(chosen, given.again):
-        fates = run(mutants(module), given.workers or 2, given.cluster)
+        fates = run(mutants(module), *where)
         RECORD.put(module, dataclasses.asdict(recorded(fates)))
         print(dict(Counter(f.outcome for f in fates)), file=sys.stderr)
     lines = doubts(unchanged())
