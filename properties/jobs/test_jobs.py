@@ -222,4 +222,3 @@ def test_a_machine_with_other_sources_answers_nothing(monkeypatch: pytest.Monkey
     end = loads(cluster._task(plain_jobs(1)[0], "ours"))
     assert isinstance(end.raised, BadInput)
     assert "another refengine" in str(end.raised)
-    assert shards(1)[0].count == helper.LANES

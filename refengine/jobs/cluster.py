@@ -41,7 +41,7 @@ class Cluster:
             ray.shutdown()
             why = str(error).strip().splitlines()[0]
             raise BadInput(f"no Ray cluster at {address!r} ({why}); `ray start --head` makes one") from None
-        self.size = size or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self.size = size or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._task = ray.remote(num_cpus=1, max_retries=0)(_task)
         self._busy: dict[Any, Job] = {}
 
