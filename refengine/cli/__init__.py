@@ -80,9 +80,7 @@ app = group("The referee of speculative decoding.", TOP)
 app.add_typer(group("Hold an implementation to the law it promises.", AUDIT), name="audit")
 app.add_typer(group("Check or convert a released drafter checkpoint.", CHECKPOINT), name="checkpoint")
 app.add_typer(group("Tiny models whose law is known, for servers to be tried with.", FIXTURES), name="fixtures")
-app.add_typer(
-    group("Draws by the billion, in shards, on one machine or many (docs/campaigns.md).", CAMPAIGN), name="campaign"
-)
+app.add_typer(group("Draws by the billion, in shards, on one machine or many.", CAMPAIGN), name="campaign")
 app.add_typer(group("Conformance vectors for implementations in any language.", VECTORS), name="vectors")
 app.add_typer(group("Fresh vectors from a committed seed, and their transcripts.", CHALLENGE), name="challenge")
 

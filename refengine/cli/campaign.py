@@ -60,15 +60,17 @@ def engine(
     out: Out = None,
 ) -> None:
     """The engine's own lossless rules, held to the target at length."""
+    from refengine.jobs.campaign import Counts, merged
     from refengine.selfcheck import at_length
+    from refengine.selfcheck.rounds import LOSSLESS
 
-    chosen, number = rules or list(at_length.LOSSLESS), campaign_seed(seed)
-    if unknown := [rule for rule in chosen if rule not in at_length.LOSSLESS]:
-        raise BadInput(f"no lossless rule is called {unknown[0]!r}: one of {', '.join(at_length.LOSSLESS)}")
+    chosen, number = rules or list(LOSSLESS), campaign_seed(seed)
+    if unknown := [rule for rule in chosen if rule not in LOSSLESS]:
+        raise BadInput(f"no lossless rule is called {unknown[0]!r}: one of {', '.join(LOSSLESS)}")
     settings = {"campaign": "engine", "rules": chosen, "rounds": rounds, "seed": number}
     shards, preload = at_length.jobs(chosen, rounds, number), (at_length.__name__,)
-    lines = Where(workers, cluster, journal, fresh).run(shards, settings, at_length.Counts, preload)
-    counts = at_length.merged(line.made for line in lines)
+    lines = Where(workers, cluster, journal, fresh).run(shards, settings, Counts, preload)
+    counts = merged(line.made for line in lines)
     finish_grouped(at_length.findings(chosen, rounds, number, counts), as_json, Files(out), allow_untested=False)
 
 
@@ -97,7 +99,9 @@ def kernel(
     request.check_that_it_exists()
     opened(request).close()  # what cannot be loaded is said once, and here
     settings = {"campaign": "kernel", **request.arguments()}
-    lines = Where(workers, cluster, journal, fresh).run(at_length.jobs(request), settings, at_length.Answers)
+    lines = Where(workers, cluster, journal, fresh).run(
+        at_length.jobs(request), settings, at_length.Answers, ("torch",)
+    )
     finish([at_length.finding(request, [line.made for line in lines])], as_json, Files(out))
 
 
