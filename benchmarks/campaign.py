@@ -3,9 +3,12 @@
     python benchmarks/campaign.py [--shards 8] [--turns 3] [--out benchmarks/results/campaign.json]
 
 The same shards of `campaign engine leviathan` on one process and on two, in turns within one run. The clock runs from
-when every process has done a first shard until the last shard has ended. A machine that is busy with other things
-gives two processes a second share as well, so what else it does is said: its load, and the processor time that a second
-of the clock got, which must be near 1 and near 2 for the ratio to be that of idle cores.
+when every process has done a first shard until the last shard has ended.
+    gain        seconds on one, divided by seconds on two: on a busy machine it says what else ran
+    processor   seconds of the processor that a second of the clock got; 1 and 2 where cores are idle
+    occupied    the share of the processes' time in which a shard was at work, however slowly
+    idle cores  the gain that processes so occupied would have with a core each: 2 * occupied, times the processor time
+                of the shards on one, divided by that on two
 """
 
 import argparse
@@ -35,19 +38,28 @@ def shard(number: int) -> tuple[Any, float]:
     return counts, time.process_time() - begun
 
 
-def timed(count: int, shards: int) -> tuple[str, float, float]:
-    """(text of the sum, seconds, processor seconds) on so many processes."""
+def timed(count: int, shards: int) -> tuple[str, float, float, float]:
+    """(text of the sum, seconds, processor seconds, occupied) on so many processes."""
     first = [Job(f"first {number}", partial(shard, number)) for number in range(count)]
     jobs = [*first, *(Job(f"shard {number}", partial(shard, number)) for number in range(shards))]
     made: dict[str, Any] = {}
-    started = ended = spent = 0.0
-    for job, (counts, own), _ in run(jobs, Processes(count, (at_length.__name__,))):
+    started = ended = spent = at_work = 0.0
+    for job, (counts, own), seconds in run(jobs, Processes(count, (at_length.__name__,))):
         ended = time.perf_counter()
         if job in first:
             started = ended
         else:
-            made[job.name], spent = counts, spent + own
-    return canonical(merged(made[name] for name in sorted(made))), ended - started, spent
+            made[job.name], spent, at_work = counts, spent + own, at_work + seconds
+    return (
+        canonical(merged(made[name] for name in sorted(made))),
+        ended - started,
+        spent,
+        at_work / (count * (ended - started)),
+    )
+
+
+def rounded(figures: dict[str, float]) -> dict[str, float]:
+    return {name: round(figure, 2) for name, figure in figures.items()}
 
 
 def main() -> None:
@@ -60,11 +72,13 @@ def main() -> None:
     for turn in range(options.turns):
         found = {}
         for count in (1, 2) if turn % 2 else (2, 1):
-            text, seconds, spent = timed(count, options.shards)
+            text, seconds, spent, occupied = timed(count, options.shards)
             texts.add(text)
-            found[count] = {"seconds": round(seconds, 2), "processor a second": round(spent / seconds, 2)}
-        gain = found[1]["seconds"] / found[2]["seconds"]
-        turns.append({"one": found[1], "two": found[2], "gain": round(gain, 2), "load": round(os.getloadavg()[0], 1)})
+            found[count] = {"seconds": seconds, "processor": spent / seconds, "occupied": occupied}
+        one, two = found[1], found[2]
+        work = one["processor"] * one["seconds"] / (two["processor"] * two["seconds"])
+        gains = {"gain": one["seconds"] / two["seconds"], "idle cores": 2 * two["occupied"] * work}
+        turns.append({"one": rounded(one), "two": rounded(two), **rounded(gains), "load": round(os.getloadavg()[0], 1)})
         print(json.dumps(turns[-1]), flush=True)
     result = {
         "where": f"{platform.machine()}, {cores()} cores, python {platform.python_version()}",
@@ -72,6 +86,7 @@ def main() -> None:
         "shards": options.shards,
         "bytes identical": len(texts) == 1,
         "gain, median": statistics.median(turn["gain"] for turn in turns),
+        "idle cores, median": statistics.median(turn["idle cores"] for turn in turns),
         "turns": turns,
     }
     print(json.dumps({key: value for key, value in result.items() if key != "turns"}))

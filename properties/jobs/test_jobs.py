@@ -39,6 +39,10 @@ PLACES: list[Any] = [
     pytest.param(partial(Processes, 10), id="processes"),
     pytest.param(partial(Cluster, "local", 10), id="ray", marks=[with_ray, quiet]),
 ]
+FEW: list[Any] = [
+    pytest.param(partial(Processes, 2), id="processes"),
+    pytest.param(partial(Cluster, "local", 2), id="ray", marks=[with_ray, quiet]),
+]
 
 
 def result(jobs: list[Job], workers: Workers) -> str:
@@ -143,7 +147,7 @@ def test_a_job_that_cannot_be_done_is_named(call: Callable[[], None], error: typ
         list(run([*plain_jobs(2), Job("bad", call)], Processes(2)))
 
 
-@pytest.mark.parametrize("place", [*PLACES, pytest.param(Here, id="here")])
+@pytest.mark.parametrize("place", [*FEW, pytest.param(Here, id="here")])
 def test_what_raises_is_named_and_not_begun_again(place: Callable[[], Workers], tmp_path: Path) -> None:
     """Kills a mistake that is taken for a lost worker."""
     log = tmp_path / "log"

@@ -37,8 +37,9 @@ class Processes:
         self._busy[worker.line] = worker
 
     def ended(self) -> Iterator[Ended]:
-        for line in wait(list(self._busy)):
-            worker = self._busy.pop(line)  # type: ignore[arg-type]
+        ready = wait(list(self._busy))
+        for line in [line for line in self._busy if line in ready]:
+            worker = self._busy.pop(line)
             end = worker.answer()
             if end.died:
                 worker.close()

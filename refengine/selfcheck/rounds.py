@@ -78,8 +78,8 @@ def _tree(item: Case, lane: Tensor, coins: Philox, distinct: bool) -> tuple[Tens
     """WIDTHS[d] draws after every node of depth d, independent or without replacement."""
     every_p, every_q = (torch.from_numpy(rows) for rows in item.float32())
     contexts = [torch.zeros_like(lane)]  # of the root, then of every node
-    p, q, tokens, parents = [every_p[lane, 0, contexts[0]]], [], [], []
-    level = [-1]
+    p, q, tokens = [every_p[lane, 0, contexts[0]]], list[Tensor](), list[Tensor]()
+    parents, level = list[int](), [-1]
     for depth, width in enumerate(WIDTHS):
         grown = []
         for parent in level:
