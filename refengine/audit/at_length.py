@@ -43,7 +43,7 @@ class Judged:
     log10      of the evidence
     tokens     how many were emitted
     seen       the total variation at the site visited most that would have been seen with probability 0.99
-    farthest   the count that is farthest from what is due, in deviations: input, lane, position, context, token, counts
+    farthest   the count that is farthest from what is due, by its deviance: where it is, and the counts
     """
 
     accused: bool
@@ -91,9 +91,10 @@ def _given(found: CaseEvidence, seen: NDArray[np.float64]) -> None:
 
 def _farthest(item: Case, p: NDArray[np.float64], seen: NDArray[np.float64]) -> dict[str, Any]:
     n = seen.sum(1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviations = np.abs(seen - n * p) / np.sqrt(n * p * (1 - p))
-    deviations = np.where((p <= 0) & (seen > 0), np.inf, np.nan_to_num(deviations, nan=0.0, posinf=0.0))
+    due = n * p
+    with np.errstate(divide="ignore", invalid="ignore"):  # the root of Poisson's deviance: right for rare tokens too
+        twice = 2 * (np.where(seen > 0, seen * np.log(seen / due), 0.0) - seen + due)
+    deviations = np.sqrt(np.maximum(twice, 0.0))
     site, token = np.unravel_index(int(deviations.argmax()), deviations.shape)
     lane, position, context = np.unravel_index(int(site), item.p.shape[:3])
     return {

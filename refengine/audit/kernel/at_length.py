@@ -43,11 +43,16 @@ def inputs() -> list[Case]:
 
 def jobs(request: Request) -> list[Job]:
     """The shards: every input gets the same number of calls, whole blocks; all share one counter."""
-    made, each = list[Job](), -(-(request.calls or 1) // (BLOCK * len(inputs()))) * BLOCK
+    made, each = list[Job](), calls_of_an_input(request)
     for which, item in enumerate(inputs()):
         for calls in split(Range(which * each, each), SHARD):
             made.append(Job(f"{item.name}, calls from {calls.first}", partial(shard, request, which, calls)))
     return made
+
+
+def calls_of_an_input(request: Request) -> int:
+    """At least its share, in whole blocks."""
+    return -(-(request.calls or 1) // (BLOCK * len(inputs()))) * BLOCK
 
 
 def seeds(seed: int, calls: Range) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -98,7 +103,7 @@ def _lanes(item: Case, tokens: Any, first: int) -> Any:
 def finding(request: Request, every: list[Answers]) -> Finding:
     """The verdict on all shards, in their order: the first that broke off says why."""
     recipe = Recipe(function=f"{__name__}:again", arguments=request.arguments())
-    method = f"{request.calls or 1:,} calls of {len(inputs())} inputs, counted by site and token"
+    method = f"{calls_of_an_input(request):,} calls of each of {len(inputs())} inputs, counted by site and token"
     ended = next((answers.ended for answers in every if answers.ended), None)
     found = judged(inputs(), merged(answers.counts for answers in every), request.alpha)
     if ended and ended["kind"] == "broken":
