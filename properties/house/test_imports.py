@@ -20,6 +20,7 @@ FLOORS = (
     ("exact", "evidence", "errors", "source_tree"),
     ("files",),
     ("engine", "report", "source_edits"),
+    ("jobs",),
     ("decoder", "audit", "strategies"),
     ("bugs",),
     ("selfcheck",),

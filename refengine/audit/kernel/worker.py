@@ -59,7 +59,8 @@ class Worker:
         self, name: str, seeds: NDArray[np.int64], start: int, fresh: bool, seconds: float = math.inf
     ) -> dict[str, Any]:
         """One call per row of `seeds` [n, 3], numbered from `start`. Stops early at a broken contract or at the clock.
-        `fresh` also seeds the generators of Python and numpy, which is too slow to do at every call.
+        `fresh` also seeds the generators of Python and numpy, which is too slow to do at every call. A row of -1 goes
+        on with the generators as they are.
 
         tokens int32 [calls, lanes of a call, gamma + 1] padded with -1, drafts int32 [calls, lanes of a call, gamma].
         """
@@ -70,8 +71,9 @@ class Worker:
         generator = torch.Generator()
         tokens, drafts, broken = [], [], None
         for offset, (ours, everyone, _) in enumerate(seeds.tolist()):
-            generator.manual_seed(ours)
-            torch.default_generator.manual_seed(everyone)
+            if ours >= 0:
+                generator.manual_seed(ours)
+                torch.default_generator.manual_seed(everyone)
             begun = time.monotonic()
             try:
                 lanes, drafted = emit(self.subject, table, start + offset, generator)

@@ -1,4 +1,4 @@
-"""Many rounds of an engine rule on table rows: drafts and decisions from Philox coins, one request per lane."""
+"""Many rounds of the engine's rules on table rows: drafts and decisions from Philox coins, one request per lane."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,8 +10,12 @@ from torch import Tensor
 from refengine.audit.inputs.case import Case, case, step
 from refengine.engine.block import NOTHING, Block, Round
 from refengine.engine.coins import Philox
+from refengine.engine.rules import RULES as ENGINE
+from refengine.exact.rules import RULES
+from refengine.jobs.ranges import Range, coins
 
 Rule = Callable[[Tensor, Block, Philox], Round]
+Drafter = Callable[[Case, Tensor, Philox], tuple[Tensor, Block]]
 LANES = 1 << 15  # a batch
 WIDTHS = (2, 2)  # of the trees
 
@@ -24,27 +28,29 @@ def table(seed: int, vocabulary: int, gamma: int, contexts: int = 2, lanes: int 
     return case(f"table {seed}", rows[:, : gamma + 1], rows[:, gamma + 1 :])
 
 
-def emitted(
-    draft: Callable[[Case, Tensor, Philox], tuple[Tensor, Block]], rule: Rule, item: Case, tokens: int, seed: int
-) -> Iterator[NDArray[np.int32]]:
+def emitted(draft: Drafter, rule: Rule, item: Case, tokens: int, seed: int) -> Iterator[NDArray[np.int32]]:
     """Blocks [calls, lanes, depth + 1] until `tokens` tokens are out. Lane k of a call has the rows of lane k."""
     calls, done, request = LANES // item.lanes, 0, 0
-    lane = torch.arange(item.lanes).repeat(calls)
     while done < tokens:
-        coins = Philox(seed, torch.arange(request, request + len(lane)))
-        p, block = draft(item, lane, coins)
-        out = rule(p, block, coins).tokens
-        request += len(lane)
-        done += int((out != NOTHING).sum())
-        assert bool((out[:, item.gamma + 1 :] == NOTHING).all())  # a tree leaves room for more nodes than a path has
-        yield out[:, : item.gamma + 1].reshape(calls, item.lanes, -1).numpy().astype(np.int32)
+        out = batch(draft, rule, item, coins(seed, Range(request, calls * item.lanes)))
+        request += calls * item.lanes
+        done += int((out >= 0).sum())
+        yield out.reshape(calls, item.lanes, -1)
+
+
+def batch(draft: Drafter, rule: Rule, item: Case, coins: Philox) -> NDArray[np.int32]:
+    """A round for each request, in turn with the rows of each lane: [n, depth + 1], padded with -1."""
+    p, block = draft(item, coins.requests % item.lanes, coins)
+    out = rule(p, block, coins).tokens
+    assert bool((out[:, item.gamma + 1 :] == NOTHING).all())  # a tree leaves room for more nodes than a path has
+    return out[:, : item.gamma + 1].numpy().astype(np.int32)
 
 
 def chain(item: Case, lane: Tensor, coins: Philox) -> tuple[Tensor, Block]:
     """gamma drafts in a row, each drawn from q."""
     every_p, every_q = (torch.from_numpy(rows) for rows in item.float32())
     context = torch.zeros_like(lane)
-    p, q, tokens = [every_p[lane, 0, context]], [], []
+    p, q, tokens = [every_p[lane, 0, context]], list[Tensor](), list[Tensor]()
     for i in range(item.gamma):
         q.append(every_q[lane, i, context])
         tokens.append(coins.choose(q[-1], ("draft", i)))
@@ -72,8 +78,8 @@ def _tree(item: Case, lane: Tensor, coins: Philox, distinct: bool) -> tuple[Tens
     """WIDTHS[d] draws after every node of depth d, independent or without replacement."""
     every_p, every_q = (torch.from_numpy(rows) for rows in item.float32())
     contexts = [torch.zeros_like(lane)]  # of the root, then of every node
-    p, q, tokens, parents = [every_p[lane, 0, contexts[0]]], [], [], []
-    level = [-1]
+    p, q, tokens = [every_p[lane, 0, contexts[0]]], list[Tensor](), list[Tensor]()
+    parents, level = list[int](), [-1]
     for depth, width in enumerate(WIDTHS):
         grown = []
         for parent in level:
@@ -91,3 +97,15 @@ def _tree(item: Case, lane: Tensor, coins: Philox, distinct: bool) -> tuple[Tens
         level = grown
     up = torch.tensor(parents).expand(len(lane), len(parents))
     return torch.stack(p, 1), Block(torch.stack(tokens, 1), up, torch.stack(q, 1))
+
+
+# By the kind of candidates that a rule's card names: the drafter, and how deep its blocks are.
+DRAFTERS: dict[tuple[str, str | None], tuple[Drafter, int]] = {
+    ("chain", "iid"): (chain, 3),
+    ("tree", "iid"): (iid_tree, len(WIDTHS)),
+    ("tree", "distinct"): (distinct_tree, len(WIDTHS)),
+    ("tree", None): (undrawn, 3),
+}
+LOSSLESS: dict[str, tuple[Rule, Drafter, int]] = {
+    name: (ENGINE[name], *DRAFTERS[card.shape, card.drawn]) for name, card in RULES.items() if card.law == "target"
+}
