@@ -172,7 +172,7 @@ def test_a_claim_comes_out_as_committed(name: str) -> None:
 
 
 def test_a_claim_says_what_its_run_says() -> None:
-    """Kills a claim that names a run of another verdict, a case that there is not, and another sentence than the run's."""
+    """Kills a claim that names a run of another verdict, a case that there is not, and words that are not the run's."""
     named = [
         (claim, name.partition("::test_a_claim_comes_out_as_committed")[2])
         for claim in load()
