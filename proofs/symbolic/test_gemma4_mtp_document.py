@@ -35,6 +35,7 @@ assistant = pytest.importorskip(
 from transformers import Gemma4AssistantConfig as GemmaConfig  # noqa: E402
 from transformers import GenerationConfig  # noqa: E402
 from transformers.generation.candidate_generator import SinglePositionMultiTokenCandidateGenerator  # noqa: E402
+from transformers.masking_utils import causal_mask_function  # noqa: E402
 
 V, BACKBONE, WINDOW, LENGTH, DRAFTS = 12, 6, 8, 9, 4
 
@@ -285,11 +286,20 @@ def test_slots_of_a_parallel_block_do_not_know_each_other(folder: str) -> None:
     assert rows[0].shape[1] > 1
 
 
-def test_three_queries_after_all_keys_see_all_of_them() -> None:
-    """Queries at 5, 6, 7 over keys at 0 .. 4, the last query of a square mask too. Kills a mask that hides a key."""
-    keys, queries = torch.arange(5), torch.arange(5, 8)
-    assert (keys <= queries[:, None]).all()
-    assert (keys <= 3).tolist() != [True] * 5  # a query among the keys does not see all of them
+@pytest.mark.parametrize("queries", [1, 3])
+def test_queries_after_all_keys_see_all_of_them(config: Any, queries: int) -> None:
+    """The released mask over five keys, and transformers' causal one for queries at 5, 6, 7. Kills a mask that hides a
+    key from a query, and a causal mask that differs from it; among the keys it does."""
+    keys = torch.zeros(1, 2, 5, 16)
+    masks = assistant.Gemma4AssistantForCausalLM.create_attention_masks(
+        SimpleNamespace(config=SimpleNamespace(get_text_config=lambda: config)),
+        torch.zeros(1, queries, 32), torch.ones(1, 5), dict.fromkeys(config.layer_types, (keys, keys)),
+    )  # fmt: skip
+    mask = masks["full_attention"]
+    assert mask is None or (mask.shape[-2:] == (queries, 5) and (mask == 0).all())
+    seen = [[bool(causal_mask_function(0, 0, q, key)) for key in range(5)] for q in range(5, 5 + queries)]
+    assert seen == [[True] * 5] * queries
+    assert not causal_mask_function(0, 0, 3, 4)
 
 
 def test_the_last_own_layer_of_each_type_is_the_one_that_is_shared(config: Any) -> None:
