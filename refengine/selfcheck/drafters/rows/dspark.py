@@ -50,9 +50,9 @@ SLOT_BUGS = own(
 
 ROWS = {
     "dspark": Row(
-        prompt=(4, 3, 4, 0),
+        prompt=(4, 5, 6),
         folder="tiny/dspark",
-        threshold=0.8,
+        threshold=0.64,  # between the confidences that two tokens give: a cut that looks at the token moves the law
         plants=(
             *BLOCKS,
             replace(STALE_CONFIDENCE, truncated=True),
