@@ -315,6 +315,17 @@ def test_the_last_own_layer_of_each_type_is_the_one_that_is_shared(config: Any) 
     assert [i for i, layer in enumerate(attention) if not hasattr(layer, "k_proj")] == [4, 5]
 
 
+def test_the_backbone_scales_its_embeddings_and_has_one_for_every_layer(config: Any) -> None:
+    """Rows of the table times the root of the width, and 4 numbers a token for each of 2 layers. Kills plain rows."""
+    same = {key: getattr(config, key) for key in ("vocab_size", "hidden_size", "intermediate_size", "sliding_window")}
+    sizes = {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
+    own = {"hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 96}
+    model = gemma4.Gemma4TextModel(type(config)(**same, **sizes, **own))
+    rows = model.embed_tokens(torch.arange(5)) / model.embed_tokens.weight[:5]
+    assert float((rows - config.hidden_size**0.5).abs().max()) < 1e-4
+    assert tuple(model.embed_tokens_per_layer.weight.shape) == (96, 2 * 4)
+
+
 def test_the_installed_transformers_cannot_build_an_assistant() -> None:
     """The recorded assistant's own config. Kills "no other changes required", for greedy decoding too."""
     folder = FIXTURES / "golden" / "hf_gemma4_plain_A" / "drafter"
