@@ -1,5 +1,7 @@
 """The trees of Medusa: which are shipped, which is picked, and what a small vocabulary leaves of one."""
 
+from functools import cache
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,6 +17,14 @@ from refengine.engine.policy import pipeline, temperature
 from refengine.source_tree import FIXTURES
 
 
+@cache
+def released() -> Medusa:
+    """In the released layout, with three heads."""
+    drafter = load_drafter(FIXTURES / "heads" / "medusa", load_target(FIXTURES / "tiny" / "target", torch.float32))
+    assert isinstance(drafter, Medusa)
+    return drafter
+
+
 def test_trees() -> None:
     """Kills a tree of the wrong size, an orphan that is drafted, and a tree picked by another rule than the name's."""
     assert len(TREES) == 9
@@ -28,11 +38,9 @@ def test_trees() -> None:
 
 def test_a_node_that_cannot_be_filled_is_left_out() -> None:
     """Kills a tree that asks a small vocabulary, or a file with few heads, for a candidate that is not there."""
-    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
-    drafter = load_drafter(FIXTURES / "heads" / "medusa", target)
-    assert isinstance(drafter, Medusa)
+    drafter = released()
     assert all(len(path) <= 3 and max(path) < 8 for path in drafter.tree)
-    assert depth(point_block((0,) * len(drafter.tree), drafter.parents, target.device)) == 3
+    assert depth(point_block((0,) * len(drafter.tree), drafter.parents, torch.device("cpu"))) == 3
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -44,9 +52,7 @@ def test_a_node_that_cannot_be_filled_is_left_out() -> None:
 )
 def test_equal_candidates_go_to_the_lowest_token(rows: list[list[float]], name: str) -> None:
     """Kills a sort that is not stable, a candidate of another head's row, a node that hangs onto another parent."""
-    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
-    loaded = load_drafter(FIXTURES / "heads" / "medusa", target)
-    assert isinstance(loaded, Medusa)
+    loaded = released()
     drafter = Medusa(loaded.shape, dict(loaded.w.tensors), TREES[name])
     drafter.heads = lambda hidden: torch.tensor(rows)  # type: ignore[method-assign]
     block = drafter.propose(Turn((1,), (1,), pipeline(temperature(1.0)), COINS))
