@@ -1,8 +1,4 @@
-"""DSpark's confidence head on the fixtures, from runs of the loop: is it right, and what does cutting by it save?
-
-The heads were trained with the drafters. Their makers then multiplied the weights on the token before by 15, so that a
-truncation that looks past its tokens shows; divided by it again, a head is as training left it. Both are measured.
-"""
+"""DSpark's confidence head on the fixtures, from runs of the loop: is it right, and what does cutting by it save?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +6,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from operator import mul
 from statistics import fmean
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import torch
 
@@ -26,14 +22,12 @@ from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
-TEXTS, LENGTH, BINS, SPREAD = 16, 40, 8, 15.0
+TEXTS, LENGTH, BINS = 16, 40, 8
 THRESHOLDS = (0.0, 0.5, 0.7, 0.9)
 DRAFTERS = ("dspark", "dspark_gemma4")  # rows of the table of drafters with a confidence head
 SAMPLED = pipeline(temperature(1.0))
 SOURCE = "Building DSpark, sections 5 and 7.4"
-Head: TypeAlias = Literal["as trained", "as in the fixture"]
 Place: TypeAlias = tuple[float, float, float]  # stated confidence, 1 - TV of the rows, whether accepted
-HEADS: tuple[Head, ...] = ("as trained", "as in the fixture")
 
 
 @dataclass
@@ -62,13 +56,13 @@ class Round:
 
 
 def confidence() -> list[Finding]:
-    """Of every drafter: its trained head held to what was accepted, and what a threshold on it saves."""
+    """Of every drafter: its head held to what was accepted, and what a threshold on it saves."""
     return [finding for name in DRAFTERS for finding in (*reliability(name), *sweep(name))]
 
 
 def reliability(name: str) -> list[Finding]:
     """Shares accepted by confidence, and survival by position."""
-    rounds, places = played(name, "as trained", 0.0), judged(name, "as trained")
+    rounds, places = played(name, 0.0), judged(name)
     half = len(places) // 2
     unsure, sure = (fmean(place[1] for place in part) for part in (places[:half], places[half:]))
     bins = in_bins(places)
@@ -88,7 +82,7 @@ def reliability(name: str) -> list[Finding]:
                 "positions judged": len(places),
                 "1 - TV, the less sure half": _quantity(unsure),
                 "1 - TV, the surer half": _quantity(sure),
-                **{f"calibration error, {head}": _quantity(calibration_error(name, head)) for head in HEADS},
+                "calibration error": _quantity(calibration_error(name)),
             },
             tables={
                 "reliability": {
@@ -106,9 +100,9 @@ def reliability(name: str) -> list[Finding]:
     ]
 
 
-def judged(name: str, head: Head) -> list[Place]:
+def judged(name: str) -> list[Place]:
     """Every position that the target judged, by rising confidence."""
-    rounds = played(name, head, 0.0)
+    rounds = played(name, 0.0)
     places = [(r.confidences[k], r.overlaps[k], float(k < r.accepted)) for r in rounds for k in r.reached()]
     return sorted(places, key=lambda place: place[0])
 
@@ -122,16 +116,16 @@ def in_bins(places: Sequence[Place]) -> list[Place]:
     ]
 
 
-def calibration_error(name: str, head: Head) -> float:
+def calibration_error(name: str) -> float:
     """The mean distance, over the bins, of the stated confidence and 1 - TV."""
-    return fmean(abs(stated - overlap) for stated, overlap, _ in in_bins(judged(name, head)))
+    return fmean(abs(stated - overlap) for stated, overlap, _ in in_bins(judged(name)))
 
 
 def sweep(name: str) -> list[Finding]:
-    """What a threshold on the trained head does to blocks, to tau and to the target's work."""
+    """What a threshold on the head does to blocks, to tau and to the target's work."""
     columns = []
     for threshold in THRESHOLDS:
-        rounds = played(name, "as trained", threshold)
+        rounds = played(name, threshold)
         proposed, tau = fmean(len(r.confidences) for r in rounds), fmean(r.accepted + 1 for r in rounds)
         columns.append((proposed, tau, (proposed + 1) / tau))
     (most, longest, dearest), *cut = columns
@@ -158,13 +152,11 @@ def sweep(name: str) -> list[Finding]:
 
 
 @cache
-def played(name: str, head: Head, threshold: float) -> tuple[Round, ...]:
-    """Every round of the texts, drawn with the same coins for each head and threshold."""
+def played(name: str, threshold: float) -> tuple[Round, ...]:
+    """Every round of the texts, drawn with the same coins for each threshold."""
     target = judge(ROWS[name].target)
     drafter = load_drafter(FIXTURES / ROWS[name].folder, target)
     assert isinstance(drafter, DSpark)
-    if head == "as trained":
-        drafter.w["confidence_head.proj.weight"][:, drafter.shape.hidden_size :] /= SPREAD
     listener = drafter.cut = Listener(threshold)
     rounds = []
     for text in range(TEXTS):
