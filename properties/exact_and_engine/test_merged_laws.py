@@ -149,7 +149,9 @@ def test_a_wrong_merge_is_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_rule_that_refuses_is_refused() -> None:
     """Kills: mass that reaches no answer and is passed over in silence."""
     loop = rounds("iid_candidates", "sampled_chain", "generic", 1)
-    broken = unknowns.table(lambda prefix: (Fraction(0), Fraction(0)) if prefix[-1:] == (1,) else loop.target(prefix), 1)
+    broken = unknowns.table(
+        lambda prefix: (Fraction(0), Fraction(0)) if prefix[-1:] == (1,) else loop.target(prefix), 1
+    )
 
     def program(chance: Any) -> Any:
         first = chance.choose(loop.target((0,)), ("emit", 0))
