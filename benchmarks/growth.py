@@ -1,10 +1,10 @@
-"""How cost grows with V, gamma, batch, tree and draws: processor time as a ratio to the smallest size of the same series.
+"""How cost grows with V, gamma, batch, tree and draws: processor time over that of the smallest size of its series.
 
     python -m benchmarks.growth [--out benchmarks/results/growth.json]
 
-All sizes of a series take turns, and a ratio is the median over the turns, with its smallest and largest. The ratio rule
-is the compiled one that the decoder takes, where there is one; a tree is complete and binary and its candidates are
-points; draws are calls of the campaign of `audit kernel` on a simulated correct subject, evidence included, which take
+All sizes of a series take turns, and a ratio is the median over the turns, with its smallest and largest. The ratio
+rule is the compiled one that the decoder takes, where there is one; a tree is complete and binary and its candidates
+are points; draws are calls of the campaign of `audit kernel` on a simulated correct subject, evidence included, which take
 one turn each.
 """
 

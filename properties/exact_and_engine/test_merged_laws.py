@@ -1,4 +1,4 @@
-"""Laws with equal states merged are the laws of the walk: equal Fractions, on every rule, drafter and family of tables."""
+"""Laws with equal states merged are the laws of the walk: equal Fractions on every rule, drafter and family."""
 
 from fractions import Fraction
 from types import SimpleNamespace
@@ -133,7 +133,7 @@ def test_a_wrong_merge_is_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> 
         for name, way in cases:
             loop = rounds(name, way, "generic", 2)
             made = law_or_error(lambda loop=loop: loop.law((0,), 2, 9))
-            target, draft = tables("generic", 2, 3)
+            target, _ = tables("generic", 2, 3)
             right = SimpleNamespace(**vars(loop))
             right.seen = lambda prefix: prefix[-2:]
             right.plain = lambda prefix, target=target: target(prefix[-2:])

@@ -1,9 +1,9 @@
 """Exact laws with equal states merged: the same law as `law.law`, without walking every path.
 
-A path of `chance.Enumerate` is one value for every decision. Here one run stands for all paths that take the same turns:
-tokens stay unknown (`unknowns.py`) until the program looks at one, a coin is a factor that depends on them, and what the
-run is worth is a sum of products, in which each token is summed away as soon as no later factor depends on it: all
-histories that differ in nothing else are then one state. Between rounds the state is what the rest depends on: the
+A path of `chance.Enumerate` is one value for every decision. Here one run stands for all paths that take the same
+turns: tokens stay unknown (`unknowns.py`) until the program looks at one, a coin is a factor that depends on them, and
+what the run is worth is a sum of products, in which each token is summed away as soon as no later factor depends on it:
+all histories that differ in nothing else are then one state. Between rounds the state is what the rest depends on: the
 tokens that the law is of, and the last tokens that the tables look at.
 
 The text of rules, drafters and loop is the one that is walked; only `exact.row`'s arithmetic is done in every case of
@@ -59,7 +59,7 @@ class Factors:
         kept, parts = tuple(keep), list(self.parts)
         left = {axis for axes, _ in parts for axis in axes} - set(kept)
         while left:
-            size, axis = min((len({a for axes, _ in parts if i in axes for a in axes}), i) for i in left)
+            _, axis = min((len({a for axes, _ in parts if i in axes for a in axes}), i) for i in left)
             touched = [part for part in parts if axis in part[0]]
             parts = [part for part in parts if axis not in part[0]]
             parts.append(summed(product(touched), axis))
@@ -82,7 +82,8 @@ def product(parts: list[tuple[tuple[int, ...], Cells]]) -> tuple[tuple[int, ...]
 def summed(part: tuple[tuple[int, ...], Cells], axis: int) -> tuple[tuple[int, ...], Cells]:
     """A factor with one axis summed away: the states that differed in it become one."""
     axes, cells = part
-    at, out = axes.index(axis), {}
+    at = axes.index(axis)
+    out: Cells = {}
     for key, mass in cells.items():
         rest = (*key[:at], *key[at + 1 :])
         out[rest] = out.get(rest, 0) + mass

@@ -1,10 +1,10 @@
 """Tokens that nobody has looked at yet, and numbers and rows that depend on them.
 
-A walk of `merged.py` hands a program `Token`s where `chance.choose` would return an int. A token is an axis, not a value:
-a row after it is a `Row` with one case for every value of the axis, an entry of that row is a `Value`, and arithmetic on
-values is done case by case. Whatever cannot be done case by case (a comparison in an `if`, an int where Python wants
-one, a hash) asks the walk, which splits there and goes on in each part. So a program that looks at no token but through
-its rows is run once for all of them, and one that looks at every token is walked path by path as before.
+A walk of `merged.py` hands a program `Token`s where `chance.choose` would return an int. A token is an axis, not a
+value: a row after it is a `Row` with one case for every value of the axis, an entry of that row is a `Value`, and
+arithmetic on values is done case by case. Whatever cannot be done case by case (a comparison in an `if`, an int where
+Python wants one, a hash) asks the walk, which splits there and goes on in each part. So a program that looks at no
+token but through its rows is run once for all of them, and one that looks at every token is walked path by path.
 """
 
 import itertools
@@ -106,7 +106,7 @@ class Token(Value):
 
 @dataclass(frozen=True)
 class Row(Sequence[Any]):
-    """One row for every case of some tokens. `whole()` gives it as a Value of tuples, computed when it is first read."""
+    """One row for every case of some tokens. `whole()` gives it as a Value of tuples, computed when first read."""
 
     whole: Callable[[], Any]
     vocabulary: int

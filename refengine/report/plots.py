@@ -275,8 +275,8 @@ def growth(columns: Columns) -> Markup:
     """How a cost grows: one line a series, both axes on log scales; bars are the smallest and the largest of the turns,
     where a row gives them."""
     names = ("series", "x", "y", "low", "high")
-    rows = [(str(s), *map(number, rest)) for s, *rest in zip(*(columns[name] for name in names), strict=True)]
-    xs, ys = [math.log10(row[1]) for row in rows], [math.log10(v) for row in rows for v in row[2:] if v > 0]
+    rows = [(str(s), [number(v) for v in rest]) for s, *rest in zip(*(columns[name] for name in names), strict=True)]
+    xs, ys = [math.log10(row[0]) for _, row in rows], [math.log10(v) for _, row in rows for v in row[1:]]
     frame = Frame(_padded(xs), _padded(ys), right=WIDTH - 74)
     parts = _axes(frame, [], [], columns["x name"][0], columns["y name"][0])
     for log in sorted(set(xs)):
@@ -285,8 +285,9 @@ def growth(columns: Columns) -> Markup:
         parts.append(_line(frame.left, frame.py(log), frame.right, frame.py(log), "grid"))
         parts.append(_text(frame.left - 6, frame.py(log) + 3.5, short(10.0**log), "tick", "end"))
     ends = []
-    for name, group in itertools.groupby(sorted(rows, key=lambda row: (row[0], row[1])), key=lambda row: row[0]):
-        points = [(frame.px(math.log10(x)), *(frame.py(math.log10(v)) for v in more)) for _, x, *more in group]
+    for name in dict.fromkeys(name for name, _ in rows):
+        points = [[math.log10(v) for v in row] for of, row in sorted(rows) if of == name]
+        points = [[frame.px(x), *map(frame.py, more)] for x, *more in points]
         for before, after in itertools.pairwise(points):
             parts.append(_line(before[0], before[1], after[0], after[1], "dashed"))
         for x, y, low, high in points:
