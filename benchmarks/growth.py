@@ -4,8 +4,8 @@
 
 All sizes of a series take turns, and a ratio is the median over the turns, with its smallest and largest. The ratio
 rule is the compiled one that the decoder takes, where there is one; a tree is complete and binary and its candidates
-are points; draws are calls of the campaign of `audit kernel` on a simulated correct subject, evidence included, which take
-one turn each.
+are points; draws are calls of the campaign of `audit kernel` on a simulated correct subject, evidence included, which
+take one turn each.
 """
 
 import argparse
