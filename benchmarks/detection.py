@@ -12,7 +12,8 @@ measured is what `refengine audit kernel` costs. Seconds of processor time are s
 `wall` depends on what else the machine does; with two idle cores it is at most `imports + evidence + subject`.
 For the classes that the evidence lists (`refengine bugs`) and for laws that nobody listed, the calls come from the
 committed campaigns (power.json, unseen.json), with the fewest calls that any test needs on the inputs that were used
-(a token of probability zero ends an audit when it comes, so there the bound is on the others alone); seconds are those calls at the price of one call and of its evidence as measured here, after the start.
+(a token of probability zero ends an audit when it comes, so there the bound is on the others alone); seconds are those
+calls at the price of one call and of its evidence as measured here, after the start.
 """
 
 import argparse
