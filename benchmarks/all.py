@@ -24,6 +24,7 @@ from typing import Any
 from markupsafe import Markup
 
 from benchmarks.turns import where
+from refengine.evidence.alpha import NATS
 from refengine.files import write_atomic
 from refengine.report.plots import PLOTS
 
@@ -103,10 +104,11 @@ def figures(parts: dict[str, Any]) -> Iterator[tuple[str, str, Markup]]:
     if networks:
         rows = [("ar", row["gamma"], *[row["seconds"]] * 3) for row in networks]
         yield "Exact law: networks", "Three rounds with a draft model.", drawn(rows, "gamma", "seconds")
-    listed = [row for row in found.get("detection", {}).get("listed", []) if row["calls"] and row["fewest"]]
+    listed = [row for row in found.get("detection", {}).get("listed", []) if row["ended"] == "rejected"]
     if listed:
-        rows = [("listed", row["fewest"], *[row["calls"]] * 3) for row in sorted(listed, key=lambda r: r["fewest"])]
-        yield "Calls to a verdict", "Beside the fewest that any test needs (Wald).", drawn(rows, "fewest", "calls")
+        columns = {name: [row[name] for row in listed] for name in ("calls", "fewest")}
+        columns["nats_a_call"] = [NATS / row["fewest"] for row in listed]
+        yield "Calls to a verdict", "Beside the fewest that any test needs (Wald).", PLOTS["power"](columns)
 
 
 def lines(part: Any) -> Iterator[tuple[str, str]]:
