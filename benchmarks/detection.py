@@ -25,13 +25,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.turns import where
+from benchmarks.turns import keep
 from refengine.evidence.alpha import ALPHA
 from refengine.source_tree import FIXTURES
 
 SUBJECTS = FIXTURES / "subjects"
 RESULTS = Path(__file__).parent / "results"
 AUDITED = {  # function -> signature: gross, small, dependent, and right
+    "correct:leviathan": "verify",
     "defective:residual_is_p": "verify",
     "defective:half_precision": "verify",
     "defective:inclusive": "verify",
@@ -42,7 +43,6 @@ AUDITED = {  # function -> signature: gross, small, dependent, and right
     "shared:rows_share_coins": "verify_batch",
     "shared:draft_and_recovery_share_noise": "round",
     "rounding:residual_bfloat16": "verify",
-    "correct:leviathan": "verify",
     "correct:block": "verify",
 }
 # One audit, in a process of its own: what it prints last is JSON. The fork server is waited for, so its time counts.
@@ -117,12 +117,9 @@ def main() -> None:
         if given.only in subject:
             rows.append(audit(subject, signature))
             print(json.dumps(rows[-1]), flush=True)
-    price = prices(rows)
-    print(json.dumps({"prices": price}))
-    if given.out:
-        found = {**where(), "alpha": ALPHA, "audits": rows, "prices": price}
-        found |= {"listed": listed(price), "unlisted": unlisted(price)}
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+            price = prices(rows)
+            found = {"alpha": ALPHA, "audits": rows, "prices": price}
+            keep(given.out, found | {"listed": listed(price), "unlisted": unlisted(price)})
 
 
 if __name__ == "__main__":

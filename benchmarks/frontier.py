@@ -13,12 +13,13 @@ two tokens, states merged where their caches equal a recompute; mismatches, and 
 """
 
 import argparse
+import itertools
 import json
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.turns import OverTheLimit, at_most, processor_seconds, where
+from benchmarks.turns import OverTheLimit, at_most, keep, processor_seconds
 from refengine.exact import drafters
 from refengine.exact.law import round_law, target_law, tv
 from refengine.exact.merged import Rounds
@@ -106,17 +107,13 @@ def main() -> None:
     parser.add_argument("--no-networks", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    rows = [
-        row
-        for rule in given.rule or CHAIN_RULES
-        for vocabulary in VOCABULARIES
-        for rounds in ROUNDS
-        for row in reached(rule, vocabulary, rounds, given.seconds)
-    ]
-    networks = [] if given.no_networks else on_networks(given.seconds)
-    if given.out:
-        found = {**where(), "seconds": given.seconds, "tables": rows, "networks": networks}
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+    found: dict[str, Any] = {"seconds": given.seconds, "tables": [], "networks": []}
+    for rule, vocabulary, rounds in itertools.product(given.rule or CHAIN_RULES, VOCABULARIES, ROUNDS):
+        found["tables"] += reached(rule, vocabulary, rounds, given.seconds)
+        keep(given.out, found)
+    if not given.no_networks:
+        found["networks"] = on_networks(given.seconds)
+        keep(given.out, found)
 
 
 if __name__ == "__main__":

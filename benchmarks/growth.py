@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.turns import in_turns, spread, where
+from benchmarks.turns import in_turns, keep, spread
 from refengine.engine.block import Block
 from refengine.engine.coins import Philox
 from refengine.engine.kernels import compiled, kernels
@@ -87,8 +87,7 @@ def main() -> None:
             found.append({"series": name, "size": size, "microseconds": round(1e6 * min(seconds[size]), 1)})
             found[-1] |= {key: round(value, 3) for key, value in spread(ratios).items()}
             print(json.dumps(found[-1]), flush=True)
-    if given.out:
-        given.out.write_text(json.dumps({**where(), "growth": found}, indent=1) + "\n")
+        keep(given.out, {"growth": found})
 
 
 if __name__ == "__main__":

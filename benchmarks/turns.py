@@ -1,16 +1,19 @@
 """What the benchmarks of one command share: processor time in turns, a limit on it, and where it was measured."""
 
+import json
 import platform
 import signal
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 
+from refengine.files import write_atomic
 from refengine.report.report import environment
 
 TURNS = 5
@@ -60,6 +63,12 @@ def in_turns(calls: dict[Any, Callable[[], Any]], turns: int = TURNS) -> dict[An
 def spread(ratios: list[float]) -> dict[str, float]:
     """Median, smallest and largest."""
     return {"ratio": statistics.median(ratios), "smallest": min(ratios), "largest": max(ratios)}
+
+
+def keep(out: Path | None, found: dict[str, Any]) -> None:
+    """Write what there is so far, with versions and device: a benchmark that is cut off keeps what it had."""
+    if out:
+        write_atomic(out, json.dumps({**where(), **found}, indent=1) + "\n")
 
 
 def where() -> dict[str, Any]:
