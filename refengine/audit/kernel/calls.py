@@ -4,14 +4,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from refengine.audit.inputs.case import step
+from refengine.audit.inputs.case import step, turn
 from refengine.audit.kernel.request import PARAMETERS
 from refengine.audit.kernel.signatures import (
     NOTHING,
@@ -24,7 +23,6 @@ from refengine.audit.kernel.signatures import (
 )
 from refengine.audit.sandbox.child import SubjectRaised, alive, subject_code
 
-Call = TypeVar("Call", int, NDArray[np.int64])
 PREFIX_TOKENS = 3  # before a round
 Lanes: TypeAlias = tuple[tuple[int, ...], ...]  # the emitted tokens of every lane of a call
 
@@ -158,11 +156,6 @@ def _round(subject: Subject, table: Table, lane: int, generator: torch.Generator
         subject.tensor_prefix = True
         return _round(subject, table, lane, generator)
     return emitted(answer, table.gamma, table.p.shape[3])
-
-
-def turn(call: Call, lanes: int) -> Call:
-    """Which lane a call of one lane takes: each twice in a row."""
-    return call // 2 % lanes
 
 
 def _draw(table: Table, lane: int, generator: torch.Generator) -> tuple[list[int], tuple[int, ...]]:

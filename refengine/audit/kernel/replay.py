@@ -15,10 +15,9 @@ import msgspec
 import numpy as np
 
 from refengine.audit.common import CLAIM, CONTRACT_CLAIM
-from refengine.audit.inputs.case import Case
+from refengine.audit.inputs.case import Case, turn
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.campaign import HANG_SECONDS, Campaign, End
 from refengine.audit.kernel.exact_law import ExactLaw, exact_law, target_row
 from refengine.audit.kernel.history import features

@@ -44,6 +44,7 @@ Kind: TypeAlias = Literal["result"] | Failure
 
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
 BEAT_SECONDS = 0.2  # how often a child says that it is alive, at most
+WORKER = ("refengine.audit.kernel.worker",)  # what the children of most audits have imported
 MAX_PRINTED_BYTES = 1 << 16  # of what a subject prints, that are passed on
 
 
@@ -124,7 +125,7 @@ class Child:
         self,
         factory: str,
         path: str | None = None,
-        preload: tuple[str, ...] = ("refengine.audit.kernel.worker",),
+        preload: tuple[str, ...] = WORKER,
         memory_gib: int = 12,
     ) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)

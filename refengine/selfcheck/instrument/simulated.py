@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from refengine.audit.inputs.case import Case, step
+from refengine.audit.inputs.case import Case, step, turn
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.campaign import Campaign, End
 from refengine.audit.kernel.history import features
 from refengine.audit.sandbox.child import Outcome
