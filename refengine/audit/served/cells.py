@@ -117,7 +117,7 @@ class Parity:
             (bench.prompt(k),),
             options.pop("max_tokens", self.option.tokens),
             self.option.temperature,
-            {**bench.logprobs, **options},
+            {**bench.logprobs, **options, **(bench.stream_usage if self.stream else {})},
             chat=self.chat,
             stream=self.stream,
             seed=k if self.option.temperature else None,
@@ -227,9 +227,10 @@ def logprobs_apart(on: Choice, off: Choice) -> float | None:
     rows = zip(on.tokens, off.tokens, on.logprobs, off.logprobs, strict=False)
     apart = 0.0
     for mine, theirs, a, b in rows:
-        if mine != theirs or a is None or b is None:
+        if mine != theirs:
             break
-        apart = max(apart, abs(max(a, -50.0) - max(b, -50.0)))
+        if a is not None and b is not None:  # the first token of an echoed prompt has none
+            apart = max(apart, abs(max(a, -50.0) - max(b, -50.0)))
     return apart
 
 

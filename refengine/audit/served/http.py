@@ -51,10 +51,12 @@ class Server:
         self.client.close()
 
     def send(self, ask: Ask) -> Answer:
-        """Raises Refused, Failed."""
+        """What a client that hung up has heard is no answer: it is empty. Raises Refused, Failed."""
         body = self.body(ask)
         path = "/chat/completions" if ask.chat else "/completions"
-        reply = self._patiently(path, body, ask.stream)
+        reply = self._patiently(path, body, ask.hang_up)
+        if ask.hang_up:
+            return Answer((Choice(""),))
         try:
             return _streamed(reply) if ask.stream else _answer(json.loads(reply))
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
@@ -75,11 +77,11 @@ class Server:
         named = {"model": self.model, "seed": ask.seed, "stream": ask.stream or None}
         return body | {name: value for name, value in named.items() if value is not None}
 
-    def _patiently(self, path: str, body: dict[str, Any], stream: bool) -> bytes:
+    def _patiently(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
         until, pause, broken = time.monotonic() + self.patience, FIRST_PAUSE, 0
         while True:
             try:
-                return self._once(path, body, stream)
+                return self._once(path, body, hang_up)
             except httpx.InvalidURL as error:
                 raise BadInput(f"{self.base} is no address of a server: {error}") from None
             except _Broken as error:
@@ -94,12 +96,14 @@ class Server:
             time.sleep(asked * (1 + 0.1 * random.random()))  # so that many requests do not come back at once
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _once(self, path: str, body: dict[str, Any], stream: bool) -> bytes:
+    def _once(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
         until = time.monotonic() + self.seconds
         with self.client.stream("POST", self.base + path, json=body) as reply:
             content = bytearray()
             for piece in reply.iter_bytes():
                 content += piece
+                if hang_up and reply.status_code == 200:
+                    break
                 if len(content) > ANSWER_BYTES:
                     raise Failed(f"{self.base} answers without an end: more than {ANSWER_BYTES >> 20} MiB")
                 if time.monotonic() > until:
