@@ -96,7 +96,7 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 5 if self.chat or self.stream else 10  # a front end adds little to be wrong
+        self.wanted = 4 if self.chat or self.stream else 10  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows and not self.stream:

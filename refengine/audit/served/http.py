@@ -31,9 +31,10 @@ LOGPROBS: Mapping[str, Mapping[bool, dict[str, Any]]] = {
 
 
 class Server:
-    """base: up to and including /v1. seconds: of one answer, at most. patience: seconds of asking again."""
+    """base: up to and including /v1. seconds: of silence, after which a server is gone: a request that is asked again
+    while it is worked on makes a busy server busier. patience: seconds of asking again."""
 
-    def __init__(self, base: str, model: str | None = None, seconds: float = 60.0, patience: float = 120.0) -> None:
+    def __init__(self, base: str, model: str | None = None, seconds: float = 300.0, patience: float = 120.0) -> None:
         if not base.startswith(("http://", "https://")):
             raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
         self.base, self.model = base.rstrip("/"), model
@@ -89,6 +90,8 @@ class Server:
                 if broken == TRIES:
                     raise Failed(f"{self.base} answers {error}") from None
                 asked = pause
+            except httpx.ReadTimeout:
+                raise Gone(f"{self.base} gave no answer within {self.seconds:g} s") from None
             except (httpx.HTTPError, _Again) as error:
                 asked = error.pause if isinstance(error, _Again) and error.pause else pause
                 if time.monotonic() + asked > until:

@@ -28,6 +28,7 @@ from refengine.evidence.rows import log_sum
 
 SCORED_TOKENS = 8  # of a completion whose tokens are scored again, one at a time
 CHOICES = (16, 4)  # of a request, the first that both sides take: they cost one request
+FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
 PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
@@ -144,9 +145,9 @@ class Sampled:
     setting: Setting
     choices: int = 1
     cost: int = 2
-    wanted: int = 66
 
     def __post_init__(self) -> None:
+        self.wanted = 56 if self.choices > FEW else 80
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property

@@ -35,7 +35,6 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
     ]
     if extra["stream"]:
         greedy.append(("stream", "A streamed answer is the whole one.", stream, 4))
-        greedy.append(("state/hang-up", f"{alone} after others whose client left in the middle.", hang_up, 8))
     if extra["together"]:
         greedy.append(("state/short company", f"{alone} beside requests that end early.", beside_short, 12))
         greedy += [
@@ -43,6 +42,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
         ]
     if extra["together"] and extra["neighbour"]:
         greedy.append(("independence", "Parameters of a request do not move another's answer.", neighbours, 10))
+    if extra["together"]:
+        moved = "The temperature of a request does not move another's answer."
+        greedy.append(("independence/temperature", moved, hot_neighbours, 10))
     cells: list[Cell] = [Own(name, claim, steps, differ, cost, share) for name, claim, steps, cost in greedy]
     cells += [
         Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4),
@@ -52,6 +54,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
         Plain("state/continued", noise, rows, turns=continued, cost=4),
     ]
+    if extra["stream"] and extra["together"]:
+        left = f"{alone} beside and after others whose client left in the middle."
+        cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share))
     if extra["together"]:
         under_load = f"{same} alone and in company with the same seed."
         cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
@@ -129,12 +134,15 @@ def company(n: int) -> Steps:
 
 
 def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """In turn beside penalties and biases, and nearly at temperature 0 beside high temperatures."""
     mine = plain(bench, k)
     heavy = [replace(mine, turns=(bench.prompt(k + i),), options={**mine.options, **HEAVY}) for i in range(1, 4)]
-    if k % 2:
-        mine, heavy = replace(mine, temperature=COOL, seed=k), [sampled(bench, k + i, None, HOT) for i in range(1, 4)]
     return [[mine], [*heavy, mine]]
+
+
+def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Nearly at temperature 0, and sampled, beside high temperatures."""
+    mine = replace(plain(bench, k), temperature=COOL, seed=k)
+    return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
 
 
 def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -153,10 +161,10 @@ def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
 
 
 def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """A client that leaves another request in the middle, and this very one; this one beside them or after them."""
+    """A client that leaves another request in the middle, and this very one; this one beside them and after them."""
     mine = plain(bench, k)
     left = [replace(streamed(plain(bench, i)), tokens=LONG, hang_up=True) for i in (k, k + 1, k + 2)]
-    return [[mine], left, [mine]] if k % 2 else [[mine], [*left, mine]]
+    return [[mine], [*left, mine], [mine]]
 
 
 def continued(bench: Bench, k: int) -> tuple[str, ...]:
@@ -182,6 +190,12 @@ def first_and_last_differ(answers: Sequence[Answer], nats: float) -> bool:
     """And do not part at a tie."""
     first, last = answers[0], answers[-1]
     return parted(last, first) and ties(last.choices[0], first.choices[0], nats) is not True
+
+
+def last_two_differ(answers: Sequence[Answer], nats: float) -> bool:
+    """Of what was heard to the end: either from the first."""
+    first, *others = [answer for answer in answers if answer.text or answer.choices[0].finish]
+    return any(first_and_last_differ((first, other), nats) for other in others[-2:])
 
 
 def alike(answers: Sequence[Answer], nats: float) -> bool:

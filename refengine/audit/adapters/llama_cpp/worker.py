@@ -7,9 +7,7 @@ from typing import Any
 DRAFTED = 3
 CONTEXT = 256
 WORD, CONTROL = 1, 3  # kinds of token
-BYTES = [
-    f"\\x{byte:02x}" for byte in range(256)
-]  # behind the words: the tokenizer never ends on text that has no token
+BYTES = [f"\\x{byte:02x}" for byte in range(256)]  # behind the words: the tokenizer hangs on text without a token
 NEVER = -1e4  # the logit of such a token
 NAMES = {
     "model.embed_tokens": "token_embd",
