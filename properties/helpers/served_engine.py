@@ -114,7 +114,7 @@ class Engine:
         told = self.choice(out, rows, body, stops, limit)
         if self.has("usage of a stream counts rounds") and body.get("stream"):
             told["count"] = rounds
-        return self.echoed(told, prompt, body) if body.get("echo") else told
+        return self.echoed(told, prompt, body) if body.get("echo") and "prompt" in body else told
 
     def echoed(self, told: dict[str, Any], prompt: list[int], body: dict[str, Any]) -> dict[str, Any]:
         """With the prompt before it, and the chances of the prompt's tokens but the first."""

@@ -71,7 +71,7 @@ class Bench:
         """The same request to both sides at once; its metadata is held side against side. Raises Refused, Failed."""
         (on,), (off,) = self.each([ask])
         self.inspect(ask, on, off)
-        if on.usage and off.usage and on.outcome() == off.outcome():
+        if on.usage and off.usage and [c.text for c in on.choices] == [c.text for c in off.choices]:
             witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
             with self.lock:
                 self.usage.add(any(on.usage.get(name) != off.usage.get(name) for name in COUNTS), witness)

@@ -96,7 +96,7 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 4 if self.chat or self.stream else 10  # a front end adds little to be wrong
+        self.wanted = 3 if self.chat or self.stream else 9  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows and not self.stream:
@@ -157,6 +157,7 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
+DEAR = 12  # requests of a look
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 
 
@@ -174,9 +175,9 @@ class Own:
     shows: Callable[[Sequence[Answer], float], bool]
     cost: int
     tie_share: float | None = None
-    wanted: int = 6
 
     def __post_init__(self) -> None:
+        self.wanted = 6 if self.cost <= DEAR else 4
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 

@@ -120,8 +120,8 @@ class Law:
     def named(self) -> str:
         """What differs, where no place of the text does."""
         name = self.scores.strongest()
-        if self.scores.log_evidence() <= max(self.pairs.log_evidence(), self.prefixes.log_evidence()):
-            return "at no one place"
+        if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
+            return "at no place that fresh answers would show"
         more = "more" if self.scores.scores[name].mean > 0 else "less"
         return f"{name} is {more} with speculation, and no token by itself"
 
@@ -147,7 +147,7 @@ class Sampled:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 56 if self.choices > FEW else 80
+        self.wanted = 55 if self.choices > FEW else 78
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property
