@@ -16,6 +16,7 @@ from refengine.exact.rules.truncation import causal
 from refengine.exact.rules.without_replacement import without_replacement
 
 TREE = ((0, 1, 1), (-1, -1, 0))  # two siblings, and a child of the first
+long = pytest.mark.long  # in `make prove`
 REPEATED = ((0, 0, 1), (-1, -1, -1))  # three siblings, two of them equal
 
 
@@ -23,13 +24,15 @@ def chain_of(gamma: int) -> object:
     return lambda q: sampled_chain(q, gamma)
 
 
-@pytest.mark.parametrize(("size", "gamma"), [(2, 1), (2, 2), (3, 1), (3, 2), (4, 1)])
+@pytest.mark.parametrize(
+    ("size", "gamma"), [(2, 1), (2, 2), (3, 1), pytest.param(3, 2, marks=long), pytest.param(4, 1, marks=long)]
+)
 def test_leviathan(size: int, gamma: int) -> None:
     """Kills: ratio upside down, residual not clamped, bonus from the wrong row, 0/0 at p = q and at q = 0."""
     assert difference(size, chain_of(gamma), leviathan) is None
 
 
-@pytest.mark.parametrize(("size", "gamma"), [(2, 1), (2, 2), (3, 1), (4, 1)])
+@pytest.mark.parametrize(("size", "gamma"), [(2, 1), (2, 2), (3, 1), pytest.param(4, 1, marks=long)])
 def test_block(size: int, gamma: int) -> None:
     """Kills: weights not carried along the prefix or not clipped at one, shorter prefixes kept with the wrong odds."""
     assert difference(size, chain_of(gamma), block) is None
@@ -48,13 +51,13 @@ def test_point_mass(size: int, candidates: tuple[tuple[int, ...], tuple[int, ...
     assert difference(size, lambda q: fixed(lambda prefix: candidates), point_mass) is None
 
 
-@pytest.mark.parametrize("widths", [(2,), (3,), (1, 2)], ids=str)
+@pytest.mark.parametrize("widths", [(2,), (3,), pytest.param((1, 2), marks=long)], ids=str)
 def test_iid_candidates(widths: tuple[int, ...]) -> None:
     """Kills: q not subtracted between siblings, residual of the last sibling dropped (two tokens; proofs/rocq: all)."""
     assert difference(2, lambda q: iid_tree(q, widths), iid_candidates) is None
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=long)])
 def test_without_replacement(size: int) -> None:
     """Kills: the second sibling weighed against q instead of q renormalised without the first."""
     assert difference(size, lambda q: without_replacement_tree(q, (2,)), without_replacement) is None

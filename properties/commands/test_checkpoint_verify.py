@@ -9,6 +9,7 @@ import torch
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.targets import bitwise
+from refengine.report.finding import Finding
 from refengine.selfcheck.drafters.planted_bugs import BACKBONE, NO_CROP, TARGET
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
@@ -27,11 +28,26 @@ def verdicts(drafter: str) -> dict[str, str]:
 def test_a_sound_checkpoint_is_consistent(drafter: str) -> None:
     """Kills a check that accuses a correct drafter, or that compares nothing."""
     found = verify_checkpoint.verify(str(TINY / drafter), str(TINY / "target"), "float32")
-    assert [finding.verdict for finding in found] == ["consistent"] * 4
+    assert [finding.verdict for finding in found] == ["consistent"] * (6 if drafter == "dspark" else 4)
     assert found[1].numbers["states compared"] > 20
     assert found[2].numbers["judged"] > 100
     assert found[0].numbers["outputs with equal tokens"] + found[0].numbers["ties"] == found[0].numbers["prompts"]
-    assert found[3].numbers["rows compared"] > 100
+    assert found[-1].numbers["rows compared"] > 100
+    if drafter == "dspark":
+        the_heads_are_measured(*found[2:5])
+
+
+def the_heads_are_measured(whole: Finding, without: Finding, cut: Finding) -> None:
+    """Kills: a head that is switched off and drafts on, a threshold that cuts nothing or that stays for what follows,
+    confidences of another round than theirs."""
+    assert without.id == "checkpoint/acceptance, without the Markov head"
+    assert without.numbers["expected"].value != whole.numbers["expected"].value
+    proposed, cost = ([number.value for number in cut.tables["sweep"][name]] for name in ("proposed", "cost"))
+    assert proposed == sorted(proposed, reverse=True)
+    assert proposed[0] > proposed[-1] + 0.5
+    assert len(set(cost)) == len(cost)
+    assert cut.tables["acceptance"]["position"] == whole.tables["acceptance"]["position"]
+    assert cut.numbers["calibration error of the confidences"].value < 0.5
 
 
 def test_a_bit_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,15 @@ def decode(
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Keep so many of the heaviest tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Keep the heaviest tokens up to this share of the mass.")] = None,
+    min_p: Annotated[
+        float | None, typer.Option(help="Keep tokens with at least this share of the heaviest's probability.")
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None,
+        typer.Option(help="Divides the logits of seen tokens, the prompt's too; multiplies negative ones."),
+    ] = None,
+    presence_penalty: Annotated[float | None, typer.Option(help="Subtracted from generated tokens' logits.")] = None,
+    frequency_penalty: Annotated[float | None, typer.Option(help="The same, once an occurrence.")] = None,
     rule: Annotated[str | None, typer.Option(help="By default the one that fits the drafts.")] = None,
     gamma: Annotated[
         int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
@@ -76,6 +85,10 @@ def decode(
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
         rule=rule,
         gamma=gamma,
         seed=seed,

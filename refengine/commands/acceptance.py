@@ -46,10 +46,18 @@ class Tally:
         )
 
 
-def accepted(rounds: Mapping[str, Sequence[Played]], notes: list[str], common: dict[str, Any]) -> Finding:
+def accepted(
+    rounds: Mapping[str, Sequence[Played]],
+    notes: list[str],
+    common: dict[str, Any],
+    how: str = "",
+    more: Mapping[str, Any] | None = None,
+    tables: Mapping[str, Any] | None = None,
+) -> Finding:
     """Kept minus promised is a martingale over the judged drafts, steps in an interval of length 1.
 
     rounds  by kind of prompt; notes: what was published, to stand beside what is measured
+    how     drafting is done otherwise than the checkpoint says: in which way; more, tables: what else was measured
     """
     every = [played for some in rounds.values() for played in some]
     tally = Tally()
@@ -60,8 +68,8 @@ def accepted(rounds: Mapping[str, Sequence[Played]], notes: list[str], common: d
     bound = math.sqrt(judged * math.log(2 / ALPHA) / 2)  # Azuma-Hoeffding
     off = abs(kept - promised) > bound
     return Finding(
-        id="checkpoint/acceptance",
-        claim="Drafts are accepted as often as the overlap of p and q says.",
+        id=f"checkpoint/acceptance{how and ', '}{how}",
+        claim=f"Drafts are accepted as often as the overlap of p and q says{how and ', '}{how}.",
         verdict="not tested" if not judged else "violated" if off else "consistent",
         reason="" if judged else "no chain was drafted: the acceptance of a tree is not a sum over its nodes",
         method=f"Azuma-Hoeffding at alpha {ALPHA}: off by at most {bound:.1f} of {judged} judged drafts",
@@ -71,8 +79,9 @@ def accepted(rounds: Mapping[str, Sequence[Played]], notes: list[str], common: d
             "expected": Quantity(value=promised, tolerance=1e-3),
             **{f"tokens per pass, {kind}": Quantity(value=x, tolerance=PRECISION) for kind, x in passes.items()},
             **{f"accepted at {i}": Quantity(value=x, tolerance=PRECISION) for i, x in enumerate(shares, 1)},
+            **(more or {}),
         },
-        tables={"acceptance": _table(tally)} if tally.positions else {},
+        tables=({"acceptance": _table(tally)} if tally.positions else {}) | dict(tables or {}),
         witness={"accepted": kept, "expected": promised, "judged": judged} if off else None,
         notes=[
             f"measured: tokens per pass: {', '.join(f'{kind} {x:.2f}' for kind, x in passes.items())} (temperature 1)",

@@ -1,6 +1,6 @@
 """`refengine decode`: one request through the reference decoder, from folders and options to tokens and acceptance."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,23 @@ def too_long(target: Target, tokens: int, error: IndexError) -> Exception:
     return BadInput(f"prompt and new tokens are {tokens}, drafts not counted, and the target has {positions} positions")
 
 
+# What an option of the request does to the logits, in the order in which it is done.
+STEPS: dict[str, Callable[[Any], steps.Step]] = {
+    "repetition_penalty": steps.repetition_penalty,
+    "presence_penalty": steps.presence_penalty,
+    "frequency_penalty": steps.frequency_penalty,
+    "temperature": lambda given: steps.temperature(given) if given else steps.greedy(),
+    "top_k": steps.top_k,
+    "top_p": steps.top_p,
+    "min_p": steps.min_p,
+}
+
+
 def policy(request: Request) -> steps.Policy:
-    """Temperature, then top-k, then top-p; temperature 0 is greedy."""
+    """The steps that were asked for, in the order of STEPS; temperature 0 is greedy. Raises BadInput."""
+    given = {name: getattr(request, name) for name in STEPS}
     try:
-        chosen = [steps.temperature(request.temperature) if request.temperature else steps.greedy()]
-        if request.top_k is not None:
-            chosen.append(steps.top_k(request.top_k))
-        if request.top_p is not None:
-            chosen.append(steps.top_p(request.top_p))
+        chosen = [STEPS[name](value) for name, value in given.items() if value is not None]
     except ValueError as error:
         raise BadInput(str(error)) from None
     return steps.pipeline(*chosen)

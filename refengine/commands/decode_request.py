@@ -1,5 +1,6 @@
 """What `refengine decode` is asked for, and what is wrong with it. Nothing here imports torch."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,10 @@ class Request:
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
     rule: str | None = None
     gamma: int | None = None
     seed: int = 0
@@ -53,6 +58,15 @@ def check(request: Request) -> None:
         raise BadInput(f"--top-k {request.top_k}: one token at least is kept")
     if request.top_p is not None and not 0 < request.top_p <= 1:
         raise BadInput(f"--top-p {request.top_p} is not a share of the mass: above 0, at most 1")
+    if request.min_p is not None and not 0 <= request.min_p <= 1:
+        raise BadInput(f"--min-p {request.min_p} is not a share of the heaviest token's probability: 0 to 1")
+    if request.repetition_penalty is not None and not 0 < request.repetition_penalty < math.inf:
+        raise BadInput(
+            f"--repetition-penalty {request.repetition_penalty} is not positive and finite; 1 changes nothing"
+        )
+    for name in ("presence_penalty", "frequency_penalty"):
+        if not math.isfinite(getattr(request, name) or 0.0):
+            raise BadInput(f"--{name.replace('_', '-')} {getattr(request, name)} is not finite; 0 changes nothing")
     if request.gamma is not None and request.gamma < 1:
         raise BadInput(f"{request.gamma} drafted tokens a round: there must be one")
     if not 0 <= request.seed < 1 << 64:

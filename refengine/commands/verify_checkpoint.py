@@ -7,6 +7,7 @@ equals a recompute from scratch; and acceptance is as p and q promise.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from refengine.commands.acceptance import accepted
+from refengine.commands.dspark_heads import heads
 from refengine.commands.pair import Pair
 from refengine.commands.prompts import Asked, prompts
 from refengine.decoder.checkpoints.load import load_drafter, load_target
@@ -90,6 +92,7 @@ def verify(
         ordinary = subject()
         longest = max(len(one.tokens) for one in ordinary.asked)
         found = [check(ordinary) for check in (greedy_equality, state_equality, acceptance)]
+        found += heads(ordinary.drafter, partial(_played, ordinary), common)
         del ordinary
         return [*found, bitwise_equality(subject(max(SLOTS, longest + NEW_TOKENS + DRAFTS)))]
 
@@ -178,9 +181,7 @@ def state_equality(s: Subject) -> Finding:
 def acceptance(s: Subject) -> Finding:
     """Of sampled rounds: drafts accepted beside the overlap of p and q, and tokens per pass."""
     rounds: dict[str, list[Played]] = {}
-    for one, session in _sampled(s, "acceptance"):
-        while not session.done:
-            session.play(_coins(s.target))
+    for one, session in _played(s, "acceptance"):
         rounds.setdefault(one.kind, []).extend(session.rounds)
     return accepted(rounds, s.notes, s.common)
 
@@ -189,6 +190,14 @@ def _sampled(s: Subject, what: str) -> Iterator[tuple[Asked, Session]]:
     for one in s.each(what):
         session = Session(s.target, s.drafter, fitting, pipeline(temperature(1.0)), NEW_TOKENS)
         session.begin(one.tokens, _coins(s.target))
+        yield one, session
+
+
+def _played(s: Subject, what: str) -> Iterator[tuple[Asked, Session]]:
+    """Every prompt's sampled decoding, to its end."""
+    for one, session in _sampled(s, what):
+        while not session.done:
+            session.play(_coins(s.target))
         yield one, session
 
 
