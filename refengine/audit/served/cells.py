@@ -79,8 +79,7 @@ class Plain:
 
 @dataclass
 class Parity:
-    """One parameter that leaves one right answer: its text, and the log probabilities it is reported with. Rows may be
-    those before the parameter, and are not asked what ties."""
+    """One parameter that leaves one right answer: its text, and the log probabilities it is reported with."""
 
     option: Option
     noise: Noise
@@ -142,9 +141,12 @@ class Parity:
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
-        """A filter that leaves one token leaves no tie to ask about: that is asked without it."""
+        """A filter that leaves one token leaves no tie to ask about: that is asked without it. Rows that are reported
+        may be those before the parameter: a tie in them excuses a parting, and hides few that the parameter made."""
+        if not parted(on, off) or tied(on, off, bench.noise.nats):
+            return False
         asked = replace(ask, temperature=0.0, options=bench.logprobs) if self.option.extreme else ask
-        return parted(on, off) and not asked_tie(bench, asked, on, off)
+        return not asked_tie(bench, asked, on, off)
 
 
 def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer, off: Answer) -> None:

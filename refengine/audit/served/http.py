@@ -68,6 +68,8 @@ class Server:
         """The request as JSON; `logprobs` among the options is a wish that each API says in its own words."""
         options = dict(ask.options)
         wanted = bool(options.pop("logprobs", False))
+        if not ask.stream:
+            options.pop("stream_options", None)
         body: dict[str, Any] = {"max_tokens": ask.tokens, "temperature": ask.temperature, **options}
         body |= LOGPROBS["chat" if ask.chat else "completions"][wanted]
         if ask.chat:
