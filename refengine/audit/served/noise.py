@@ -50,7 +50,7 @@ class Noise:
         """The same, where a parting is asked about."""
         if not self.asked:
             return self.tie_share(tokens)
-        return 1 - (1 - min(SAMPLED_TIE_SHARE, self._floor())) ** max(1.0, tokens / UNIT)
+        return float(1 - (1 - min(SAMPLED_TIE_SHARE, self._floor())) ** max(1.0, tokens / UNIT))
 
     def _floor(self) -> float:
         """Of UNIT tokens, whatever parted."""
