@@ -10,7 +10,7 @@ from pathlib import Path
 
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed
 
-INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "RunningInstances", "Vacuity")
+INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "EndToEndInstances", "RunningInstances", "Vacuity")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
   WithoutReplacement PointMass Mixtures Block Optimality Truncation Length Drift BayesRisk Rational Counterexamples
-  Typical Medusa Choose Vacuity.
+  Typical Medusa Vacuity.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -149,10 +149,6 @@ Qed.
 Example used_transport_at_one :
   keep_rate q0 (leviathan_step p0 q0) = 1 + mass p0 (fun x => p0 x < q0 x) - mass q0 (fun x => p0 x < q0 x) ^+ 1.
 Proof. exact: transport_bound_reached_at_one. Qed.
-
-(** A choice by sums that say nothing. *)
-Example used_chosen : let i := @chosen_below field 2 (fun i => i%:R) (fun _ => 0) 1 in (i < 2)%N.
-Proof. by case: (@chosen_has_weight field 2 (fun i => i%:R) (fun _ => 0) 1 1%N isT ltr01). Qed.
 
 (** Mixtures, and greedy. *)
 Example used_random_drafter h :

@@ -17,6 +17,7 @@ Columns = dict[str, list[Any]]
 WIDTH = 360
 LAW_ROWS = 16  # outcomes shown one by one; the others are added up in a last row
 EVIDENCE_POINTS = 300
+DECADES = 8  # of the bars of magnitudes
 
 
 @dataclass(frozen=True)
@@ -272,10 +273,22 @@ def power(columns: Columns) -> Markup:
 
 
 def magnitude(tv: float) -> Markup:
-    """A total variation on a log scale of eight decades, so that 2^-24 does not look like 0.45."""
-    share = 0.0 if tv <= 0 else min(1.0, max(0.02, 1 + math.log10(tv) / 8))
+    """A total variation on a log scale of DECADES, so that 2^-24 does not look like 0.45."""
+    share = 0.0 if tv <= 0 else min(1.0, max(0.02, 1 + math.log10(tv) / DECADES))
     return Markup('<svg class="gauge" viewBox="0 0 80 6" aria-hidden="true">{}{}</svg>').format(
         _rect(0, 1.5, 80, 3, "rail"), _rect(0, 0, 80 * share, 6, "amount")
+    )
+
+
+def scale() -> Markup:
+    """The axis of the bars that `magnitude` draws, to stand above a column of them."""
+    parts = [_line(0, 19, 80, 19, "axis")]
+    for decade, anchor in ((-DECADES, "start"), (-DECADES // 2, "middle"), (0, "end")):
+        x = 80 * (1 + decade / DECADES)
+        parts.append(_line(min(max(x, 0.5), 79.5), 15, min(max(x, 0.5), 79.5), 19, "axis"))
+        parts.append(_text(x, 11, f"1e{decade}" if decade else "1", "tick", anchor))
+    return Markup('<svg class="scale" viewBox="0 0 80 20" role="img" aria-label="{}">{}</svg>').format(
+        f"log scale from 1e-{DECADES} to 1", Markup("").join(parts)
     )
 
 

@@ -84,7 +84,7 @@ class Subject:
     def described(self) -> str:
         """The last call, for a message."""
         given = zip(PARAMETERS[self.signature], self.arguments, strict=True)
-        name = getattr(self.function, "__name__", "the program")
+        name = getattr(self.function, "__name__", type(self.function).__name__)
         return f"call {self.calls}: {name}({', '.join(f'{name}{_shown(value)}' for name, value in given)})"
 
     def call(self, *arguments: Any) -> Any:
@@ -93,6 +93,7 @@ class Subject:
         self.arguments = arguments
         with subject_code():
             answer = self.function(*arguments)
+            answer = list(answer) if isinstance(answer, Iterator) else answer  # what it yields is its own code too
         if isinstance(answer, ContractBroken):
             raise answer
         return answer

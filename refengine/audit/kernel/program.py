@@ -36,6 +36,8 @@ class Program:
     Raises RuntimeError when the program ends, with the last of its standard error.
     """
 
+    __name__ = "the program"  # in the description of a call
+
     def __init__(self, subject: str, signature: str) -> None:
         self.signature = signature
         self.command = shlex.split(subject.removeprefix(MARK))

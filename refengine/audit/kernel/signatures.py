@@ -36,9 +36,11 @@ class Prefix(list[int]):
 
 def as_list(tokens: Any) -> list[Any]:
     """Tokens as a list of Python numbers; nested where the answer is."""
+    if isinstance(tokens, Tensor) and tokens.is_meta:
+        raise ContractBroken("the answer is a tensor on the meta device, which holds no values")
     if isinstance(tokens, (Tensor, np.ndarray)):
         return list(tokens.tolist()) if tokens.ndim else [tokens.tolist()]
-    if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict)):
+    if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict, set, frozenset)):
         return [t if type(t) is int else _entry(t) for t in tokens]  # nearly all are, and the full check takes longer
     raise ContractBroken(f"the answer is a {type(tokens).__name__}, not a list of tokens")
 
@@ -69,7 +71,7 @@ def emitted(answer: Any, gamma: int, vocabulary: int) -> list[int]:
 
 
 def whole_number(i: int, entry: Any) -> int:
-    if not isinstance(entry, (int, float)):
+    if isinstance(entry, bool) or not isinstance(entry, (int, float)):
         raise ContractBroken(f"entry {i} of the answer is {entry!r:.60}, not a token")
     if isinstance(entry, float) and not entry.is_integer():
         raise ContractBroken(f"entry {i} of the answer is {'NaN' if entry != entry else entry}, not an integer")
@@ -100,7 +102,12 @@ def refusal(function: Callable[..., Any], signature: str) -> str:
         takes.bind(*PARAMETERS[signature])
     except TypeError as error:
         others = [name for name in PARAMETERS if _binds(takes, name)]
-        hint = f"--signature {others[0]} fits" if others else "wrap it in a function that takes these in this order"
+        if inspect.isclass(function):
+            hint = "it is a class: name an instance of it"
+        elif others:
+            hint = f"--signature {others[0]} fits"
+        else:
+            hint = "wrap it in a function that takes these in this order"
         return f"it takes {takes}, and is called as f({', '.join(PARAMETERS[signature])}) ({error}); {hint}"
     return ""
 
