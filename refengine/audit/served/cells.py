@@ -79,8 +79,7 @@ class Plain:
 
 @dataclass
 class Parity:
-    """One parameter that leaves one right answer: its text, and the log probabilities it is reported with. Rows may be
-    those before the parameter, and are not asked what ties."""
+    """One parameter that leaves one right answer: its text, and the log probabilities it is reported with."""
 
     option: Option
     noise: Noise
@@ -96,7 +95,7 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 5 if self.chat or self.stream else 10  # a front end adds little to be wrong
+        self.wanted = 3 if self.chat or self.stream else 9  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows and not self.stream:
@@ -117,7 +116,7 @@ class Parity:
             (bench.prompt(k),),
             options.pop("max_tokens", self.option.tokens),
             self.option.temperature,
-            {**bench.logprobs, **options},
+            {**bench.logprobs, **options, **(bench.stream_usage if self.stream else {})},
             chat=self.chat,
             stream=self.stream,
             seed=k if self.option.temperature else None,
@@ -142,9 +141,12 @@ class Parity:
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
-        """A filter that leaves one token leaves no tie to ask about: that is asked without it."""
+        """A filter that leaves one token leaves no tie to ask about: that is asked without it. Rows that are reported
+        may be those before the parameter: a tie in them excuses a parting, and hides few that the parameter made."""
+        if not parted(on, off) or tied(on, off, bench.noise.nats):
+            return False
         asked = replace(ask, temperature=0.0, options=bench.logprobs) if self.option.extreme else ask
-        return parted(on, off) and not asked_tie(bench, asked, on, off)
+        return not asked_tie(bench, asked, on, off)
 
 
 def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer, off: Answer) -> None:
@@ -157,6 +159,7 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
+DEAR = 12  # requests of a look
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 
 
@@ -174,9 +177,9 @@ class Own:
     shows: Callable[[Sequence[Answer], float], bool]
     cost: int
     tie_share: float | None = None
-    wanted: int = 6
 
     def __post_init__(self) -> None:
+        self.wanted = 6 if self.cost <= DEAR else 4
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
@@ -227,9 +230,10 @@ def logprobs_apart(on: Choice, off: Choice) -> float | None:
     rows = zip(on.tokens, off.tokens, on.logprobs, off.logprobs, strict=False)
     apart = 0.0
     for mine, theirs, a, b in rows:
-        if mine != theirs or a is None or b is None:
+        if mine != theirs:
             break
-        apart = max(apart, abs(max(a, -50.0) - max(b, -50.0)))
+        if a is not None and b is not None:  # the first token of an echoed prompt has none
+            apart = max(apart, abs(max(a, -50.0) - max(b, -50.0)))
     return apart
 
 

@@ -64,7 +64,8 @@ class Opened:
     def names(self) -> list[str]:
         """Of the claims that will be looked at."""
         found = [full_name(name, claim, state) for name, claim, _, state in beliefs(self.suite)]
-        return [*found, *(f"metadata/{name}" for name in self.suite.bench.metadata if f"metadata/{name}" not in found)]
+        more = [f"metadata/{name}" for name in self.suite.bench.of_answers()]
+        return [*found, *(name for name in more if name not in found)]
 
     def run(self) -> dict[str, Finding]:
         """The findings by the names of their claims."""

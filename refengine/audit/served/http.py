@@ -31,9 +31,10 @@ LOGPROBS: Mapping[str, Mapping[bool, dict[str, Any]]] = {
 
 
 class Server:
-    """base: up to and including /v1. seconds: of one answer, at most. patience: seconds of asking again."""
+    """base: up to and including /v1. seconds: of silence, after which a server is gone: a request that is asked again
+    while it is worked on makes a busy server busier. patience: seconds of asking again."""
 
-    def __init__(self, base: str, model: str | None = None, seconds: float = 60.0, patience: float = 120.0) -> None:
+    def __init__(self, base: str, model: str | None = None, seconds: float = 300.0, patience: float = 120.0) -> None:
         if not base.startswith(("http://", "https://")):
             raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
         self.base, self.model = base.rstrip("/"), model
@@ -51,10 +52,12 @@ class Server:
         self.client.close()
 
     def send(self, ask: Ask) -> Answer:
-        """Raises Refused, Failed."""
+        """What a client that hung up has heard is no answer: it is empty. Raises Refused, Failed."""
         body = self.body(ask)
         path = "/chat/completions" if ask.chat else "/completions"
-        reply = self._patiently(path, body, ask.stream)
+        reply = self._patiently(path, body, ask.hang_up)
+        if ask.hang_up:
+            return Answer((Choice(""),))
         try:
             return _streamed(reply) if ask.stream else _answer(json.loads(reply))
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
@@ -65,6 +68,8 @@ class Server:
         """The request as JSON; `logprobs` among the options is a wish that each API says in its own words."""
         options = dict(ask.options)
         wanted = bool(options.pop("logprobs", False))
+        if not ask.stream:
+            options.pop("stream_options", None)
         body: dict[str, Any] = {"max_tokens": ask.tokens, "temperature": ask.temperature, **options}
         body |= LOGPROBS["chat" if ask.chat else "completions"][wanted]
         if ask.chat:
@@ -75,11 +80,11 @@ class Server:
         named = {"model": self.model, "seed": ask.seed, "stream": ask.stream or None}
         return body | {name: value for name, value in named.items() if value is not None}
 
-    def _patiently(self, path: str, body: dict[str, Any], stream: bool) -> bytes:
+    def _patiently(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
         until, pause, broken = time.monotonic() + self.patience, FIRST_PAUSE, 0
         while True:
             try:
-                return self._once(path, body, stream)
+                return self._once(path, body, hang_up)
             except httpx.InvalidURL as error:
                 raise BadInput(f"{self.base} is no address of a server: {error}") from None
             except _Broken as error:
@@ -87,6 +92,8 @@ class Server:
                 if broken == TRIES:
                     raise Failed(f"{self.base} answers {error}") from None
                 asked = pause
+            except httpx.ReadTimeout:
+                raise Gone(f"{self.base} gave no answer within {self.seconds:g} s") from None
             except (httpx.HTTPError, _Again) as error:
                 asked = error.pause if isinstance(error, _Again) and error.pause else pause
                 if time.monotonic() + asked > until:
@@ -94,12 +101,14 @@ class Server:
             time.sleep(asked * (1 + 0.1 * random.random()))  # so that many requests do not come back at once
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _once(self, path: str, body: dict[str, Any], stream: bool) -> bytes:
+    def _once(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
         until = time.monotonic() + self.seconds
         with self.client.stream("POST", self.base + path, json=body) as reply:
             content = bytearray()
             for piece in reply.iter_bytes():
                 content += piece
+                if hang_up and reply.status_code == 200:
+                    break
                 if len(content) > ANSWER_BYTES:
                     raise Failed(f"{self.base} answers without an end: more than {ANSWER_BYTES >> 20} MiB")
                 if time.monotonic() > until:

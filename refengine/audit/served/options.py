@@ -69,6 +69,11 @@ def few_tokens(plain: Choice, number: int) -> tuple[Options, ...]:
     return ({"max_tokens": 1 + number % 17},)
 
 
+def schema(told: Options) -> Made:
+    wrapped = {"type": "json_schema", "json_schema": {"name": "a", "schema": told}}
+    return fixed({"guided_json": told}, {"response_format": wrapped}, {"json_schema": told})
+
+
 def bias(value: float) -> Made:
     """On some ids, moving with the prompt; small ones, which every vocabulary has."""
 
@@ -79,7 +84,15 @@ def bias(value: float) -> Made:
     return made
 
 
+def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
+    """Some ids that alone can come, of which two end the text."""
+    ids = [(3 + number * 5 + i) % 24 for i in range(8)]
+    return ({"logit_bias": dict.fromkeys(map(str, ids), 100.0), "stop_token_ids": ids[2:4]},)
+
+
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
+JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": TOKENS}
 OPTIONS: tuple[Option, ...] = (
     Option("max_tokens", few_tokens),
     Option("frequency_penalty", fixed({"frequency_penalty": 0.7})),
@@ -92,21 +105,17 @@ OPTIONS: tuple[Option, ...] = (
     Option("allowed_token_ids", fixed({"allowed_token_ids": list(range(2, 24, 3))})),
     Option("bad_words", bad_word),
     Option("stop", stop),
+    Option("stop_token_ids", stop_token),
+    Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
     Option("min_tokens and stop", stop_after_minimum),
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
     Option("echo", fixed({"echo": True})),
-    Option("response_format", fixed({"response_format": {"type": "json_object"}})),
-    Option(
-        "json_schema",
-        fixed(
-            {"guided_json": JSON_SCHEMA},
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": JSON_SCHEMA}}},
-            {"json_schema": JSON_SCHEMA},
-        ),
-    ),
+    Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
+    Option("json_schema", schema(JSON_SCHEMA)),
+    Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS),
     Option(
         "regex",
         fixed({"guided_regex": "[a-z]+( [a-z]+)*"}, {"regex": "[a-z]+( [a-z]+)*"}, {"grammar": "root ::= [a-z ]+"}),
@@ -129,8 +138,9 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}),
     Setting("temperature 1.7", 1.7, {}),
     Setting("top_k 3", 1.0, {"top_k": 3}),
-    Setting("top_p 0.6", 1.0, {"top_p": 0.6}),
-    Setting("min_p 0.2", 1.0, {"min_p": 0.2}),
+    Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen
+    Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
+    Setting("logit_bias", 1.0, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
     Setting("penalties", 1.0, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),
     Setting("min_tokens", 1.7, {"min_tokens": 4}),
     Setting("long", 1.0, {}, tokens=96, choices=4),

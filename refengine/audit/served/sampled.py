@@ -19,7 +19,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.faults import shown
 from refengine.audit.served.options import Setting
 from refengine.audit.served.scores import KINDS as SCORES
-from refengine.audit.served.scores import Reader, pieces
+from refengine.audit.served.scores import LISTED, Reader, pieces
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
 from refengine.evidence.e_process_of_prefixes import Prefixes
 from refengine.evidence.e_process_of_scores import Scores
@@ -28,6 +28,7 @@ from refengine.evidence.rows import log_sum
 
 SCORED_TOKENS = 8  # of a completion whose tokens are scored again, one at a time
 CHOICES = (16, 4)  # of a request, the first that both sides take: they cost one request
+FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
 PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
@@ -116,6 +117,14 @@ class Law:
         shown = {"what": name, "pairs": feature.count, "distance of the counts": round(distance, 3), "counts": counts}
         return [shown if name == COMMONER else {"prompt": self.prompts[place], **shown}]
 
+    def named(self) -> str:
+        """What differs, where no place of the text does."""
+        name = self.scores.strongest()
+        if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
+            return "at no place that fresh answers would show"
+        more = "more" if self.scores.scores[name].mean > 0 else "less"
+        return f"{name} is {more} with speculation, and no token by itself"
+
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "choices": self.choices}
 
@@ -136,9 +145,9 @@ class Sampled:
     setting: Setting
     choices: int = 1
     cost: int = 2
-    wanted: int = 66
 
     def __post_init__(self) -> None:
+        self.wanted = 55 if self.choices > FEW else 78
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property
@@ -178,7 +187,7 @@ class Rescored:
         off_by, told = [], []
         for (answer,) in answers:
             choice = answer.choices[0]
-            i = k % max(1, len(choice.tokens or ()))
+            i = self.place(choice, k)
             score = self.score(bench, ask, choice, i)
             reported = choice.logprobs[i] if choice.logprobs and i < len(choice.logprobs) else None
             if score is None or reported is None:
@@ -188,6 +197,14 @@ class Rescored:
         witness = {"request": ask.summary(), "on": told[0], "off": told[1]}
         (belief,) = self.beliefs.values()
         belief.add(off_by[0] > bench.noise.nats, off_by[1] > bench.noise.nats, witness)
+
+    @staticmethod
+    def place(choice: Choice, k: int) -> int:
+        """Of a token that is one of the listed: a position that moves with k."""
+        count = len(choice.tokens or ())
+        rows = zip(choice.tokens or (), choice.top or (), strict=False)
+        listed = [i for i, (token, row) in enumerate(rows) if token in sorted(row, key=lambda t: -row[t])[:LISTED]]
+        return listed[k % len(listed)] if listed else k % max(1, count)
 
     def score(self, bench: Bench, ask: Ask, choice: Choice, i: int) -> float | None:
         """None where the token is not among the likeliest, or where no tokens are reported."""

@@ -20,6 +20,7 @@ SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accide
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
+COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
 HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
 
 
@@ -41,6 +42,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
         ]
     if extra["together"] and extra["neighbour"]:
         greedy.append(("independence", "Parameters of a request do not move another's answer.", neighbours, 10))
+    if extra["together"]:
+        moved = "The temperature of a request does not move another's answer."
+        greedy.append(("independence/temperature", moved, hot_neighbours, 10))
     cells: list[Cell] = [Own(name, claim, steps, differ, cost, share) for name, claim, steps, cost in greedy]
     cells += [
         Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4),
@@ -48,10 +52,14 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
         Plain("state/long", noise, rows, tokens=LONG),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
+        Plain("state/continued", noise, rows, turns=continued, cost=4),
     ]
+    if extra["stream"] and extra["together"]:
+        left = f"{alone} beside and after others whose client left in the middle."
+        cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share))
     if extra["together"]:
         under_load = f"{same} alone and in company with the same seed."
-        cells.append(Own("seed/under load", under_load, seed_in_company, differ, 14))
+        cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
     if extra["n"]:
         cells.append(Own("n/distinct", "The n choices of a request are independent.", choices, choices_alike, 2))
         cells.append(
@@ -59,7 +67,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
         )
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4))
     return cells
 
 
@@ -70,8 +78,8 @@ def plain(bench: Bench, k: int) -> Ask:
     return Ask((bench.prompt(k),), TOKENS, options=bench.logprobs)
 
 
-def sampled(bench: Bench, k: int, seed: int | None) -> Ask:
-    return Ask((bench.prompt(k),), SAMPLED_TOKENS, 1.0, seed=seed)
+def sampled(bench: Bench, k: int, seed: int | None, temperature: float = 1.0) -> Ask:
+    return Ask((bench.prompt(k),), SAMPLED_TOKENS, temperature, seed=seed)
 
 
 def repeat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -87,8 +95,9 @@ def same_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Beside five others or fifteen: some engines make room for so many by putting one off."""
     mine = sampled(bench, k, 1000 + k)
-    return [[mine], [*(sampled(bench, k + i, 77 * k + i) for i in range(1, 6)), mine]]
+    return [[mine], [*(sampled(bench, k + i, 77 * k + i) for i in range(1, (16, 6)[k % 2])), mine]]
 
 
 def other_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -130,6 +139,12 @@ def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [*heavy, mine]]
 
 
+def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Nearly at temperature 0, and sampled, beside high temperatures."""
+    mine = replace(plain(bench, k), temperature=COOL, seed=k)
+    return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
+
+
 def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[replace(sampled(bench, k, None), options={"n": 3})]]
 
@@ -145,8 +160,27 @@ def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
     return (" ".join([*(words * BLOCK)[:length], bench.prompt(k % len(bench.prompts))]),)
 
 
+def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """A client that leaves another request in the middle, and this very one; this one beside them and after them."""
+    mine = plain(bench, k)
+    left = [replace(streamed(plain(bench, i)), tokens=LONG, hang_up=True) for i in (k, k + 1, k + 2)]
+    return [[mine], [*left, mine], [mine]]
+
+
+def continued(bench: Bench, k: int) -> tuple[str, ...]:
+    """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more."""
+    more = (" " + bench.prompt(k + 1)) * (k % 2)
+    return (bench.prompt(k) + answered(bench, Ask((bench.prompt(k),), TOKENS // 2 + k % 7)) + more,)
+
+
 def conversation(bench: Bench, k: int) -> tuple[str, ...]:
-    return (bench.prompt(k), bench.prompt(k + 1), bench.prompt(k + 2))
+    first = bench.prompt(k)
+    return (first, answered(bench, Ask((first,), TOKENS // 2 + k % 7, chat=True)).strip() or first, bench.prompt(k + 2))
+
+
+def answered(bench: Bench, ask: Ask) -> str:
+    """By the side without speculation; the other was asked too."""
+    return bench.both(ask)[1].text
 
 
 # --- what of one side's answers is a fault ---------------------------------------------------------------------------
@@ -156,6 +190,12 @@ def first_and_last_differ(answers: Sequence[Answer], nats: float) -> bool:
     """And do not part at a tie."""
     first, last = answers[0], answers[-1]
     return parted(last, first) and ties(last.choices[0], first.choices[0], nats) is not True
+
+
+def last_two_differ(answers: Sequence[Answer], nats: float) -> bool:
+    """Of what was heard to the end: either from the first."""
+    first, *others = [answer for answer in answers if answer.text or answer.choices[0].finish]
+    return any(first_and_last_differ((first, other), nats) for other in others[-2:])
 
 
 def alike(answers: Sequence[Answer], nats: float) -> bool:

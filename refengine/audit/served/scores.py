@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from refengine.audit.served.ask import Choice, Row
 
 SURPRISE_NATS = 8.0  # a token scores at most
+LISTED = 5  # of a row, that every server can be asked for
 UNLISTED = 10.0  # tokens that share the chance of those beyond the listed, about
 EVERY = "every token"
 PLACES: Mapping[str, range] = {  # of tokens of a completion
@@ -29,8 +30,10 @@ PLACES: Mapping[str, range] = {  # of tokens of a completion
 }
 LATER_CHOICES = "choices after the first"
 LENGTH, ENDED, NEXT = "the length", "how many end by themselves", "how one surprise follows another"
+ALIKE = "how many choices of one request begin alike"
+STARTS = (1, 2, 4)  # words by which two choices are told to begin alike
 WHAT = ("the surprise", "the likeliest", "the unlisted")
-KINDS = len(WHAT) * (len(PLACES) + 1) + 3
+KINDS = len(WHAT) * (len(PLACES) + 1) + 3 + len(STARTS)
 Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
 Law: TypeAlias = tuple[Row, float]  # (probabilities of the listed tokens, that of all others)
 
@@ -102,6 +105,9 @@ class Reader:
     def scores(self, choices: Sequence[Choice]) -> dict[str, float]:
         """By "WHAT of PLACE"."""
         sums: defaultdict[str, float] = defaultdict(float)
+        for words in STARTS:
+            starts = Counter(tuple(pieces(choice.text)[:words]) for choice in choices)
+            sums[f"{ALIKE}, for {words} words"] = sum(count * (count - 1) / 2 for count in starts.values())
         for index, choice in enumerate(choices):
             before = 0.0
             sums[ENDED] += choice.finish == "stop"
@@ -117,7 +123,7 @@ class Reader:
 
     def tokens(self, choice: Choice) -> Iterator[Scored]:
         if _has_rows(choice):
-            for token, row in zip(choice.tokens or (), choice.top or (), strict=False):
+            for token, row in zip(choice.tokens or (), _rows(choice), strict=True):
                 yield (
                     against_row(token, self.reading(row, self.options, self.temperature)) if row else (0.0,) * len(WHAT)
                 )
@@ -137,7 +143,7 @@ class Reader:
 
     def laws(self, choice: Choice) -> list[Law]:
         """The rows of its tokens as they are read; none where none are reported."""
-        rows = choice.top or () if _has_rows(choice) else ()
+        rows = _rows(choice) if _has_rows(choice) else []
         return [self.reading(row, self.options, self.temperature) if row else ({}, 1.0) for row in rows]
 
     @property
@@ -147,7 +153,7 @@ class Reader:
 
     def learn(self, choice: Choice) -> None:
         if _has_rows(choice):
-            for token, row in zip(choice.tokens or (), choice.top or (), strict=False):
+            for token, row in zip(choice.tokens or (), _rows(choice), strict=True):
                 for i, reading in enumerate(READINGS):
                     if row:
                         self.off_by[i] += against_row(token, reading(row, self.options, self.temperature))[0]
@@ -168,3 +174,8 @@ def pieces(text: str) -> list[str]:
 
 def _has_rows(choice: Choice) -> bool:
     return bool(choice.tokens and choice.top and len(choice.tokens) == len(choice.top))
+
+
+def _rows(choice: Choice) -> list[Row]:
+    """The likeliest of each row: whether a token that is none of them is listed too does not say how it was drawn."""
+    return [dict(sorted(row.items(), key=lambda entry: -entry[1])[:LISTED]) for row in choice.top or ()]

@@ -13,6 +13,7 @@ from refengine.audit.served.scores import pieces
 from refengine.evidence.ties import tied as within
 
 TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 16 to 32, has odds of one in twelve
+FRONT_END = ("logprobs", "echo", "stream_options")  # options that change no token
 FORCED = 4  # tokens that are asked for after the text that both have in common
 
 
@@ -43,9 +44,10 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     where it cannot be asked for several choices. Raises Refused, Failed."""
     if bench.choices == 1:
         return False
-    here, there = pieces(on.text), pieces(off.text)
+    prompt = ask.turns[0] if ask.options.get("echo") else ""
+    here, there = (pieces(said.text.removeprefix(prompt)) for said in (on, off))
     i = next((i for i, (x, y) in enumerate(zip(here, there, strict=False)) if x != y), min(len(here), len(there)))
-    options = {name: value for name, value in ask.options.items() if name != "logprobs"}
+    options = {name: value for name, value in ask.options.items() if name not in FRONT_END}
     warm = replace(ask, temperature=TEMPERATURE, options={**options, "n": bench.choices}, stream=False, seed=i)
     if not options and not ask.chat and len(ask.turns) == 1:
         common = "".join(here[:i])
