@@ -75,9 +75,9 @@ def reached(rule: str, vocabulary: int, rounds: int, seconds: float) -> list[dic
 def on_networks(seconds: float) -> list[dict[str, Any]]:
     """Three rounds of the decoder's loop with a draft model, by how much it drafts."""
     from refengine.decoder.drafters.ar import AR
-    from refengine.selfcheck.drafters import cells
-    from refengine.selfcheck.drafters.exact_law import Enumeration
-    from refengine.selfcheck.drafters.remembering import target_that_remembers
+    from refengine.selfcheck.drafters.laws import cells
+    from refengine.selfcheck.drafters.laws.exact_law import Enumeration
+    from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 
     rows: list[dict[str, Any]] = []
     for gamma in NETWORK_GAMMAS:

@@ -22,8 +22,8 @@ from refengine.evidence.power import detectable_tv
 from refengine.exact.block import Block
 from refengine.exact.law import law
 from refengine.exact.rules import RULES
-from refengine.selfcheck.drafters.cells import CELLS, plain_row, session, target_of
-from refengine.selfcheck.drafters.memo import content
+from refengine.selfcheck.drafters.laws.cells import CELLS, plain_row, session, target_of
+from refengine.selfcheck.drafters.laws.memo import content
 from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, state
 from statistical_tests.table import line

@@ -14,15 +14,15 @@ from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refuse
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.cells import logprobs_apart
+from refengine.audit.served.claims.cells import logprobs_apart
+from refengine.audit.served.claims.sampled import PROMPTS, Law
+from refengine.audit.served.claims.scores import Reader
+from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.endpoint import REQUESTS
 from refengine.audit.served.faults import faults
-from refengine.audit.served.http import Server
-from refengine.audit.served.journal import Journal, Journalled
-from refengine.audit.served.sampled import PROMPTS, Law
-from refengine.audit.served.scores import Reader
 from refengine.audit.served.suite import Suite, planned
-from refengine.audit.served.ties import ties
+from refengine.audit.served.transports.http import Server
+from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
 

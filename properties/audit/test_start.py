@@ -36,7 +36,7 @@ def test_a_server_that_was_started_ahead_is_the_one_that_forks(monkeypatch: pyte
     forkserver.start_ahead(preload)
     forkserver.start_ahead(preload)
     assert started == [preload]
-    with Child("refengine.audit.kernel.worker:make", preload=preload) as child:
+    with Child("refengine.audit.kernel.child.worker:make", preload=preload) as child:
         assert child.ask({"op": "pace"}, 60.0).value == 0.0
     assert started == [preload]
 

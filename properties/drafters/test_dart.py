@@ -27,7 +27,7 @@ from refengine.decoder.protocols import Tokens, Turn
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.point_mass import point_mass
 from refengine.errors import BadInput
-from refengine.selfcheck.drafters.cells import ONLY
+from refengine.selfcheck.drafters.laws.cells import ONLY
 from refengine.source_tree import FIXTURES
 
 GOLDEN, TINY = FIXTURES / "golden" / "dart_A" / "drafter", FIXTURES / "dart" / "drafter"

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.audit.inputs.case import Case, step
+from refengine.evidence.bets.learned_bets import CONCENTRATIONS
 from refengine.evidence.e_process import CaseEvidence, Draws, Evidence, Ints
-from refengine.evidence.learned_bets import CONCENTRATIONS
 from refengine.evidence.power import ends_wealth
 from refengine.report.finding import Quantity
 

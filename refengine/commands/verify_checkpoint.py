@@ -27,7 +27,7 @@ from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.report.finding import Finding, Recipe
 from refengine.report.terminal import Progress
 from refengine.selfcheck.drafters.bits import Heard, Listened
-from refengine.selfcheck.drafters.exact_law import off_scratch
+from refengine.selfcheck.drafters.laws.exact_law import off_scratch
 from refengine.selfcheck.drafters.ties import parting
 
 LENGTHS, NEW_TOKENS = (1, 4, 9, 16), 48

@@ -13,9 +13,8 @@ import numpy as np
 
 from refengine.audit.at_length import counted, judged
 from refengine.audit.common import CONTRACT_CLAIM
-from refengine.audit.inputs.case import Case
+from refengine.audit.inputs.case import Case, turn
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.campaign import HANG_SECONDS, send
 from refengine.audit.kernel.request import Request, opened
 from refengine.jobs.campaign import Counts, merged

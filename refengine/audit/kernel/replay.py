@@ -25,9 +25,9 @@ from refengine.audit.kernel.plan import RUNS
 from refengine.audit.kernel.request import Request, opened
 from refengine.audit.magnitude import at_least, small_mass
 from refengine.audit.sandbox.child import Child
+from refengine.evidence.bets.fixed_bets import BALL
 from refengine.evidence.distance import mean_tv_at_least, tv_at_least
 from refengine.evidence.e_process import CaseEvidence, Evidence
-from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.cells import LOGPROBS, TEXT, Parity
-from refengine.audit.served.sampled import Law, Sampled
+from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Parity
+from refengine.audit.served.claims.sampled import Law, Sampled
 from refengine.audit.served.suite import State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 

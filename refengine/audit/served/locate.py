@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Answer, Choice
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.sampled import CLAIM, PROMPTS, Law, Sampled
-from refengine.audit.served.scores import EVERY, PLACES, UNLISTED
+from refengine.audit.served.claims.sampled import CLAIM, PROMPTS, Law, Sampled
+from refengine.audit.served.claims.scores import EVERY, PLACES, UNLISTED
 from refengine.evidence.e_process_of_prefixes import Step
 
 SAMPLED = 160  # choices of either side, alone and again in company

@@ -14,13 +14,13 @@ from typing import Any
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.cells import Cell, Own, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.options import OPTIONS, SAMPLED, TOKENS, Option, Options
+from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
+from refengine.audit.served.claims.schedules import HEAVY, schedules
+from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
-from refengine.audit.served.options import OPTIONS, SAMPLED, TOKENS, Option, Options
 from refengine.audit.served.reduce import TRIES, reduced
-from refengine.audit.served.sampled import CHOICES, Rescored, Sampled
-from refengine.audit.served.schedules import HEAVY, schedules
-from refengine.audit.served.ties import ties
 
 TURNS = 3  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left

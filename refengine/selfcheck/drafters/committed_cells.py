@@ -21,8 +21,8 @@ from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.report.step import Step
 from refengine.report.terminal import Progress
 from refengine.selfcheck.drafters import battery
-from refengine.selfcheck.drafters.cells import CELLS, EXACT, MOVED, Cell
 from refengine.selfcheck.drafters.computed_from import parts_of
+from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, MOVED, Cell
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed, digest
 from refengine.source_tree import RESULTS

@@ -30,9 +30,9 @@ from refengine.engine.policy import (
 )
 from refengine.engine.rules import RULES
 from refengine.exact import law as exact
-from refengine.selfcheck.drafters.exact_law import Enumeration, LoopLaw
+from refengine.selfcheck.drafters.laws.exact_law import Enumeration, LoopLaw
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.planted_bugs import Plant
-from refengine.selfcheck.drafters.remembering import target_that_remembers
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES

@@ -8,7 +8,7 @@ which a bet may depend on.
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.evidence.fixed_bets import SHARE_ALWAYS, bets
+from refengine.evidence.bets.fixed_bets import SHARE_ALWAYS, bets
 from refengine.evidence.rows import Rows, ratio, ratio_rule, residual
 
 MAX_TABLED_VOCABULARY = 64  # above it no bet is placed: there would be a table for every prefix

@@ -23,8 +23,8 @@ import msgspec
 import torch
 from torch import Tensor
 
+from refengine.audit.kernel.child.signatures import ContractBroken, as_list
 from refengine.audit.kernel.request import MARK
-from refengine.audit.kernel.signatures import ContractBroken, as_list
 
 SHOWN_CHARACTERS = 200  # of an answer that is not understood
 LAST_CHARACTERS = 400  # of standard error before the program ended

@@ -11,7 +11,7 @@ from refengine.decoder.drafters.deepseek_mtp import ModuleChain
 from refengine.decoder.networks.feature_recurrence import FeatureRecurrence
 from refengine.decoder.targets.recurrent import RecurrentTarget, step
 from refengine.decoder.targets.transformers import TransformersTarget, forward
-from refengine.selfcheck.drafters.memo import Remembered, remembered
+from refengine.selfcheck.drafters.laws.memo import Remembered, remembered
 from refengine.source_tree import FIXTURES
 
 AnyTarget: TypeAlias = TransformersTarget | RecurrentTarget

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from refengine.audit.inputs.case import step, turn
-from refengine.audit.kernel.request import PARAMETERS
-from refengine.audit.kernel.signatures import (
+from refengine.audit.kernel.child.signatures import (
     NOTHING,
     ContractBroken,
     Prefix,
@@ -21,6 +20,7 @@ from refengine.audit.kernel.signatures import (
     check_prefix,
     emitted,
 )
+from refengine.audit.kernel.request import PARAMETERS
 from refengine.audit.sandbox.child import SubjectRaised, alive, subject_code
 
 PREFIX_TOKENS = 3  # before a round

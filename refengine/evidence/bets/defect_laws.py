@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.evidence.proposer_laws import proposers
+from refengine.evidence.bets.proposer_laws import proposers
 from refengine.evidence.rows import (
     Rows,
     bfloat16,

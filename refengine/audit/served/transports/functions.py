@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from refengine.audit.kernel.signatures import ContractBroken, as_list, load, whole_number
+from refengine.audit.kernel.child.signatures import ContractBroken, as_list, load, whole_number
 from refengine.audit.sandbox.child import Child, Handler, subject_code
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Refused
 from refengine.errors import BadInput

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from refengine.audit.kernel.calls import Subject, Table, emit, expected
-from refengine.audit.kernel.enumerate import enumerate_law, stateless
-from refengine.audit.kernel.program import Program
-from refengine.audit.kernel.request import MARK
-from refengine.audit.kernel.signatures import (
+from refengine.audit.kernel.child.calls import Subject, Table, emit, expected
+from refengine.audit.kernel.child.enumerate import enumerate_law, stateless
+from refengine.audit.kernel.child.program import Program
+from refengine.audit.kernel.child.signatures import (
     NOTHING,
     ContractBroken,
     load,
     refusal,
 )
+from refengine.audit.kernel.request import MARK
 from refengine.audit.sandbox.child import Handler, SubjectRaised, subject_code
 
 

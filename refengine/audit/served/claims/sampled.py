@@ -16,10 +16,10 @@ import numpy as np
 from refengine.audit.served.ask import Ask, Choice
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.options import Setting
+from refengine.audit.served.claims.scores import KINDS as SCORES
+from refengine.audit.served.claims.scores import LISTED, Reader, pieces
 from refengine.audit.served.faults import shown
-from refengine.audit.served.options import Setting
-from refengine.audit.served.scores import KINDS as SCORES
-from refengine.audit.served.scores import LISTED, Reader, pieces
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
 from refengine.evidence.e_process_of_prefixes import Prefixes
 from refengine.evidence.e_process_of_scores import Scores

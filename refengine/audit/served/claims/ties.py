@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.scores import pieces
+from refengine.audit.served.claims.scores import pieces
 from refengine.evidence.ties import tied as within
 
 TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 16 to 32, has odds of one in twelve

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from refengine.audit.interception.intercept import Raised, Unmodelled, intercepted
-from refengine.audit.kernel.calls import Lanes, Subject, Table, drafts, judge
+from refengine.audit.kernel.child.calls import Lanes, Subject, Table, drafts, judge
 from refengine.exact.chance import runs
 
 DECISIONS_OF_A_RUN = 4  # of a verifier that does not draw in a loop, about

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.cells import Cell, Own, Plain, streamed
+from refengine.audit.served.claims.cells import Cell, Own, Plain, streamed
+from refengine.audit.served.claims.options import TOKENS
+from refengine.audit.served.claims.ties import parted, ties
 from refengine.audit.served.noise import Noise
-from refengine.audit.served.options import TOKENS
-from refengine.audit.served.ties import parted, ties
 
 LONG = 160  # tokens of a long completion
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident

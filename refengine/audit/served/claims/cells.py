@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeAlias
 from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.options import TOKENS, Option, Options
+from refengine.audit.served.claims.ties import asked_tie, parted, tied
 from refengine.audit.served.faults import shown
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
-from refengine.audit.served.options import TOKENS, Option, Options
-from refengine.audit.served.ties import asked_tie, parted, tied
 
 
 class Cell(Protocol):
