@@ -60,8 +60,8 @@ def sampled(p: Tensor, q: Tensor, draft: Tensor, generator: torch.Generator, cor
     lanes, gamma, vocabulary = q.shape
     noise = torch.empty(2, lanes, vocabulary, dtype=torch.float64).exponential_(generator=generator)
     flat, rows = draft.reshape(-1), (q.reshape(-1, vocabulary).double(), p[:, :gamma].reshape(-1, vocabulary).double())
-    # One row of noise serves all positions of a request, of which one token at most is recovered. The bonus has its own:
-    # one for both would be right too, but the audit follows a race alone to its exact law, and samples two that share.
+    # One row of noise serves all positions of a request, of which one token at most is recovered. The bonus has its
+    # own: one for both would be right too, but the audit follows a race alone to its exact law, and samples the rest.
     recovered = race(correction(flat, *rows), noise[0].repeat_interleave(gamma, 0))
     bonus = race(p[:, gamma].double(), noise[1])
     uniform = torch.rand(lanes * gamma, dtype=torch.float64, generator=generator)

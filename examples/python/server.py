@@ -3,14 +3,14 @@
     refengine fixtures export pair
     python examples/python/server.py pair --port 8000 --speculation on &
     python examples/python/server.py pair --port 8001 --speculation off &
-    refengine audit endpoint --on http://127.0.0.1:8000/v1 --off http://127.0.0.1:8001/v1 --requests 1000 --allow-untested
+    refengine audit endpoint --on http://127.0.0.1:8000/v1 --off http://127.0.0.1:8001/v1 --only parity --allow-untested
     refengine audit endpoint --on http://127.0.0.1:8000/v1 --known pair --requests 200 --allow-untested
 
 Both are consistent. Started with `--mistake top_p` the side with speculation draws from rows that top_p has not cut, as
 where an engine has a verification kernel of its own and forgets a parameter there; both audits find it.
 
-What an engine's server owes the audit is in `Served.answer`: refuse what is not known (400), say what was used, end at a
-stop or at the limit, and take every random number from the seed. The rest is the reference decoder.
+What an engine's server owes the audit is in `Served`: refuse what is not known (400), say what was used, end at a stop
+or at the limit, and take every random number from the seed. The rest is the reference decoder.
 """
 
 import argparse
@@ -31,9 +31,16 @@ from refengine.engine.rules.leviathan import leviathan
 
 GAMMA, POSITIONS = 3, 512
 KNOWN: dict[str, tuple[Any, tuple[type, ...]]] = {  # of a request: what it is where it is not given, and its types
-    **{"model": (None, (str,)), "prompt": (None, (str, list)), "stop": ([], (str, list))},
-    **{"max_tokens": (16, (int,)), "n": (1, (int,)), "seed": (None, (int,)), "logprobs": (None, (int,))},
-    **{"temperature": (1.0, (int, float)), "top_p": (1.0, (int, float)), "top_k": (0, (int,))},
+    "model": (None, (str,)),
+    "prompt": (None, (str, list)),
+    "max_tokens": (16, (int,)),
+    "temperature": (1.0, (int, float)),
+    "top_p": (1.0, (int, float)),
+    "top_k": (0, (int,)),
+    "seed": (None, (int,)),
+    "stop": ([], (str, list)),
+    "n": (1, (int,)),
+    "logprobs": (None, (int,)),
 }
 MOST = {"max_tokens": POSITIONS, "n": 16, "logprobs": 20, "top_k": 1 << 20}  # none of these is negative
 

@@ -34,7 +34,7 @@ OneRound = tuple[Tensor, Tensor, list[int], list[int]]  # p [n + 1, V], q [n, V]
 
 
 def mistaken(p: Tensor, block: Block, coins: Coins) -> Round:
-    """Verification against other rows than the drafts were drawn from; they are drawn and recorded as they should be."""
+    """Verification against other rows than the drafts were drawn from; drawn and recorded they are rightly."""
     flat = block.q.sqrt()
     return leviathan(p, Block(block.tokens, block.parents, flat / flat.sum(-1, keepdim=True)), coins)
 
