@@ -41,8 +41,8 @@ def commands(name: str, *begins: str) -> list[list[str]]:
 
 
 def test_the_kernel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """64 runs of enumerations and 200 calls that agree with each law; a TV of 0.5 would show in 300 sampled calls. Kills
-    an example of a kernel that errs, an adapter that packs its drafts wrongly, and a mistake that is not found."""
+    """64 runs of enumerations and 200 calls that agree with each law; a TV of 0.5 would show in 300 sampled calls.
+    Kills a kernel that errs, an adapter that packs its drafts wrongly, and a mistake that is not found."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(plan, "RUNS", 64)
     monkeypatch.setattr(plan, "AGREEING_CALLS", 200)
@@ -54,8 +54,8 @@ def test_the_kernel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
 
 def test_the_trace(pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """200 rounds: a TV of 0.5 in tokens of one kind would show. Kills rows that are not those of the round, and a mistake
-    that is not found."""
+    """200 rounds: a TV of 0.5 in tokens of one kind would show. Kills rows that are not those of the round, and a
+    mistake that is not found."""
     trace = loaded("trace")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pair").symlink_to(pair)
@@ -67,8 +67,8 @@ def test_the_trace(pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_server(pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """One look at every setting that it takes, eight choices each: kills a server that does not sample from the law, and
-    one that forgets a parameter and is not found out, beside the law and beside the same server without speculation."""
+    """One look at every setting that it takes, eight choices each. Kills a server that does not sample from the law,
+    and a forgotten parameter that is not found, beside the law or beside the same server without speculation."""
     monkeypatch.chdir(pair.parent)
     beside, known = (words[1:] for words in commands("server.py", "refengine", "audit"))
     module = loaded("server")

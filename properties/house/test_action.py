@@ -1,5 +1,5 @@
-"""The action of `.github/actions/audit`: its script is run with a `refengine` that writes down how it was called, and the
-call is parsed as the command line parses it. docs/ci.md shows how it is used; GitHub itself is not here."""
+"""The action of `.github/actions/audit`: its script is run with a `refengine` that writes down how it was called, and
+the call is parsed as the command line parses it. docs/ci.md shows how it is used; GitHub itself is not here."""
 
 import os
 import subprocess
@@ -49,9 +49,9 @@ def parsed(words: list[str]) -> dict[str, Any]:
     ("command", "expected"),
     [
         ("audit kernel my_sampler:verify --path 'a folder'", {"subject": "my_sampler:verify", "path": "a folder"}),
-        ("audit trace rounds.safetensors", {"file": "rounds.safetensors"}),
+        ("audit trace rounds.safetensors", {"record": "rounds.safetensors"}),
         ("audit process --calls 9 -- ./engine serve --out x", {"calls": 9, "command": "./engine serve --out x"}),
-        ("audit trace $(touch${IFS}stray);", {"file": "$(touch${IFS}stray);"}),
+        ("audit trace $(touch${IFS}stray);", {"record": "$(touch${IFS}stray);"}),
     ],
 )
 def test_the_step_calls_a_command_that_exists(command: str, expected: dict[str, Any], tmp_path: Path) -> None:
