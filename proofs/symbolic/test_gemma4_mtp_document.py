@@ -321,7 +321,8 @@ def test_the_backbone_scales_its_embeddings_and_has_one_for_every_layer(config: 
     sizes = {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
     own = {"hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 96}
     model = gemma4.Gemma4TextModel(type(config)(**same, **sizes, **own))
-    rows = (model.embed_tokens(torch.arange(5)) / model.embed_tokens.weight[:5]).detach()
+    words = torch.arange(1, 6)  # row 0 is the padding's: zeros
+    rows = (model.embed_tokens(words) / model.embed_tokens.weight[words]).detach()
     assert float((rows - config.hidden_size**0.5).abs().max()) < 1e-4
     assert tuple(model.embed_tokens_per_layer.weight.shape) == (96, 2 * 4)
 
