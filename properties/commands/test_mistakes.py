@@ -136,7 +136,8 @@ SUBJECTS = {
 }
 
 
-@pytest.mark.parametrize("name", SUBJECTS)
+# A subject that forks at every call takes a minute and more.
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n == "forks")) for n in SUBJECTS])
 def test_a_subject_that_goes_wrong_is_told_how(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Kills a mistake in the user's own function without its file and line, without the call that was made or what was
     expected of it, and one with the exit code of another kind."""
