@@ -13,7 +13,7 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
 from refengine.selfcheck.effects import confidence
-from refengine.selfcheck.effects.confidence import Round
+from refengine.selfcheck.effects.confidence_rounds import BINS, Round, in_bins
 from refengine.source_tree import FIXTURES
 
 
@@ -62,8 +62,8 @@ def test_a_head_that_states_the_opposite_is_violated(monkeypatch: pytest.MonkeyP
 def test_reliability_by_hand() -> None:
     """Kills bins of unequal size, and means over all places instead of a bin's."""
     places = [(k / 16, 1 - k / 16, float(k % 2)) for k in range(16)]
-    bins = confidence.in_bins(places)
-    assert len(bins) == confidence.BINS == 8
+    bins = in_bins(places)
+    assert len(bins) == BINS == 8
     assert bins[0] == ((0 + 1) / 32, 1 - 1 / 32, 0.5)
 
 
