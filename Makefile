@@ -30,9 +30,8 @@ wheel: $(READY)             ## build the wheel, install it in an environment of 
 stat: $(READY)              ## large samples: every test states n, alpha and the TV it would detect
 	$(BIN)/python -m pytest -n 2 -m stat statistical_tests
 
-bench: $(READY)             ## ratios beside peers, measured in one run (a few minutes on an idle machine): engine and decoder
-	$(BIN)/python benchmarks/engine_throughput.py --threads 2 --out benchmarks/results/engine_cpu.json
-	$(BIN)/python benchmarks/decoding.py --threads 2 --out benchmarks/results/decoding_cpu.json
+bench: $(READY)             ## speed, in ten minutes: peers, growth of cost, exact laws, detection; out/bench.html, out/bench.json
+	$(BIN)/python -m benchmarks.all --out out
 
 gpu: $(READY)               ## what needs a CUDA device, 8 minutes: figures go to benchmarks/results/gpu.json
 	$(BIN)/python benchmarks/gpu.py

@@ -3,31 +3,34 @@
     python benchmarks/calibration.py [--audits 100000] [--out benchmarks/results/calibration.json]
 
 With --out every thousand audits are kept beside it as soon as they have ended, in a journal that a later run continues
-and that goes when the result is written; each thousand has a generator of its own. What runs is
+and that goes when the result is written; each thousand has a generator of its own. --workers and --cluster say
+where. What runs is
 refengine/selfcheck/instrument/calibration.py. Printed: the rate of false alarms at three alphas, with its 99.9 % lower
 confidence bound, which must not exceed alpha.
 """
 
 import argparse
 import json
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from refengine.evidence.distance import tv_at_least
+from refengine.jobs.campaign import campaign, journal_of
+from refengine.jobs.options import add_options, workers
+from refengine.jobs.run import Job
 from refengine.selfcheck.instrument.calibration import BLOCKS, CASES, audits
 
 ALPHAS = (1e-2, 1e-3, 1e-6)
 SIDE_BY_SIDE = 1000
 
 
-def keep(journal: Path, most: list[NDArray[np.float64]]) -> None:
-    """Replace the journal as a whole, so that a run that is killed leaves the one before."""
-    journal.parent.mkdir(parents=True, exist_ok=True)
-    part = journal.with_suffix(".part.npy")
-    np.save(part, np.array(most))
-    part.replace(journal)
+def thousand(seed: int, number: int) -> list[float]:
+    """The largest log evidence that each audit of one shard ever saw."""
+    most: list[float] = audits(SIDE_BY_SIDE, np.random.default_rng([seed, number])).tolist()
+    return most
 
 
 def main() -> None:
@@ -35,15 +38,14 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    add_options(parser)
     options = parser.parse_args()
-    journal = options.out.with_suffix(".journal.npy") if options.out else None
-    most = list(np.load(journal)) if journal and journal.exists() else []
-    while len(most) * SIDE_BY_SIDE < options.audits:
-        most.append(audits(SIDE_BY_SIDE, np.random.default_rng([options.seed, len(most)])))
-        print(f"\r{len(most) * SIDE_BY_SIDE} of {options.audits} audits", end="", flush=True)
-        if journal:
-            keep(journal, most)
-    seen = np.concatenate(most)
+    count, path = -(-options.audits // SIDE_BY_SIDE), options.out and options.out.with_suffix(".journal")
+    jobs = [Job(f"thousand {number}", partial(thousand, options.seed, number)) for number in range(count)]
+    journal = journal_of(path, {"campaign": "calibration", "seed": options.seed}, made=list[float]) if path else None
+    with journal or nullcontext():
+        lines = campaign(jobs, workers(options.workers, options.cluster), journal, title="calibration")
+    seen = np.concatenate([line.made for line in lines])
     rows = []
     for alpha in ALPHAS:
         alarms = int((seen >= -np.log(alpha)).sum())
@@ -60,7 +62,7 @@ def main() -> None:
         }
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n")
-        (options.out.with_suffix(".journal.npy")).unlink()
+        path.unlink()
 
 
 if __name__ == "__main__":

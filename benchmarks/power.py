@@ -31,7 +31,7 @@ from refengine.audit.inputs.case import Case, case
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.diagnosis import diagnose
-from refengine.evidence.defect_laws import alternatives
+from refengine.evidence.bets.defect_laws import alternatives
 from refengine.evidence.e_process import DEFECTS
 from refengine.evidence.naming import parts
 from refengine.evidence.rows import Rows

@@ -52,13 +52,29 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """What docstrings have in brackets, `state[token]`, is no reference but where it names something of ours."""
+    """What docstrings have in brackets, `state[token]`, is no reference but where it names something of ours; what they
+    have in two columns is a list."""
 
     def restored(found: re.Match[str]) -> str:
         names = found[1].startswith(("refengine", "torch", "numpy")) or "optional" in found[0]
         return found[0] if names else f"[{found[2]}][{found[1]}]"
 
-    return re.sub(r'<autoref [^>]*?identifier="([^"]*)"[^>]*>(.*?)</autoref>', restored, html)
+    html = re.sub(r'<autoref [^>]*?identifier="([^"]*)"[^>]*>(.*?)</autoref>', restored, html)
+    return re.sub(r"<p>(.*?)</p>", in_columns, html, flags=re.DOTALL)
+
+
+def in_columns(paragraph: re.Match[str]) -> str:
+    """A paragraph as it is; one whose lines are a name, blanks and what it means, as a list of these."""
+    items: list[list[str]] = []
+    for line in paragraph[1].splitlines():
+        if entry := re.fullmatch(r"(\S.*?) {2,}(\S.*)", line):
+            items.append([*entry.groups()])
+        elif line.startswith("  ") and items:
+            items[-1][1] += f" {line.strip()}"
+        else:
+            return paragraph[0]
+    listed = "".join(f"<li><code>{name}</code>: {meaning}</li>" for name, meaning in items)
+    return f"<ul>{listed}</ul>" if len(items) > 1 else paragraph[0]
 
 
 def rows_by_name() -> dict[str, tuple[Row, str]]:
@@ -104,7 +120,7 @@ def facts(card: Card) -> str:
         ("drawn", drawn[card.drawn]),
         ("what is emitted follows", emitted),
     ]
-    return table(("", ""), lines)
+    return table(("of the rule", "what it is"), lines)
 
 
 def exact_text(card: Card) -> str:
@@ -181,7 +197,7 @@ def drafter_page(name: str, row: Row, file: str) -> str:
             f"# {name}",
             about,
             "## What is read",
-            table(("", ""), lines),
+            table(("of the drafter", "what it is"), lines),
             "## What it is put through",
             table(("check", "what holds", "run, or why not"), checks),
             f"## Bugs that are planted in it ({kinds['drafter']} in the drafter, {kinds['target']} in its target)",

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed
 
-INSTANCES = ("Instances", "LoopInstances", "FloatInstances", "RunningInstances", "Vacuity")
+INSTANCES = (
+    *("Instances", "LoopInstances", "FloatInstances", "EndToEndInstances", "RunningInstances", "Vacuity"),
+    *("BeyondInstances", "EntropyInstances"),
+)
 
 
 @dataclass(frozen=True)

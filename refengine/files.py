@@ -1,8 +1,10 @@
-"""Writing files: whole or not at all, and one clear line where it cannot be done."""
+"""Files: written whole or not at all, read or refused in one clear line."""
 
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from refengine.errors import BadInput
 
@@ -20,6 +22,31 @@ def write_atomic(path: Path, text: str) -> None:
             _replace(path, text)
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror}") from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises BadInput, naming the file, where it cannot be read or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is not UTF-8 text") from None
+
+
+def json_of(text: str, name: str, **options: Any) -> Any:
+    """The value of a JSON text, read with the `options` of json.loads. Raises BadInput naming `name` for no JSON."""
+    try:
+        return json.loads(text, **options)
+    except BadInput:
+        raise
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{name} is not valid JSON: {error.msg} at line {error.lineno}") from None
+    except RecursionError:
+        raise BadInput(f"{name} is not valid JSON to read here: it is nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        why = str(error).partition(":")[0]
+        raise BadInput(f"{name} is not valid JSON to read here: {why}") from None
 
 
 def make_folder(path: Path) -> None:

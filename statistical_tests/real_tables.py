@@ -23,7 +23,7 @@ from refengine.engine.coins import Branching, Philox, Shifted
 from refengine.engine.policy import rows as policy_rows
 from refengine.exact.block import Block as Candidates
 from refengine.exact.chance import Chance, runs
-from refengine.selfcheck.drafters.cells import CELLS, session
+from refengine.selfcheck.drafters.laws.cells import CELLS, session
 
 PREFIXES = 6
 NEW_TOKENS = 40

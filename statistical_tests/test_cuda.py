@@ -7,9 +7,9 @@ import torch
 
 from refengine.engine.block import Block
 from refengine.engine.coins import Philox
+from refengine.evidence.bets.token_kinds import cells
 from refengine.evidence.fit import g_test, pooled
 from refengine.evidence.power import detectable_tv
-from refengine.evidence.token_kinds import cells
 from statistical_tests.budget import ALPHA, state
 from statistical_tests.test_wide import RULES, V, zipf
 

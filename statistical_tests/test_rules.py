@@ -8,30 +8,18 @@ import pytest
 from scipy.stats import binomtest
 
 from refengine.audit.kernel.history import History, features
-from refengine.engine.rules import RULES as ENGINE
 from refengine.engine.rules.block import block
 from refengine.engine.rules.leviathan import leviathan
 from refengine.evidence.e_process import CaseEvidence, Evidence
 from refengine.evidence.power import ends_wealth
-from refengine.exact.rules import RULES
+from refengine.selfcheck.rounds import LOSSLESS as EVERY
+from refengine.selfcheck.rounds import chain, emitted, table
 from statistical_tests.budget import ALPHA, SCALES, state
-from statistical_tests.rounds import WIDTHS, chain, distinct_tree, emitted, iid_tree, table, undrawn
 
 pytestmark = pytest.mark.stat
 
 TOKENS = 10_000_000
-# By the kind of candidates that a rule's card names: the drafter, and how deep its blocks are.
-DRAFTERS = {
-    ("chain", "iid"): (chain, 3),
-    ("tree", "iid"): (iid_tree, len(WIDTHS)),
-    ("tree", "distinct"): (distinct_tree, len(WIDTHS)),
-    ("tree", None): (undrawn, 3),
-}
-LOSSLESS = {
-    card.name.replace("_", " "): (ENGINE[card.name], *DRAFTERS[card.shape, card.drawn])
-    for card in RULES.values()
-    if card.law == "target"
-}
+LOSSLESS = {name.replace("_", " "): found for name, found in EVERY.items()}
 
 
 def evidence_of(name: str, tokens: int, seed: int) -> tuple[Evidence, int]:

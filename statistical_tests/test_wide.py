@@ -8,9 +8,9 @@ from torch import Tensor
 from refengine.engine.block import Block
 from refengine.engine.coins import CHOOSE_BITS, Philox, choose_below
 from refengine.engine.rules import RULES as ENGINE
+from refengine.evidence.bets.token_kinds import cells
 from refengine.evidence.fit import chi_square, g_test, pool, pooled
 from refengine.evidence.power import detectable_tv
-from refengine.evidence.token_kinds import cells
 from refengine.exact.rules import RULES as CARDS
 from statistical_tests.budget import ALPHA, SCALES, state
 

@@ -3,7 +3,7 @@
     What it says.
     - [more_features_cannot_hurt]  the least risk from features (a, b) is at most
       that from a alone, for every superadditive uncertainty [G] of unnormalised
-      rows (entropy, Gini and 0-1 loss are such); [bayes_superadditive] is the
+      rows (entropy is such: Entropy.v; so are Gini and 0-1 loss); [bayes_superadditive] is the
       instance "least expected loss over any finite list of decisions".
     - [sufficient_feature_equal]   no gain at all where the token is drawn from a
       row that depends on a alone - the target's own next token given its last

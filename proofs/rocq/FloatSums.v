@@ -3,11 +3,9 @@
     What it says.
     - [sum_any_order]       nonnegative float64 numbers added in any order, any
       bracketing, of height n: between (1-e)^n and (1+e)^n times the exact sum,
-      e = 2^-53;
-    - [running_max_bound]   the same holds for the running maximum of such partial
-      sums, which is what "first i with u * total < cdf[i]" looks at.
+      e = 2^-53.
 
-    Source: ours; Flocq (Boldo, Melquiond) for rounding.  Runs in: refengine/engine/coins.py. *)
+    Source: ours; Flocq (Boldo, Melquiond) for rounding.  Runs in: refengine/engine/sums.py. *)
 
 From Coq Require Import ZArith Reals Lra Lia List.
 From Flocq Require Import Core Relative Plus_error.
@@ -71,28 +69,4 @@ induction t as [x|a IHa b IHb]; intros n Ok H.
     replace ((1 + e64) * (1 + e64) ^ n * (exact_sum a + exact_sum b))
       with ((1 + e64) * ((1 + e64) ^ n * exact_sum a + (1 + e64) ^ n * exact_sum b)) by ring.
     apply Rmult_le_compat_l; lra.
-Qed.
-
-(** [c] rises; every computed partial sum is within [lo, hi] of its own; so is the
-    largest one so far. *)
-Theorem running_max_bound : forall (c f : nat -> R) lo hi, 0 <= hi ->
-  (forall i, 0 <= c i <= c (S i)) -> (forall i, lo * c i <= f i <= hi * c i) ->
-  forall i, lo * c i <= fold_right Rmax (f O) (map f (seq 1 i)) <= hi * c i.
-Proof.
-intros c f lo hi H0 up near i.
-assert (mono : forall j k, (j <= k)%nat -> c j <= c k).
-  { intros j k J; induction J as [|k J IH]; [lra|]; specialize (up k); lra. }
-assert (top : forall l, (forall j, In j l -> (j <= i)%nat) -> fold_right Rmax (f O) (map f l) <= hi * c i).
-  { induction l as [|j l IH]; simpl; intro inside.
-    - destruct (near O) as [_ U]; apply Rle_trans with (1 := U), Rmult_le_compat_l; [lra|apply mono; lia].
-    - apply Rmax_lub; [|apply IH; auto].
-      destruct (near j) as [_ U]; apply Rle_trans with (1 := U), Rmult_le_compat_l; [lra|apply mono, inside; auto]. }
-assert (bottom : forall l, In i l \/ i = O -> f i <= fold_right Rmax (f O) (map f l)).
-  { induction l as [|j l IH]; simpl; intros [I|E]; subst; try tauto; try lra.
-    - destruct I as [->|I]; [apply Rmax_l | eapply Rle_trans; [apply IH; auto | apply Rmax_r]].
-    - eapply Rle_trans; [apply IH; auto | apply Rmax_r]. }
-split.
-- apply Rle_trans with (f i); [apply near|]; apply bottom.
-  destruct i; [auto|left; apply in_seq; lia].
-- apply top; intros j J; apply in_seq in J; lia.
 Qed.

@@ -1,36 +1,20 @@
 (** Floating point: the thresholds of inverse-CDF picking.
 
     What it says.
-    - [share_bound]         each threshold cdf/total is off by at most a factor
-      (1+e)^n/(1-e)^n - with [growth], by at most 4 n e for n e <= 1/8;
-    - [pick_sandwich]       the 53-bit uniforms u with round(u * total) < cdf are sandwiched
-      between two initial segments of the grid: one more rounding, and 2^-53 for the grid;
-    - [threshold_error]     both ends are within 4 (n+1) e + e of the exact threshold;
+    - [growth]              n roundings change a quotient by at most the share 4 n e, for n e <= 1/8;
+    - [row_admitted]        what a row misses 1 by whose float64 sum, in any order of height n,
+      misses it by at most tol: tol + 2 n e;
     - [tv_from_cdf]         V cells whose thresholds are each off by at most eta are off
       by at most V * eta in total variation.
 
-    Source: ours; Flocq (Boldo, Melquiond) for rounding.  Runs in: refengine/engine/coins.py. *)
+    Source: ours; Flocq (Boldo, Melquiond) for rounding.  Runs in: refengine/engine/sums.py. *)
 
 From Coq Require Import ZArith Reals Lra Lia List.
 From Flocq Require Import Core Relative.
 From Proofs Require Import FloatAccept FloatSums.
 Open Scope R_scope.
 
-(** A threshold: cumulated weight over total weight. *)
-Theorem share_bound : forall lo hi c t f g, 0 < lo <= hi -> 0 <= c -> 0 < t ->
-  lo * c <= f <= hi * c -> lo * t <= g <= hi * t ->
-  lo / hi * (c / t) <= f / g <= hi / lo * (c / t).
-Proof.
-intros lo hi c t f g [L H] C T [F1 F2] [G1 G2].
-assert (G0 : 0 < g) by nra.
-replace (lo / hi * (c / t)) with (lo * c / (hi * t)) by (field; lra).
-replace (hi / lo * (c / t)) with (hi * c / (lo * t)) by (field; lra).
-split; unfold Rdiv; apply Rmult_le_compat; try nra;
-  try (apply Rlt_le, Rinv_0_lt_compat; nra); apply Rinv_le; nra.
-Qed.
-
-(** Which of the 2^53 uniforms fall below a computed sum m, of total g: all k below
-    2^53 m/((1+e)g), and none from 2^53 m/((1-e)g) on. *)
+(** The bar: a uniform k 2^-53 times the computed total g, rounded once. *)
 Lemma product_rounded : forall k g, (0 <= k)%Z -> bpow radix2 (-900) <= g ->
   (1 - e64) * (IZR k * e64 * g) <= rnd64 (IZR k * e64 * g) <= (1 + e64) * (IZR k * e64 * g).
 Proof.
@@ -49,22 +33,6 @@ assert (U : / 2 * bpow radix2 (- (53) + 1) = e64).
   { change (/ 2 * / 4503599627370496 = / 9007199254740992); field. }
 rewrite U in B; apply Rabs_le_inv in B; unfold rnd64; rewrite E.
 split; nra.
-Qed.
-
-Theorem pick_sandwich : forall k g m, (0 <= k)%Z -> bpow radix2 (-900) <= g ->
-  ((k < Zceil (/ e64 * (m / ((1 + e64) * g))))%Z -> rnd64 (IZR k * e64 * g) < m) /\
-  (rnd64 (IZR k * e64 * g) < m -> (k < Zceil (/ e64 * (m / ((1 - e64) * g))))%Z).
-Proof.
-intros k g m K G; destruct (product_rounded k g K G) as [L U].
-assert (S := e64_small); assert (G0 := bpow_gt_0 radix2 (-900)).
-assert (I : 0 < / e64) by (apply Rinv_0_lt_compat; lra).
-split; intro H.
-- apply (proj2 (accept_grid k (/ e64) m ((1 + e64) * g) ltac:(nra) I)) in H.
-  apply Rle_lt_trans with (1 := U); replace ((1 + e64) * (IZR k * e64 * g))
-    with (IZR k / / e64 * ((1 + e64) * g)) by (field; lra); exact H.
-- apply (proj1 (accept_grid k (/ e64) m ((1 - e64) * g) ltac:(nra) I)).
-  replace (IZR k / / e64 * ((1 - e64) * g)) with ((1 - e64) * (IZR k * e64 * g)) by (field; lra).
-  apply Rle_lt_trans with (1 := L); exact H.
 Qed.
 
 (** (1+e)^n / (1-e)^n - 1 <= 4 n e while n e <= 1/8. *)
@@ -104,47 +72,20 @@ assert (A1 : a <= 1 + 8 / 7 * x).
 nra.
 Qed.
 
-(** Both ends of the sandwich lie within 4 (n+1) e + e of the exact threshold c/t. *)
-Theorem threshold_error : forall n c t m g s, INR (S n) * e64 <= 1 / 8 -> 0 <= c <= t -> 0 < t ->
-  (1 - e64) ^ n * c <= m <= (1 + e64) ^ n * c -> (1 - e64) ^ n * t <= g <= (1 + e64) ^ n * t ->
-  1 - e64 <= s <= 1 + e64 ->
-  Rabs (IZR (Zceil (/ e64 * (m / (s * g)))) / / e64 - c / t) <= 4 * (INR (S n) * e64) + e64.
+(** A check that adds up in floats, and the sum that it lets through. *)
+Lemma row_admitted : forall t n tol, leaves_ok t -> (height t <= n)%nat -> INR n * e64 <= 1 / 8 -> 0 <= tol <= 1 / 2 ->
+  Rabs (float_sum t - 1) <= tol -> Rabs (exact_sum t - 1) <= tol + 2 * (INR n * e64).
 Proof.
-intros n c t m g s N [C CT] T M G S; assert (E := e64_small).
-assert (L0 : 0 < (1 - e64) ^ n) by (apply pow_lt; lra).
-assert (H0 : 0 < (1 + e64) ^ n) by (apply pow_lt; lra).
-assert (D := growth (Datatypes.S n) e64 ltac:(lra) N).
-set (lo := (1 - e64) ^ Datatypes.S n) in *; set (hi := (1 + e64) ^ Datatypes.S n) in *.
-assert (lo = (1 - e64) * (1 - e64) ^ n) by reflexivity.
-assert (hi = (1 + e64) * (1 + e64) ^ n) by reflexivity.
-assert (LH : (1 - e64) ^ n <= (1 + e64) ^ n) by (apply pow_incr; lra).
-assert (LL : 0 < lo <= hi) by (rewrite H, H1; split; [apply Rmult_lt_0_compat | apply Rmult_le_compat]; lra).
-assert (GT : 0 < g) by (apply Rlt_le_trans with ((1 - e64) ^ n * t); [apply Rmult_lt_0_compat|]; lra).
-assert (LO : lo <= (1 - e64) ^ n) by (rewrite H; nra).
-assert (HI : (1 + e64) ^ n <= hi) by (rewrite H1; nra).
-assert (LC : lo * c <= (1 - e64) ^ n * c) by (apply Rmult_le_compat_r; lra).
-assert (HC : (1 + e64) ^ n * c <= hi * c) by (apply Rmult_le_compat_r; lra).
-assert (B : lo / hi * (c / t) <= m / (s * g) <= hi / lo * (c / t)).
-{ apply share_bound; [exact LL|exact C|exact T|lra|].
-  assert (0 <= (1 - e64) ^ n * t) by (apply Rmult_le_pos; lra).
-  assert (0 <= (1 + e64) ^ n * t) by (apply Rmult_le_pos; lra).
-  replace (lo * t) with ((1 - e64) * ((1 - e64) ^ n * t)) by (rewrite H; ring).
-  replace (hi * t) with ((1 + e64) * ((1 + e64) ^ n * t)) by (rewrite H1; ring).
-  split; apply Rmult_le_compat; lra. }
-assert (Y : 0 <= c / t <= 1).
-{ split; [apply Rmult_le_pos; [lra | apply Rlt_le, Rinv_0_lt_compat, T]|].
-  apply Rmult_le_reg_r with t; [exact T|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l; lra. }
-set (y := c / t) in *; set (d := hi / lo - 1) in *.
-assert (D0 : 0 <= d).
-{ unfold d; apply Rmult_le_reg_r with lo; [lra|]; unfold Rdiv; field_simplify; lra. }
-assert (Low : 1 - d <= lo / hi).
-{ replace (lo / hi) with (/ (1 + d)) by (unfold d; field; lra).
-  apply Rmult_le_reg_r with (1 + d); [lra|]; rewrite Rinv_l by lra; nra. }
-replace (hi / lo) with (1 + d) in B by (unfold d; ring).
-assert (I : 0 < / e64) by (apply Rinv_0_lt_compat; lra).
-destruct (accept_probability (/ e64) (m / (s * g)) I) as [P1 P2]; rewrite Rinv_inv in P2.
-assert (Q1 : (1 - d) * y <= lo / hi * y) by (apply Rmult_le_compat_r; lra).
-assert (Q2 : d * y <= d) by nra.
+intros t n tol Ok H N [T0 T1] C; assert (E := e64_small); apply Rabs_le_inv in C.
+destruct (sum_any_order t n Ok H) as [L U]; assert (S := sum_nonneg t Ok).
+assert (D := bernoulli_down n e64 ltac:(lra)); assert (B := bernoulli_up n e64 ltac:(lra) ltac:(lra)).
+assert (0 <= INR n) by apply pos_INR; set (x := INR n * e64) in *; assert (0 <= x) by (unfold x; nra).
+set (lo := (1 - e64) ^ n) in *; set (hi := (1 + e64) ^ n) in *; set (s := exact_sum t) in *.
+assert (Low : (1 - x) * s <= 1 + tol) by nra.
+assert (High : (1 - tol) * (1 - x) <= s).
+{ apply Rle_trans with (float_sum t * (1 - x)); [apply Rmult_le_compat_r; lra|].
+  apply Rle_trans with (hi * s * (1 - x)); [apply Rmult_le_compat_r; lra|].
+  replace (hi * s * (1 - x)) with (hi * (1 - x) * s) by ring; nra. }
 apply Rabs_le; split; nra.
 Qed.
 

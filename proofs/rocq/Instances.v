@@ -11,7 +11,7 @@ From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
   WithoutReplacement PointMass Mixtures Block Optimality Truncation Length Drift BayesRisk Rational Counterexamples
-  Typical Medusa Choose Vacuity.
+  Typical Medusa Vacuity.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -95,10 +95,10 @@ Proof. exact: block_length. Qed.
 Example used_block_length_ge g h : token_length p q halt g h <= block p q halt g h (fun o => (size o)%:R).
 Proof. exact: block_length_ge_token. Qed.
 Example used_block_optimal g h :
-  rule_kept q xpred0 (keep_nothing h) g h <= block_kept p q xpred0 1 g h.
+  rule_kept q xpred0 (ratio_rule h) g h <= block_kept p q xpred0 1 g h.
 Proof. by have [a b c] := rival_instance g h; apply: block_optimal. Qed.
 Example used_block_longest g h :
-  rule_round q xpred0 (keep_nothing h) g h (fun o => (size o)%:R) <= block p q xpred0 g h (fun o => (size o)%:R).
+  rule_round q xpred0 (ratio_rule h) g h (fun o => (size o)%:R) <= block p q xpred0 g h (fun o => (size o)%:R).
 Proof. by have [a b c] := rival_instance g h; apply: block_longest. Qed.
 Example used_causal g h : lossless p h (leviathan p q (fun h => q h tok0 < 1//2) g h).
 Proof. exact: causal_lossless. Qed.
@@ -142,17 +142,13 @@ Proof. exact: iid_candidates_lossless. Qed.
 Example used_without_replacement g h : lossless p h (without_replacement p q two_wide g h).
 Proof. exact: without_replacement_lossless. Qed.
 Example used_transport :
-  accepted q0 2 (fun _ => pick p0) <= 1 + mass p0 (pred1 tok0) - mass q0 (pred1 tok0) ^+ 2.
+  accepted q0 2 of_two_drafts <= 1 + mass p0 (pred1 tok0) - mass q0 (pred1 tok0) ^+ 2.
 Proof.
-apply: (transport_bound (qP [::])) => [cs|f]; [exact: lawful_pick | exact: transport_instance].
+by have [lawful_rule lossless_rule] := transport_instance; apply: (transport_bound (qP [::])).
 Qed.
 Example used_transport_at_one :
   keep_rate q0 (leviathan_step p0 q0) = 1 + mass p0 (fun x => p0 x < q0 x) - mass q0 (fun x => p0 x < q0 x) ^+ 1.
 Proof. exact: transport_bound_reached_at_one. Qed.
-
-(** A choice by sums that say nothing. *)
-Example used_chosen : let i := @chosen_below field 2 (fun i => i%:R) (fun _ => 0) 1 in (i < 2)%N.
-Proof. by case: (@chosen_has_weight field 2 (fun i => i%:R) (fun _ => 0) 1 1%N isT ltr01). Qed.
 
 (** Mixtures, and greedy. *)
 Example used_random_drafter h :
@@ -186,11 +182,11 @@ Example used_tv_events : tv p0 q0 = pick p0 (fun x => (q0 x < p0 x)%R%:R) - pick
 Proof. by case: (tv_events (pP [::]) (qP [::])). Qed.
 Lemma test01 : unit_test (fun s : seq two => (s == [:: tok0; tok1])%:R : field).
 Proof. by move=> s; case: eqP. Qed.
-Example used_drift h : let f s := (s == [:: tok0; tok1])%:R in target p 2 h f - target q 2 h f <= 2%:R * 1.
-Proof. by apply: (drift pP qP drift_instance); apply: test01. Qed.
+Example used_drift h : let f s := (s == [:: tok0; tok1])%:R in target p 2 h f - target nearby 2 h f <= 2%:R * (1//12).
+Proof. by have [nearbyP close] := drift_instance; apply: (drift pP nearbyP close); apply: test01. Qed.
 Example used_drift_stop h : let f s := (s == [:: tok0; tok1])%:R in
-  plain p halt 2 h f - plain q halt 2 h f <= 2%:R * 1.
-Proof. by apply: (drift_stop pP qP drift_instance); apply: test01. Qed.
+  plain p halt 2 h f - plain nearby halt 2 h f <= 2%:R * (1//12).
+Proof. by have [nearbyP close] := drift_instance; apply: (drift_stop pP nearbyP close); apply: test01. Qed.
 
 (** Features and heads. *)
 Notation zero_one := (@bayes field two (fun y => (y != tok0)%:R) [:: fun y => (y != tok1)%:R]).

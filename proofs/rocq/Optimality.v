@@ -8,8 +8,7 @@
     - [transport_bound]  a lossless rule that gets k independent draws from q emits
       one of them with probability at most 1 + p(H) - q(H)^k, for every set H of
       tokens; k = 1 gives 1 - TV, which the ratio rule reaches
-      ([transport_bound_reached_at_one]).  Reaching the bound for k > 1 is not
-      proved here.
+      ([transport_bound_reached_at_one]).  Some rule reaches it for every k: Flow.v.
 
     The rules of [block_optimal] may look at p and q off the drafted path, which
     those of the paper's theorem may not.  One round only.

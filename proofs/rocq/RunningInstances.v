@@ -117,5 +117,7 @@ Example used_6 := block_verification rows_p rows_q xpred0.
 Example used_7 (g : nat) h := let: And3 rule keeps ok := rival_instance g h in no_rule_keeps_more rows_p rows_q rule keeps ok.
 Example used_8 := candidates_on_trees rows_p rows_q.
 Example used_9 := the_programs_that_run rows_p rows_q.
-Lemma rows_differ h : 2%:R^-1 * total (fun x => `|p h x - q h x|) <= 1 :> field. Proof. exact: drift_instance. Qed.
-Example used_10 n h := @rows_that_drift field two p rows_p q 1 n h (fun _ => 1) rows_q rows_differ (fun _ => one01 field).
+Lemma rows_nearby h : dist (nearby h). Proof. exact: drift_instance.1. Qed.
+Lemma rows_differ h : 2%:R^-1 * total (fun x => `|p h x - nearby h x|) <= 1//12. Proof. exact: drift_instance.2. Qed.
+Example used_10 n h :=
+  @rows_that_drift field two p rows_p nearby (1//12) n h (fun _ => 1) rows_nearby rows_differ (fun _ => one01 field).

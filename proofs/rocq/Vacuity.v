@@ -39,30 +39,56 @@ Theorem rows_are_not_degenerate :
   [/\ 0 < overlap (p [::]) (q [::]), overlap (p [::]) (q [::]) < 1 & p [::] tok0 != q [::] tok0].
 Proof. by split; vm_compute. Qed.
 
-(** For Optimality: a rival that keeps nothing, which is the worst there is. *)
-Definition keep_nothing (h xs : seq two) : law field (nat * two) := y <~ pick (p h);; ret (0%N, y).
+(** For Optimality: the ratio rule as a rival.  It keeps drafts, and fewer than block verification. *)
+Fixpoint ratio_rule (h xs : seq two) : law field (nat * two) :=
+  if xs is x :: xs' then
+    v <~ leviathan_at p q h x;;
+    if v is Some y then ret (0%N, y) else r <~ ratio_rule (rcons h x) xs';; ret (r.1.+1, r.2)
+  else y <~ pick (p h);; ret (0%N, y).
 
-Theorem rival_instance g h :
-  [/\ forall xs, lawful (keep_nothing h xs),
-      forall xs, surely (fun r => (r.1 <= size xs)%N) (keep_nothing h xs)
-    & lossless p h (rule_round q xpred0 (keep_nothing h) g h)].
+Lemma ratio_rule_verifies h xs k :
+  verify p (leviathan_at p q) h xs k = ratio_rule h xs (fun r => k (rcons (take r.1 xs) r.2)).
 Proof.
-split=> [xs|xs f f' e|n k].
-- by apply: lawful_bind => [|y]; [apply: lawful_pick; apply: pP | apply: lawful_ret].
-- by apply: total_ext => y; congr (_ * _); apply: e.
-case: n => [|n].
-  have dP := @lawful_drafts _ _ q xpred0 qP g h.
-  rewrite -[RHS](law_const dP); apply: (law_ext dP) => xs.
-  exact: (law_const (lawful_pick (pP h))).
-have dP := @lawful_drafts _ _ q xpred0 qP g h.
-rewrite -[RHS](law_const dP); apply: (law_ext dP) => xs.
-rewrite -(bonus_lossless p n h k); apply: total_ext => y.
-by rewrite /ret take0.
+elim: xs h k => [|x xs IH] h k //=; apply: (law_ext (lawful_leviathan_at pP qP h x)) => -[y|] //.
+exact: (IH (rcons h x) (fun o => k (x :: o))).
 Qed.
 
-Theorem transport_instance (f : two -> field) :
-  draws (q [::]) 2 (fun _ => pick (p [::]) f) = pick (p [::]) f.
-Proof. exact: (law_const (lawful_draws (qP [::]) 2)). Qed.
+Theorem rival_instance g h :
+  [/\ forall xs, lawful (ratio_rule h xs),
+      forall xs, surely (fun r => (r.1 <= size xs)%N) (ratio_rule h xs)
+    & lossless p h (rule_round q xpred0 (ratio_rule h) g h)].
+Proof.
+have sP h' x : lawful (leviathan_at p q h' x) by apply: lawful_leviathan_at pP qP h' x.
+have rP xs h' : lawful (ratio_rule h' xs).
+  elim: xs h' => [|x xs IH] h'.
+    by apply: (lawful_bind (lawful_pick (pP h'))) => y; apply: lawful_ret.
+  by apply: lawful_bind => [|[y|]]; [apply: sP | apply: lawful_ret | apply: lawful_bind => // r; apply: lawful_ret].
+split=> [xs|xs|n k]; first exact: rP.
+  elim: xs h => [|x xs IH] h f f' e /=; first by apply: total_ext => y; rewrite /ret e.
+  by apply: (law_ext (sP h x)) => -[y|]; [rewrite /ret e | apply: IH => r le; rewrite /ret e].
+rewrite -(leviathan_lossless xpred0 pP qP g h n k).
+by apply: (law_ext (lawful_drafts xpred0 qP g h)) => xs; rewrite ratio_rule_verifies.
+Qed.
+
+Theorem rival_keeps : let kept := rule_kept q xpred0 (ratio_rule [::]) 2 [::] in
+  0 < kept /\ kept < block_kept p q xpred0 1 2 [::].
+Proof. by split; vm_compute. Qed.
+
+(** For transport: a rule that reads its two drafts, and keeps one of them at times but not always. *)
+Definition of_two_drafts (cs : seq two) : law field two :=
+  o <~ judge (fun _ => q [::]) (p [::]) [::] 0 cs;; ret o.1.
+
+Theorem transport_instance : (forall cs, lawful (of_two_drafts cs))
+  /\ forall f, draws (q [::]) 2 (fun cs => of_two_drafts cs f) = pick (p [::]) f.
+Proof.
+split=> [cs|f]; last exact: (@judged_lossless _ _ (fun _ => q [::]) xpred0 (fun _ _ => qP [::]) 2 [::] 0 _ f (pP [::])).
+apply: lawful_bind => [|o]; last exact: lawful_ret.
+by apply: lawful_judge; [case: (qP [::]) | apply: pP].
+Qed.
+
+Theorem transport_reads : law2 (of_two_drafts [:: tok0; tok0]) = (1, 0)
+  /\ law2 (of_two_drafts [:: tok1; tok1]) = (11//16, 5//16).
+Proof. by split; apply/eqP; vm_compute. Qed.
 
 (** Acceptance that depends on depth alone, and rows within eps of each other. *)
 Theorem length_instance :
@@ -70,10 +96,13 @@ Theorem length_instance :
   forall h, alpha p0 q0 h = (fun _ : nat => overlap (p [::]) (q [::])) (size h).
 Proof. by []. Qed.
 
-Theorem drift_instance : let p' (h : seq two) := q h in forall h, tv (p h) (p' h) <= 1.
+Definition nearby (h : seq two) : two -> field := if odd (size h) then row2 (1//4) (3//4) else row2 (4//5) (1//5).
+
+Theorem drift_instance : (forall h, dist (nearby h)) /\ forall h, tv (p h) (nearby h) <= 1//12.
 Proof.
-move=> p' h; have := overlap_ge0 (pP h) (qP h).
-by rewrite acceptance_is_one_minus_tv ?subr_ge0 //; [apply: pP | apply: qP].
+split=> h; rewrite /nearby /p; case: (odd (size h)).
+1-2: by apply: row2_dist; [vm_compute | vm_compute | apply/eqP; vm_compute].
+all: by vm_compute.
 Qed.
 
 (** 0-1 loss over two decisions is an uncertainty in the sense of BayesRisk. *)

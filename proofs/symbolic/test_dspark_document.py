@@ -1,6 +1,7 @@
 """The document "Building DSpark": its rule, its loop, and what its printed numbers imply."""
 
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
@@ -8,9 +9,14 @@ import torch
 from torch import nn
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
-from refengine.decoder.loop import begin
+from refengine.decoder.loop import begin, generate
+from refengine.decoder.protocols import Pass, Rows
 from refengine.decoder.rows import chain_rows
+from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
 from refengine.decoder.targets.transformers import TransformersTarget
+from refengine.engine.coins import Philox
+from refengine.engine.policy import pipeline, temperature
+from refengine.engine.rules.leviathan import leviathan as leviathan_rule
 from refengine.exact.block import Block, Drafter, chain
 from refengine.exact.chance import Chance
 from refengine.exact.drafters import sampled_chain
@@ -291,3 +297,22 @@ def test_crop_takes_how_many_to_remove() -> None:
         cache.crop(5)
     cache.crop(-4)
     assert cache.get_seq_length() == 5
+
+
+class Rowed(ToyTarget):
+    """A target that counts the rows of its passes."""
+
+    rows: tuple[int, ...] = ()
+
+    def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
+        self.rows += (len(rows.tokens),)
+        return super().run(rows, taps)
+
+
+def test_a_pass_has_a_row_for_every_draft_whatever_is_accepted() -> None:
+    """gamma + 1 rows a round: the anchor's and one a draft. Kills a pass that is counted by what it accepts."""
+    target, coins = Rowed(5), Philox(3, torch.tensor([0]))
+    result = generate(target, ToyDrafter(target, 3), leviathan_rule, pipeline(temperature(1.0)), (0, 1), 120, coins)
+    assert target.rows[1:] == tuple(played.block.tokens.shape[1] + 1 for played in result.rounds)
+    assert set(target.rows[1:-3]) == {4}
+    assert {len(played.verdict.path) for played in result.rounds[:-3]} == {0, 1, 2, 3}

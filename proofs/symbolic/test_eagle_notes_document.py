@@ -1,18 +1,20 @@
 """The notes on EAGLE and MTP: indices, orders, speeds, policies and rejections that its other files do not cover."""
 
 import json
+import re
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from proofs.symbolic.speed import emitted, speedup
-from refengine.decoder import load_drafter
+from refengine.decoder import load_drafter, load_target
 from refengine.decoder.loop import begin
 from refengine.exact.block import Rule, Target, target_rows
 from refengine.exact.chance import Chance, Shifted
@@ -110,6 +112,31 @@ def test_a_module_has_tensors_that_are_nobody_elses() -> None:
     own = {name for name, x in module.items() if not any(x.shape == y.shape and torch.equal(x, y) for y in others)}
     assert any("eh_proj" in name for name in own)
     assert {"self_attn", "mlp"} <= {name.split(".")[3] for name in own}
+
+
+@pytest.mark.parametrize("modules", ["of noise", "left out"])
+def test_the_target_does_without_its_modules(modules: str, tmp_path: Path) -> None:
+    """A file in DeepSeek-V3's layout whose modules are noise, or are not there: bit for bit the rows of the whole file.
+
+    Kills a target that reads a tensor of a module, and one that cannot be had without them.
+    """
+    torch.manual_seed(1)
+    folder = FIXTURES / "deepseek" / "mtp2"
+    config, tensors = json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors")
+    layers = {name: int(number) for name in tensors for number in re.findall(r"layers\.(\d+)\.", name)}
+    of_modules = [name for name, layer in layers.items() if layer >= config["num_hidden_layers"]]
+    assert any("eh_proj" in name for name in of_modules)
+    if modules == "left out":
+        tensors = {name: x for name, x in tensors.items() if name not in of_modules}
+        config["num_nextn_predict_layers"] = 0
+    else:
+        own = [name for name in of_modules if not name.endswith(("embed_tokens.weight", "shared_head.head.weight"))]
+        tensors |= {name: 100 * torch.randn_like(tensors[name]) for name in own}  # the others must be copies
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_file(tensors, tmp_path / "model.safetensors")
+    text = (1, 4, 2, 5, 0, 3)
+    rows = [begin(load_target(x, torch.float32), text, ()).logits for x in (folder, tmp_path)]
+    assert torch.equal(*rows)
 
 
 def test_the_mtp_module_has_weights() -> None:

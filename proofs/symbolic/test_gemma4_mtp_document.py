@@ -35,6 +35,7 @@ assistant = pytest.importorskip(
 from transformers import Gemma4AssistantConfig as GemmaConfig  # noqa: E402
 from transformers import GenerationConfig  # noqa: E402
 from transformers.generation.candidate_generator import SinglePositionMultiTokenCandidateGenerator  # noqa: E402
+from transformers.masking_utils import causal_mask_function  # noqa: E402
 
 V, BACKBONE, WINDOW, LENGTH, DRAFTS = 12, 6, 8, 9, 4
 
@@ -285,11 +286,20 @@ def test_slots_of_a_parallel_block_do_not_know_each_other(folder: str) -> None:
     assert rows[0].shape[1] > 1
 
 
-def test_three_queries_after_all_keys_see_all_of_them() -> None:
-    """Queries at 5, 6, 7 over keys at 0 .. 4, the last query of a square mask too. Kills a mask that hides a key."""
-    keys, queries = torch.arange(5), torch.arange(5, 8)
-    assert (keys <= queries[:, None]).all()
-    assert (keys <= 3).tolist() != [True] * 5  # a query among the keys does not see all of them
+@pytest.mark.parametrize("queries", [1, 3])
+def test_queries_after_all_keys_see_all_of_them(config: Any, queries: int) -> None:
+    """The released mask over five keys, and transformers' causal one for queries at 5, 6, 7. Kills a mask that hides a
+    key from a query, and a causal mask that differs from it; among the keys it does."""
+    keys = torch.zeros(1, 2, 5, 16)
+    masks = assistant.Gemma4AssistantForCausalLM.create_attention_masks(
+        SimpleNamespace(config=SimpleNamespace(get_text_config=lambda: config)),
+        torch.zeros(1, queries, 32), torch.ones(1, 5), dict.fromkeys(config.layer_types, (keys, keys)),
+    )  # fmt: skip
+    mask = masks["full_attention"]
+    assert mask is None or (mask.shape[-2:] == (queries, 5) and (mask == 0).all())
+    seen = [[bool(causal_mask_function(0, 0, q, key)) for key in range(5)] for q in range(5, 5 + queries)]
+    assert seen == [[True] * 5] * queries
+    assert not causal_mask_function(0, 0, 3, 4)
 
 
 def test_the_last_own_layer_of_each_type_is_the_one_that_is_shared(config: Any) -> None:
@@ -303,6 +313,18 @@ def test_the_last_own_layer_of_each_type_is_the_one_that_is_shared(config: Any) 
     assert [i for i, layer in enumerate(attention) if layer.is_kv_shared_layer] == [4, 5]
     assert [i for i, layer in enumerate(attention) if layer.store_full_length_kv] == [2, 3]
     assert [i for i, layer in enumerate(attention) if not hasattr(layer, "k_proj")] == [4, 5]
+
+
+def test_the_backbone_scales_its_embeddings_and_has_one_for_every_layer(config: Any) -> None:
+    """Rows of the table times the root of the width, and 4 numbers a token for each of 2 layers. Kills plain rows."""
+    same = {key: getattr(config, key) for key in ("vocab_size", "hidden_size", "intermediate_size", "sliding_window")}
+    sizes = {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
+    own = {"hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 96}
+    model = gemma4.Gemma4TextModel(type(config)(**same, **sizes, **own))
+    words = torch.arange(1, 6)  # row 0 is the padding's: zeros
+    rows = (model.embed_tokens(words) / model.embed_tokens.weight[words]).detach()
+    assert float((rows - config.hidden_size**0.5).abs().max()) < 1e-4
+    assert tuple(model.embed_tokens_per_layer.weight.shape) == (96, 2 * 4)
 
 
 def test_the_installed_transformers_cannot_build_an_assistant() -> None:

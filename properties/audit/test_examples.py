@@ -13,21 +13,37 @@ from refengine.commands.vectors_release import write_release
 from refengine.source_tree import ROOT
 
 # What each language needs; the file, the text and the mistake that is planted in it; what the audit says of that.
+# Then further mistakes, each in a rule of its own, which the vectors of that rule find.
 LANGUAGES = {
     "cpp": (
         ("cmake", "c++"),
         ("rules.hpp", "chance.choose(residual(p[i], 1, q, 1), ", "chance.choose(p[i], "),
         "resample from target",
+        {
+            "block": ("total(p[kept]) * (den[kept] - num[kept])", "total(p[kept]) * den[kept]"),
+            "iid_candidates": ("drawn_siblings(p, block, chance, true)", "drawn_siblings(p, block, chance, false)"),
+            "agreement": ("chance.choose(p[at + 1], ", "chance.choose(p[out.path.size()], "),
+        },
     ),
     "rust": (
         ("cargo",),
         ("src/rules.rs", "&residual(target, 1.0, q, 1.0)", "target"),
         "resample from target",
+        {
+            "block": ("excess(&p[kept], num, &block.q[kept], den)", "excess(&p[kept], 1.0, &block.q[kept], 1.0)"),
+            "iid_candidates": ("drawn_siblings(p, block, chance, true)", "drawn_siblings(p, block, chance, false)"),
+            "agreement": ("match hit(block, at, drawn)", "match hit(block, -1, drawn).filter(|&j| j > at)"),
+        },
     ),
     "typescript": (
         ("npm", "node"),
         ("src/rules.ts", "Math.max(a * px - b * q[x], 0)", "Math.abs(a * px - b * q[x])"),
         "another correction",
+        {
+            "block": ("num < den ? [num, den]", "num <= 0 ? [num, den]"),
+            "iid_candidates": ("drawnSiblings(p, block, chance, true)", "drawnSiblings(p, block, chance, false)"),
+            "agreement": ("chance.choose(p[at + 1], ", "chance.choose(p[0], "),
+        },
     ),
 }
 
@@ -44,7 +60,7 @@ def test_an_engine_is_right_and_its_planted_mistake_is_found(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Kills an example that does not build or errs, vectors that miss a mistake, and a protocol that is not spoken."""
-    needed, (file, right, wrong), told = LANGUAGES[language]
+    needed, (file, right, wrong), told, mistakes = LANGUAGES[language]
     absent = [tool for tool in needed if shutil.which(tool) is None]
     if absent:
         pytest.skip(f"{' and '.join(absent)} is not installed here")
@@ -59,12 +75,21 @@ def test_an_engine_is_right_and_its_planted_mistake_is_found(
     assert built.returncode == 0, built.stdout + built.stderr
     checked = shell(check, tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert re.search(r"^(\d{3}) of \1 vectors agree$", checked.stdout, re.M)
+    assert re.fullmatch(r"(\d{3}) of \1 vectors agree\n", checked.stdout), "a rule of the vectors is not implemented"
     assert run(*audit.removeprefix("refengine ").replace("--calls 600", "--calls 300").split()) == 0
 
     source = tmp_path / "examples" / language / file
-    assert source.read_text().count(right) == 1
-    source.write_text(source.read_text().replace(right, wrong))
+    text = source.read_text()
+    for rule, (true, false) in mistakes.items():
+        assert text.count(true) == 1, true
+        source.write_text(text.replace(true, false))
+        built = shell(build, tmp_path)
+        assert built.returncode == 0, built.stdout + built.stderr
+        checked = shell(check, tmp_path)
+        assert checked.returncode == 1
+        assert {*re.findall(r"^(\w+)/\S*: expected \[", checked.stdout, re.M)} == {rule}
+    assert text.count(right) == 1
+    source.write_text(text.replace(right, wrong))
     assert shell(build, tmp_path).returncode == 0
     checked = shell(check, tmp_path)
     assert checked.returncode == 1, checked.stdout + checked.stderr

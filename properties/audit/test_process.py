@@ -9,7 +9,7 @@ import torch
 
 from refengine.audit.kernel import campaign
 from refengine.audit.kernel.audit import audit_kernel
-from refengine.audit.kernel.program import MARK, Program
+from refengine.audit.kernel.child.program import MARK, Program
 from refengine.audit.kernel.replay import replay
 from refengine.errors import BadInput
 from refengine.evidence.naming import BROKEN_CONTRACT

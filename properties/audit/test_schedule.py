@@ -12,9 +12,9 @@ from refengine.audit.kernel.diagnosis import depends, diagnose, where_it_shows
 from refengine.audit.kernel.history import FURTHER_BACK, LAGS, ROUND_BEFORE, History, features
 from refengine.audit.magnitude import at_least
 from refengine.evidence.alpha import NATS
-from refengine.evidence.defect_laws import alternatives
+from refengine.evidence.bets.defect_laws import alternatives
+from refengine.evidence.bets.fixed_bets import BALL
 from refengine.evidence.e_process import CaseEvidence
-from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.naming import unexplained
 from refengine.evidence.rows import Rows
 from refengine.selfcheck.instrument.simulated import CAP, Audits, nats

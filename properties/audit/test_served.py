@@ -7,21 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from properties.helpers.served_defects import DEFECTS, FRESH, UNSEEN
+from properties.helpers.served_defects import ADVERSE, DEFECTS, FRESH, UNSEEN
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import ODD, serving
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.cells import logprobs_apart
+from refengine.audit.served.claims.cells import logprobs_apart
+from refengine.audit.served.claims.sampled import PROMPTS, Law
+from refengine.audit.served.claims.scores import Reader
+from refengine.audit.served.claims.ties import ties
+from refengine.audit.served.endpoint import REQUESTS
 from refengine.audit.served.faults import faults
-from refengine.audit.served.http import Server
-from refengine.audit.served.journal import Journal, Journalled
-from refengine.audit.served.sampled import PROMPTS, Law
-from refengine.audit.served.scores import Reader
 from refengine.audit.served.suite import Suite, planned
-from refengine.audit.served.ties import ties
+from refengine.audit.served.transports.http import Server
+from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
 
@@ -83,6 +84,7 @@ def test_an_honest_server_is_accused_of_nothing(manner: str) -> None:
 
 
 @pytest.mark.stat
+@pytest.mark.long
 @pytest.mark.parametrize("manner", ODD)
 def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
     """Null: both sides are alike but for rounding; n = 3000 requests, alpha = 1e-6 over all claims. Kills the same."""
@@ -90,7 +92,8 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 
 
 @pytest.mark.stat
-@pytest.mark.parametrize("defect", [*DEFECTS, *UNSEEN, *FRESH])
+@pytest.mark.long
+@pytest.mark.parametrize("defect", [*DEFECTS, *UNSEEN, *FRESH, *ADVERSE])
 def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
     """n = 3000 requests, alpha = 1e-6 over all claims. Kills a budget spent where no defect is."""
     assert violated(audited(defect, "", 3000))
@@ -110,12 +113,55 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("seeds are not honoured", "seed/same", "seed/same"),
         ("unseeded requests share a stream", "seed/none", "seed/none"),
         ("position off by one after forty", "state/long", "state/long"),
+        ("echoed log probabilities are shifted", "parity/echo", "parity/echo"),
+        ("a stop token inside a block is missed", "parity/stop_token", "parity/stop_token_ids"),
+        ("the end of an answer is stale in the cache", "state/continued", "state/continued"),
+        # Clients that hang up are waited for: a minute and a half.
+        pytest.param("a request that was left leaks a token", "state/hang-up", "state/hang-up", marks=pytest.mark.long),
+        ("usage of a stream counts rounds", "parity/max_tokens (stream", "metadata/usage is not"),
     ],
 )
 def test_a_defect_is_named(defect: str, only: str, named: str) -> None:
     """Kills a claim that does not see what it is about; each of these was shipped by an engine."""
     found = violated(audited(defect, "", 600, only))
     assert any(name.startswith(named) for name in found), found
+
+
+def test_what_is_wanted_is_within_the_budget() -> None:
+    """Kills a claim that takes its looks from the others: at the default budget all of them are decided."""
+    with (
+        serving(Engine(True)) as on,
+        serving(Engine()) as off,
+        Server(on) as here,
+        Server(off) as there,
+        Bench(here, there) as bench,
+    ):
+        plan = planned(bench)
+        assert bench.sent + sum(cell.cost * cell.wanted for cell in plan.cells) <= REQUESTS
+        assert len(plan.cells) > 80
+
+
+def test_a_convention_of_sampled_answers_is_not_counted() -> None:
+    """Kills metadata that accuses a server of a convention because its texts, from another law, show it more often."""
+    ask, usage = Ask(("a",), 4, 1.0), {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4}
+    shows = Answer((Choice("a b", "stop", ("a", " b")),), usage)
+    clean = Answer((Choice("a b c", "length", ("a", " b", " c")),), usage)
+    name = "usage is not the number of tokens"
+    with Bench(Gives(), Gives()) as bench:
+        bench.inspect(ask, clean, shows, sampled=True)
+        for _ in range(30):
+            bench.inspect(ask, shows, clean, sampled=True)
+        assert bench.metadata[name].looks == 1
+        for _ in range(30):
+            bench.inspect(ask, shows, clean)
+        assert bench.metadata[name].signs == 30
+
+
+class Gives:
+    """Is never asked."""
+
+    def send(self, ask: Ask) -> Answer:
+        raise AssertionError
 
 
 def test_a_fault_of_both_sides_accuses_nobody() -> None:

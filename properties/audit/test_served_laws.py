@@ -10,13 +10,13 @@ from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
 from refengine.audit.served.ask import Ask, Choice
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.http import Server
+from refengine.audit.served.claims.options import SAMPLED, Setting
+from refengine.audit.served.claims.sampled import CLAIM, Law, Sampled
+from refengine.audit.served.claims.scores import Reader, against_row, as_reported, with_policy
+from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.locate import located
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
-from refengine.audit.served.options import SAMPLED, Setting
-from refengine.audit.served.sampled import CLAIM, Law, Sampled
-from refengine.audit.served.scores import Reader, against_row, as_reported, with_policy
-from refengine.audit.served.ties import asked_tie
+from refengine.audit.served.transports.http import Server
 from refengine.evidence.alpha import NATS
 from refengine.evidence.e_process_of_prefixes import Prefixes
 from refengine.evidence.e_process_of_scores import Scores

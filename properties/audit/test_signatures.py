@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from refengine.audit.kernel.signatures import ContractBroken, emitted
+from refengine.audit.kernel.child.signatures import ContractBroken, emitted
 
 
 @pytest.mark.parametrize(

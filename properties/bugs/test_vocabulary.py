@@ -17,7 +17,7 @@ from refengine.bugs.laws import is_rule_level, next_token
 from refengine.cli import app
 from refengine.commands.told import told
 from refengine.evidence import naming
-from refengine.evidence.defect_laws import alternatives, names
+from refengine.evidence.bets.defect_laws import alternatives, names
 from refengine.evidence.e_process import LISTED
 from refengine.evidence.naming import OR, joined, unexplained
 from refengine.exact.row import Row, row

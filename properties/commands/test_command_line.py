@@ -33,6 +33,10 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "rule.json").write_text('{"rule": "hope", "p": [[1], [1]], "q": [[1]]}')
     (tmp_path / "mass.json").write_text('{"rule": "leviathan", "p": [[0.5, 0.4], [1, 0]], "q": [[0.5, 0.5]]}')
     (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    for name, entry in {"digits": "1" * 5000, "above": "1e400", "exponent": "1e-999999999"}.items():
+        (tmp_path / f"{name}.json").write_text(f'{{"rule": "leviathan", "p": [[{entry}, 1], [1, 0]], "q": [[1, 0]]}}')
     (tmp_path / "empty").mkdir()
     (tmp_path / "there.safetensors").write_text("precious")
     (tmp_path / "odd.py").write_text("three = 3\ndef verify(p, q, draft, generator):\n    return [0]\n")
@@ -63,6 +67,13 @@ MISTAKES = {
     "rule": (["law", "{}/rule.json"], "hope"),
     "mass": (["law", "{}/mass.json"], "0.9"),
     "not an object": (["law", "{}/list.json"], "list.json"),
+    "no text": (["law", "{}/bytes"], "bytes is not UTF-8 text"),
+    "nested": (["law", "{}/deep.json"], "nested too deeply"),
+    "digits": (["law", "{}/digits.json"], "digits.json is not valid JSON to read here"),
+    "above one": (["law", "{}/above.json"], "p[0] sums to 1e+300 or more, not to 1"),
+    "exponent": (["law", "{}/exponent.json"], "p[0][0] is '1e-999999999', not a number"),
+    "report of bytes": (["rerun", "{}/bytes"], "bytes is not UTF-8 text"),
+    "report of digits": (["rerun", "{}/digits.json"], "digits.json is not valid JSON"),
     "no such claim": (["claims", "blcok"], "blcok"),
     "no law": (["law", "{}/none.json"], "none.json"),
     "no checkpoint": (["checkpoint", "verify", "{}/empty", "--target", TARGET], "empty"),

@@ -1,4 +1,4 @@
-"""Forty ways to go wrong: each gets its exit code and a line that a stranger understands, before torch where it can."""
+"""Sixty ways to go wrong: each gets its exit code and a line that a stranger understands, before torch where it can."""
 
 import os
 import signal
@@ -43,6 +43,27 @@ def as_a_round(target, draft, prefix, gamma, generator): return [0]
 def exits(p, q, draft, generator): sys.exit(3)
 def killed(p, q, draft, generator): os.kill(os.getpid(), signal.SIGSEGV)
 def connects(p, q, draft, generator): return socket.create_connection(("127.0.0.1", 9), timeout=1)
+class Verifier:
+    def __call__(self, p, q, draft, generator): return right(p, q, draft, generator)
+async def coroutine(p, q, draft, generator): return right(p, q, draft, generator)
+def mask(p, q, draft, generator): return [True, False]
+def unordered(p, q, draft, generator): return {0}
+def nested(p, q, draft, generator): return [[[0]]]
+def complexes(p, q, draft, generator): return [1 + 0j]
+def shapeless(p, q, draft, generator): return torch.empty(1, dtype=torch.int64, device="meta")
+def yields(p, q, draft, generator):
+    yield broken(p)
+def recursion(p, q, draft, generator): return recursion(p, q, draft, generator)
+def hungry(p, q, draft, generator): return torch.empty(10**14)
+def leaves(p, q, draft, generator): os._exit(0)
+def asks(p, q, draft, generator): return [int(input("token? "))]
+def speechless(p, q, draft, generator): raise Speechless
+class Speechless(Exception):
+    def __str__(self): raise ValueError
+def manifold(p, q, draft, generator): raise ValueError("first line\\n\\x1b[31msecond line")
+def forks(p, q, draft, generator):
+    os.fork()
+    return right(p, q, draft, generator)
 def third(p, q, draft, generator):
     calls.append(1)
     if len(calls) == 3:
@@ -83,6 +104,24 @@ SUBJECTS = {
     "halves": (1, [CONTRACT, "not an integer"]),
     "too_long": (1, [CONTRACT + "100 tokens were emitted; a round over 1 drafts emits 1 to 2"]),
     "outside": (1, [CONTRACT + "token 1000000 lies outside the vocabulary of 4"]),
+    "coroutine": (1, [CONTRACT + "the answer is a coroutine, not a list"]),
+    "mask": (1, [CONTRACT + "entry 0 of the answer is True, not a token"]),
+    "unordered": (1, [CONTRACT + "the answer is a set, not a list"]),
+    "nested": (1, [CONTRACT + "entry 0 of the answer is [0], not a token"]),
+    "complexes": (1, [CONTRACT + "entry 0 of the answer is (1+0j), not a token"]),
+    "shapeless": (1, [CONTRACT + "the answer is a tensor on the meta device, which holds no values"]),
+    "Verifier": (2, ["it takes ()", "it is a class: name an instance of it"]),
+    "yields": (
+        3,
+        [RAISED + "RuntimeError: shape '[7, 7, 7]' is invalid", f"({at('    return p.reshape')}), at call 1: "],
+    ),
+    "recursion": (3, [RAISED + f"RecursionError: maximum recursion depth exceeded ({at('def recursion')})"]),
+    "hungry": (3, ["the subject's process died: the memory limit was reached"]),
+    "leaves": (3, ["the subject's process died: exit code 0"]),
+    "asks": (3, [RAISED + f"EOFError: EOF when reading a line ({at('def asks')})"]),
+    "speechless": (3, [RAISED, "Speechless", f"({at('def speechless')})"]),
+    "manifold": (3, [RAISED + f"ValueError: first line [31msecond line ({at('def manifold')})"]),
+    "forks": (0, ["VERDICT consistent"]),
     "keywords": (2, ["it takes (*, p, q, draft, generator), and is called as f(p, q, draft, generator)"]),
     "three": (2, ["it takes (p, q, draft)", "wrap it"]),
     "as_a_round": (2, ["--signature round fits"]),
@@ -97,7 +136,8 @@ SUBJECTS = {
 }
 
 
-@pytest.mark.parametrize("name", SUBJECTS)
+# A subject that forks at every call takes a minute and more.
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n == "forks")) for n in SUBJECTS])
 def test_a_subject_that_goes_wrong_is_told_how(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Kills a mistake in the user's own function without its file and line, without the call that was made or what was
     expected of it, and one with the exit code of another kind."""

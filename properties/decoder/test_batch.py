@@ -17,8 +17,8 @@ from refengine.engine.coins import Branching, Philox
 from refengine.engine.rules import RULES
 from refengine.exact.chance import runs
 from refengine.exact.law import tv
-from refengine.selfcheck.drafters.cells import CELLS, EXACT, POLICIES, completed, target_law
-from refengine.selfcheck.drafters.exact_law import LoopLaw, Outcome
+from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, POLICIES, completed, target_law
+from refengine.selfcheck.drafters.laws.exact_law import LoopLaw, Outcome
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module

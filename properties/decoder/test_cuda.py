@@ -28,9 +28,9 @@ from refengine.engine.rules import RULES
 from refengine.engine.rules.agreement import agreement
 from refengine.exact.law import tv
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
-from refengine.selfcheck.drafters.cells import CELLS, EXACT, POLICIES, completed, target_law
-from refengine.selfcheck.drafters.exact_law import Enumeration
-from refengine.selfcheck.drafters.memo import remembered
+from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, POLICIES, completed, target_law
+from refengine.selfcheck.drafters.laws.exact_law import Enumeration
+from refengine.selfcheck.drafters.laws.memo import remembered
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module

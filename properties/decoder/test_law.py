@@ -8,7 +8,7 @@ from refengine.exact.law import tv
 from refengine.report.finding import Quantity
 from refengine.selfcheck.drafters import published_loops
 from refengine.selfcheck.drafters.battery import law, planted
-from refengine.selfcheck.drafters.cells import (
+from refengine.selfcheck.drafters.laws.cells import (
     CELLS,
     EXACT,
     MOVED,

@@ -23,9 +23,9 @@ from refengine.engine.policy import greedy, pipeline, temperature, top_k
 from refengine.engine.rules.greedy import greedy as greedy_rule
 from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Chance, runs
-from refengine.selfcheck.drafters.cells import greedy_parts
 from refengine.selfcheck.drafters.checks import along
-from refengine.selfcheck.drafters.exact_law import difference, off_scratch
+from refengine.selfcheck.drafters.laws.cells import greedy_parts
+from refengine.selfcheck.drafters.laws.exact_law import difference, off_scratch
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"

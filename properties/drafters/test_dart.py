@@ -27,7 +27,7 @@ from refengine.decoder.protocols import Tokens, Turn
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules.point_mass import point_mass
 from refengine.errors import BadInput
-from refengine.selfcheck.drafters.cells import ONLY
+from refengine.selfcheck.drafters.laws.cells import ONLY
 from refengine.source_tree import FIXTURES
 
 GOLDEN, TINY = FIXTURES / "golden" / "dart_A" / "drafter", FIXTURES / "dart" / "drafter"
@@ -102,6 +102,59 @@ def test_the_tree_is_its_definition(prompt: list[int], total: int, beam: int, to
     assert all(abs(ours[path] - wanted[path]) < 1e-12 for path in ours)
     block = drafter.propose(Turn(prefix, prefix, SAMPLED, COINS))
     assert set(paths(*nodes(block))) == ours.keys()
+
+
+def ranked(search: TreeSearch, levels: torch.Tensor, prefix: Tokens) -> list[Tokens]:
+    """The tree with its ties as stated, every path scored from its root by the operations that the search uses."""
+
+    def log(x: float) -> float:
+        return float(torch.tensor(x + 1e-10, dtype=torch.float64).clamp(max=1.0).log())
+
+    def score(path: Tokens) -> float:
+        total = 0.0
+        for level, token in enumerate(path):
+            gain = log(float(levels[level][tokens[level]].softmax(-1)[tokens[level].index(token)])) * 0.9**level
+            if level:
+                ((followed,), (seen,)) = search.store.following(prefix + path[:level], [token])
+                gain += 0.5 * log(float(followed) * (1 / float(seen)))
+            total += (level + 1) ** -0.7 * gain
+        return total
+
+    rows = [row.tolist() for row in levels]
+    drafted = [[x for x in range(len(row)) if row[x] > float("-inf")] for row in rows]
+    tokens = [sorted(x, key=lambda x: (-row[x], x))[: search.top_k] for x, row in zip(drafted, rows, strict=True)]
+    pool, beam = list[Tokens](), [()]
+    for best in tokens:
+        grown = [(*path, x) for path in beam for x in best]
+        pool += grown
+        beam = sorted(grown, key=lambda path: (path[-1] == search.eos, -score(path), grown.index(path)))[: search.beam]
+    return sorted(pool, key=lambda path: (-score(path), pool.index(path)))[: search.total]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    levels=st.lists(
+        st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, -math.inf]), min_size=5, max_size=5).filter(
+            lambda row: max(row) > -math.inf
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    text=st.lists(st.integers(0, 4), max_size=8),
+    total=st.integers(1, 40),
+    beam=st.integers(1, 4),
+    top_k=st.integers(1, 5),
+    eos=st.sampled_from([None, 0, 2]),
+)
+def test_ties_go_to_the_path_that_was_there_first(
+    levels: list[list[float]], text: list[int], total: int, beam: int, top_k: int, eos: int | None
+) -> None:
+    """Kills a sort that is not stable, of a level, of the beam or of the pool; and a child without its parent."""
+    search = TreeSearch(len(levels) - 1, Trie.of([text, [3, 3, 3]]), eos, top_k, beam, total)
+    rows = torch.tensor(levels, dtype=torch.float64)
+    kept = list(search.scores(rows, (3, 3)))
+    assert kept == ranked(search, rows, (3, 3))
+    assert all(path[:-1] in kept[:place] for place, path in enumerate(kept) if len(path) > 1)
 
 
 def test_a_tied_child_stays_behind_its_parent() -> None:

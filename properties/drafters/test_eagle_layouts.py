@@ -14,6 +14,8 @@ from torch import Tensor
 from properties.helpers.damaged import Edit, damaged
 from properties.helpers.eagle_example import FIXTURES, TARGET
 from refengine.decoder import load_drafter, load_target
+from refengine.decoder.checkpoints.layouts import eagle3
+from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.eagle1 import Eagle1
 from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.eagle_trees import Chain
@@ -234,3 +236,17 @@ def test_the_schema_knows_every_field_and_tensor(name: str) -> None:
     assert config.keys() <= part["config"].keys() | set(part["not read"])
     for field in (*part["config"].values(), *part["tensors"].values()):
         assert field["status"] in schema["statuses"]
+
+
+FLAGS = [name for name in eagle3.SWITCHES if name != "eagle_aux_hidden_state_layer_ids"]
+
+
+@pytest.mark.parametrize("switch", FLAGS)
+def test_every_switch_of_speculators_reaches_the_network(switch: str) -> None:
+    """Kills a switch that is read past, and one that is taken for another: each alone, on and off."""
+    fields = json.loads((FIXTURES / "variants" / "eagle3_speculators" / "config.json").read_text())
+    for value in (False, True):
+        shape, _ = eagle3.read_shape(Config("config.json", fields | {switch: value}), TARGET)
+        assert {name: getattr(shape, name) for name in FLAGS} == {name: fields[name] for name in FLAGS} | {
+            switch: value
+        }

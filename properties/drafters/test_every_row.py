@@ -19,11 +19,11 @@ from refengine.decoder.protocols import Tokens
 from refengine.engine.policy import Policy, grammar, pipeline, temperature
 from refengine.engine.rules import RULES
 from refengine.exact.law import completed, target_law, tv
-from refengine.selfcheck.drafters.cells import EXACT
 from refengine.selfcheck.drafters.checks import along
-from refengine.selfcheck.drafters.exact_law import Enumeration, difference
-from refengine.selfcheck.drafters.memo import content
-from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters.laws.cells import EXACT
+from refengine.selfcheck.drafters.laws.exact_law import Enumeration, difference
+from refengine.selfcheck.drafters.laws.memo import content
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 

@@ -114,7 +114,7 @@ def test_checkpoint_verify_finds_it_sound() -> None:
 
 def test_stale_keys_change_the_drafts_and_not_the_law() -> None:
     """Kills a released mode that reaches the tokens, or that sees no rejected row at all."""
-    from refengine.selfcheck.drafters import cells
+    from refengine.selfcheck.drafters.laws import cells
 
     cell = dataclasses.replace(cells.CELLS["gemma4_assistant/leviathan/mixed/stop"], rounds=2)
     clean, session = cells.cell_law(cell), cells.session(cell)

@@ -30,7 +30,7 @@ from refengine.engine.rules.typical import typical
 from refengine.exact.chance import DEPTHS
 from refengine.report.finding import Quantity
 from refengine.selfcheck.drafters.battery import lossy
-from refengine.selfcheck.drafters.cells import LOSSY
+from refengine.selfcheck.drafters.laws.cells import LOSSY
 from refengine.source_tree import FIXTURES
 
 GOLDEN = FIXTURES / "golden"

@@ -23,7 +23,7 @@ from refengine.decoder.networks.layers import rotate, rotate_pairs
 from refengine.engine.coins import Branching
 from refengine.errors import BadInput
 from refengine.exact.chance import runs
-from refengine.selfcheck.drafters.cells import CELLS, session
+from refengine.selfcheck.drafters.laws.cells import CELLS, session
 from refengine.source_tree import FIXTURES
 
 FOLDER = FIXTURES / "heads" / "parallel_heads"

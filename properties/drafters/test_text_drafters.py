@@ -19,7 +19,7 @@ from refengine.decoder.targets.toy import ToyTarget
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.engine.rules.point_mass import point_mass
-from refengine.selfcheck.drafters.exact_law import off_scratch
+from refengine.selfcheck.drafters.laws.exact_law import off_scratch
 from refengine.source_tree import FIXTURES, GOLDEN
 
 GOLDEN = GOLDEN / "hf_promptlookup_A"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from refengine.evidence.bets.learned_bets import Learner
 from refengine.evidence.distance import mean_tv_at_least, tv_at_least
 from refengine.evidence.fit import chi_square, g_test, pool, pooled
-from refengine.evidence.learned_bets import Learner
 from refengine.evidence.power import detectable_tv
 
 P = np.array([0.5, 0.3, 0.2])

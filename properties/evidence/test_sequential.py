@@ -5,11 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from refengine.evidence.defect_laws import alternatives, names
+from refengine.evidence.bets.defect_laws import alternatives, names
+from refengine.evidence.bets.fixed_bets import BALL
+from refengine.evidence.bets.one_coin import one_coin_law
+from refengine.evidence.bets.token_kinds import CELLS, cells, kinds
 from refengine.evidence.e_process import LISTED, CaseEvidence, Draws, Evidence
-from refengine.evidence.fixed_bets import BALL
-from refengine.evidence.one_coin import one_coin_law
-from refengine.evidence.token_kinds import CELLS, cells, kinds
 from refengine.exact.block import Block, Round, chain, drawn
 from refengine.exact.chance import Chance
 from refengine.exact.law import law

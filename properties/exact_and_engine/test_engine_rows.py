@@ -43,6 +43,15 @@ def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(pair: Pair) ->
         assert all(p[lane, place, x] > 0 for place, x in zip(places, tokens, strict=True))
 
 
+def test_a_row_has_its_total_wherever_it_stands() -> None:
+    """Kills sums along another axis than the last: a total of one row, of many, and of rows of rows."""
+    rows = torch.rand(2, 3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    alone = torch.stack([total(row) for row in rows.reshape(6, 5)])
+    assert alone.tolist() == pytest.approx([sum(row) for row in rows.reshape(6, 5).tolist()])
+    assert torch.equal(total(rows), alone.reshape(2, 3))
+    assert torch.equal(total(rows.reshape(6, 5)), alone)
+
+
 def first_coin(card: Card) -> Site:
     """The site at which the first candidate is judged."""
     return ("accept", 0) if card.shape == "chain" else ("accept", 0, 0)

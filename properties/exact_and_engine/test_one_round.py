@@ -65,7 +65,7 @@ def test_bad_input_is_named(change: dict[str, Any], message: str, tmp_path: Path
     ("text", "message"),
     [
         ('{"rule": "leviathan", "p": [[NaN, 1.0]]}', "NaN stands where a probability is expected"),
-        ('{"rule": "leviathan", "p": [[0.5', "is not JSON"),
+        ('{"rule": "leviathan", "p": [[0.5', "is not valid JSON"),
         ("[]", "expected a JSON object"),
         ('{"rules": 1}', "unknown key 'rules'"),
     ],

@@ -30,10 +30,10 @@ from refengine.exact.chance import Record, runs
 from refengine.exact.law import completed, law, round_law, target_law, tv
 from refengine.exact.row import argmax, overlap, point
 from refengine.exact.rules import RULES
-from refengine.selfcheck.drafters.cells import EXACT
 from refengine.selfcheck.drafters.contract import claimed, proposed
-from refengine.selfcheck.drafters.exact_law import Enumeration
-from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters.laws.cells import EXACT
+from refengine.selfcheck.drafters.laws.exact_law import Enumeration
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.strategies import AtTheEdge, Case, World
 

@@ -3,7 +3,7 @@
 import math
 import random
 
-from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
+from refengine.report.finding import DefectClass, Finding, Magnitude, Quantity, Recipe
 from refengine.report.report import Report, make_report
 
 MODULE = "refengine.made_up"  # the tests put a module of this name into sys.modules
@@ -220,4 +220,9 @@ def findings() -> list[Finding]:
 
 
 def report() -> Report:
-    return make_report(findings(), seed=20261121)
+    defects = {
+        finding.diagnosis: [DefectClass(name=name, titles=[f"what {name} is"], sources=["made up"])]
+        for finding in findings()
+        if (name := finding.diagnosis.partition(":")[0])
+    }
+    return make_report(findings(), seed=20261121, defects=defects)

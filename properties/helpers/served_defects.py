@@ -45,6 +45,12 @@ FRESH = (  # written after the laws were sharpened, without a look at what they 
     "top_p before the temperature", "frequency counts what was refused", "a stop at a block's end is missed",
     "log probabilities of the draft",
 )  # fmt: skip
+ADVERSE = (  # of an adversary's own server: what the audit missed on it
+    "min_p before the temperature", "echoed log probabilities are shifted", "the choices share the drafter's coins",
+    "usage of a stream counts rounds", "seed restarted after preemption", "a sampled token is missing from its row",
+    "a request that was left leaks a token", "bias forgotten when sampling", "a stop token inside a block is missed",
+    "the end of an answer is stale in the cache", "temperature of the first in the batch",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,14 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         past = past[:-1]
     if engine.has("cache cut at forty tokens of prompt") and len(node.context) > 40 and i:
         past = past[:-2] + past[-1:]
+    warm = body.get("temperature", 1.0) > 0
+    if engine.has("bias forgotten when sampling") and warm:
+        policy.pop("logit_bias", None)
+    if engine.has("temperature of the first in the batch") and warm and engine.temperatures[0] > 0:
+        policy["temperature"] = engine.temperatures[0]
+    if engine.has("min_p before the temperature") and warm and policy.get("min_p"):
+        flat = engine.shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
+        policy = {**policy, "min_p": 0.0, "top_k": sum(x > 0 for x in flat)}
     if engine.has("frequency counts what was refused"):
         seen = now + node.refused
     if engine.has("top_p before the temperature") and policy.get("temperature", 1.0) > 0 and policy.get("top_p"):

@@ -31,6 +31,9 @@ class Engine:
     last_prefix: list[int] = field(default_factory=list)
     stale: bool = False
     biases: list[dict[str, float]] = field(default_factory=list)
+    temperatures: list[float] = field(default_factory=list)  # of the requests under way
+    leaked: list[int] = field(default_factory=list)  # by requests whose clients left
+    finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
     noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
     every_time: bool = False  # and at every time
     processed: bool = False  # rows are reported as they are sampled from
@@ -77,7 +80,15 @@ class Engine:
         context = list(prompt)
         if self.has("prefix of another request") and self.last_prefix[:2] == prompt[:2] and self.last_prefix != prompt:
             context = self.last_prefix[-1:] + context[-1:] if len(context) > 1 else context
+        if self.has("a request that was left leaks a token") and self.leaked:
+            context[-1] = self.leaked.pop()
+        if self.has("the end of an answer is stale in the cache") and tuple(prompt) in self.finished:
+            context[-1] = 7
+        stop_tokens, rounds = body.get("stop_token_ids") or (), 0
         while True:
+            rounds += 1
+            if self.has("seed restarted after preemption") and company > 5 and rounds == 4 and body["coins"]:
+                chance = random.Random(body["coins"])
             block = (
                 self.round(context, out, body, chance, company)
                 if self.speculative
@@ -89,6 +100,8 @@ class Engine:
                 out.append(x)
                 text = "".join(self.language.words[i] for i in out)
                 ends = x == self.language.end and not (self.has("drafts go on past the end") and len(out) % 2)
+                within = self.has("a stop token inside a block is missed") and x != block[-1]
+                ends = ends or (x in stop_tokens and not within)
                 blind = self.has("a stop at a block's end is missed") and x == block[-1] and len(block) > 1
                 if ends or len(out) >= limit or (any(s in text for s in stops) and not blind):
                     done = True
@@ -97,7 +110,28 @@ class Engine:
             if done:
                 break
         self.last_prefix = prompt
-        return self.choice(out, rows, body, stops, limit)
+        self.finished.add((*prompt, *out))
+        told = self.choice(out, rows, body, stops, limit)
+        if self.has("usage of a stream counts rounds") and body.get("stream"):
+            told["count"] = rounds
+        return self.echoed(told, prompt, body) if body.get("echo") and "prompt" in body else told
+
+    def echoed(self, told: dict[str, Any], prompt: list[int], body: dict[str, Any]) -> dict[str, Any]:
+        """With the prompt before it, and the chances of the prompt's tokens but the first."""
+        told["text"] = body["prompt"] + told["text"]
+        if "logprobs" not in told:
+            return told
+        rows = [self.language.logits(prompt[:i], 0.0) for i in range(len(prompt))]
+        chances = [[x - log(sum(map(exp, row))) for x in row] for row in rows]
+        if self.has("echoed log probabilities are shifted"):
+            chances = [chances[0], *chances[:-1]]
+        told["logprobs"] = {
+            "tokens": [self.language.words[x] for x in prompt] + told["logprobs"]["tokens"],
+            "token_logprobs": [None, *(row[x] for x, row in zip(prompt[1:], chances[1:], strict=True))]
+            + told["logprobs"]["token_logprobs"],
+            "top_logprobs": [None] * len(prompt) + told["logprobs"]["top_logprobs"],
+        }
+        return told
 
     def reported(self, context: list[int], out: list[int], body: dict[str, Any], company: int) -> list[float]:
         """The row that log probabilities are made of."""
@@ -124,13 +158,15 @@ class Engine:
             chance = random.Random(f"{context}{len(out)}")
         if self.has("seeds are not honoured"):
             chance = random.Random()
+        shared = random.Random(f"{body['number']}/{len(out)}")
+        drafting = shared if self.has("the choices share the drafter's coins") else chance
         for _ in range(GAMMA):
             now = out + drafted
             q = self.drafted(context + now, body, now, least)
             if self.has("argmax draft, softmax q"):
                 drafted.append(max(range(len(q)), key=lambda t: q[t]))
             else:
-                drafted.append(draw(q, chance))
+                drafted.append(draw(q, drafting))
         if self.has("one coin for a block"):
             chance = OneCoin(chance.random())
         for i in range(GAMMA + 1):
@@ -167,7 +203,7 @@ class Engine:
         self, out: list[int], rows: list[list[float]], body: dict[str, Any], stops: list[str], limit: int
     ) -> dict[str, Any]:
         text = "".join(self.language.words[i] for i in out if i != self.language.end)
-        finish = "stop" if out[-1] == self.language.end else "length"
+        finish = "stop" if out[-1] in (self.language.end, *(body.get("stop_token_ids") or ())) else "length"
         for stop in stops:
             if stop in text:
                 late = self.has("stop checked once a round")
@@ -191,6 +227,8 @@ class Engine:
             words = self.language.words
             tops = [dict(sorted(zip(words, row, strict=True), key=lambda t: -t[1])[:5]) for row in chances]
             own = [row[x] for x, row in zip(shown, chances, strict=False)]
+            if not self.has("a sampled token is missing from its row"):
+                tops = [{words[x]: c, **row} for x, c, row in zip(shown, own, tops, strict=False)]
             if self.rounded:
                 own = [round(c, 2) for c in own]
                 tops = [{word: round(c, 2) for word, c in row.items()} for row in tops]
@@ -215,6 +253,7 @@ class Engine:
             self.under_way += 1
             self.served += 1
             number = self.served
+            self.temperatures.append(body.get("temperature", 1.0))
             if body.get("logit_bias"):
                 self.biases.append(body["logit_bias"])
             self.gate.notify_all()
@@ -230,12 +269,13 @@ class Engine:
                 if self.has("seeds fail under load") and company > 1:
                     seed = None
                 salt = index if not self.has("the n choices share a stream") else 0
-                chance = random.Random(f"{seed}/{salt}" if seed is not None else None)
+                coins = f"{seed}/{salt}" if seed is not None else None
+                chance = random.Random(coins)
                 if self.stratified:
                     chance = Stratified(chance.random(), index, body.get("n", 1))
                 if self.has("the n choices share a stream") and seed is None:
                     chance = random.Random(number)
-                asked = {**body, "prompt ids": ids}
+                asked = {**body, "prompt ids": ids, "coins": coins, "number": number}
                 if self.has("the third choice is greedy") and index == 2:
                     asked["temperature"] = 0.0
                 if self.has("chat forgets the penalties") and chat:
@@ -247,6 +287,7 @@ class Engine:
         finally:
             with self.gate:
                 self.under_way -= 1
+                self.temperatures.remove(body.get("temperature", 1.0))
                 if body.get("logit_bias"):
                     self.biases.remove(body["logit_bias"])
         count = sum(choice.pop("count") for choice in choices)

@@ -10,10 +10,11 @@ from typing import Any
 
 from properties.helpers.served_engine import Engine
 
+LEAK = "a request that was left leaks a token"
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
-    *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words"),
+    *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop_token_ids", "stream_options"),
 }
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
@@ -70,7 +71,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 for choice in made["choices"]:
                     told = choice["message"] if chat else choice
                     told["content" if chat else "text"] = told["content" if chat else "text"].strip()
-            return self.pour(made, chat) if body.get("stream") else self.say(200, made)
+            return self.pour(made, chat, body) if body.get("stream") else self.say(200, made)
 
         def say(self, code: int, content: Any, headers: dict[str, str] | None = None) -> None:
             encoded = json.dumps(content).encode()
@@ -80,7 +81,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             self.end_headers()
             self.wfile.write(encoded)
 
-        def pour(self, made: dict[str, Any], chat: bool) -> None:
+        def pour(self, made: dict[str, Any], chat: bool, body: dict[str, Any]) -> None:
             events = []
             for choice in made["choices"]:
                 text = choice["message"]["content"] if chat else choice["text"]
@@ -92,12 +93,23 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 events.append(
                     {"choices": [{"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}]}
                 )
+            if (body.get("stream_options") or {}).get("include_usage") and "usage" in made:
+                events.append({"choices": [], "usage": made["usage"]})
             comment = ": still here\r\n\r\n" if manner == "odd pieces" else ""
             content = "".join(f"data: {json.dumps(e)}\n\n{comment}" for e in events) + "data: [DONE]\n\n"
             self.send_response(200)
             self.send_header("Content-Length", str(len(content.encode())))
             self.end_headers()
-            self.wfile.write(content.encode())
+            self.wfile.write(content.encode()[:1])
+            self.wfile.flush()
+            time.sleep(0.002 * engine.has(LEAK))  # to see a client that leaves
+            try:
+                self.connection.sendall(content.encode()[1:2])
+                time.sleep(0.002 * engine.has(LEAK))
+                self.connection.sendall(content.encode()[2:])
+            except OSError:
+                engine.leaked.append(7)
+                raise
 
         def log_message(self, *_: Any) -> None:
             """Quiet."""

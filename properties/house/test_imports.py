@@ -20,6 +20,7 @@ FLOORS = (
     ("exact", "evidence", "errors", "source_tree"),
     ("files",),
     ("engine", "report", "source_edits"),
+    ("jobs",),
     ("decoder", "audit", "strategies"),
     ("bugs",),
     ("selfcheck",),
@@ -113,6 +114,18 @@ def test_every_package_says_what_it_is_for() -> None:
     """Kills a room without a word on what it is for and in which order its files are read."""
     for init in HOUSE.rglob("__init__.py"):
         assert ast.get_docstring(ast.parse(init.read_text())), f"{init.relative_to(HOUSE)} has no docstring"
+
+
+# Folders of files of one kind, which nobody reads in order.
+LISTINGS = ("commands", "decoder/drafters", "decoder/checkpoints/layouts", "selfcheck/drafters/rows")
+MOST_FILES = 15
+
+
+def test_a_room_can_be_overlooked() -> None:
+    """Kills a room that has become a heap: more files than anyone keeps apart."""
+    for init in HOUSE.rglob("__init__.py"):
+        room, files = init.parent.relative_to(HOUSE).as_posix(), list(init.parent.glob("*.py"))
+        assert len(files) - 1 <= MOST_FILES or room in LISTINGS, f"{room} has {len(files) - 1} files: make rooms of it"
 
 
 def test_the_law_itself_can_be_broken() -> None:

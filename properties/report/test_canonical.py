@@ -49,7 +49,7 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         child = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
         texts.append(child.stdout.decode())
-    backwards = make_report(reversed(example.findings()), seed=20261121)
+    backwards = make_report(reversed(example.findings()), seed=20261121, defects=example.report().defects)
     assert texts == [canonical(backwards)] * 2
 
 

@@ -92,6 +92,10 @@ def hostile() -> Report:
 
     document = json.loads(canonical(example.report()))
     document["findings"] = [spoil({**f, "id": text + f["id"]}, "finding") for f in document["findings"]]
+    document["defects"] = {text + k: spoil(v, "defects") for k, v in document["defects"].items()}
+    for defect in itertools.chain(*document["defects"].values()):
+        for name in ("name", "titles", "sources"):
+            defect[name] = defect.pop(text + name)
     for finding in document["findings"]:
         finding["id"] = finding["id"].removeprefix(text)
         finding["reason"] = finding["reason"] if finding["verdict"] == "not tested" else ""
@@ -262,3 +266,29 @@ def test_degenerate_tables_are_drawn_or_left() -> None:
     assert "<svg" in plots.law({"outcome": [[]], "target": [0], "observed": [0]})
     assert plots.plot("law", {"outcome": [], "target": [], "observed": []}) is None
     assert plots.plot("anything", {"a": [1]}) is None
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of "#rrggbb" (WCAG 2.2)."""
+    digits = colour.lstrip("#")
+    digits = digits if len(digits) == 6 else "".join(2 * digit for digit in digits)
+    parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_text_stands_out_from_what_it_stands_on(page: str) -> None:
+    """Kills a palette, for light, dark or paper, with text below 4.5 : 1 or bars below 3 : 1 (WCAG 2.2, 1.4.3, 1.4.11).
+
+    Beside axe, which leaves undecided what stands beside a sign that is drawn.
+    """
+    palettes = [dict(re.findall(r"--([\w-]+): (#\w+)", block)) for block in re.findall(r":root \{(.*?)\}", page, re.S)]
+    assert len(palettes) == 3
+    texts = [(name, ground) for name in ("ink", "soft", "link", "bad", "ok", "none") for ground in ("paper", "raised")]
+    texts += [(name, f"{name}-wash") for name in ("ok", "bad", "none")] + [("ink", "wash"), ("soft", "none-wash")]
+    texts += [("soft", "wash"), ("bad", "wash"), ("paper", "bad")]
+    for palette in palettes:
+        for name, ground in [*texts, ("data", "paper")]:
+            dark, light = sorted((luminance(palette[name]), luminance(palette[ground])))
+            contrast = (light + 0.05) / (dark + 0.05)
+            assert contrast >= (3 if name == "data" else 4.5), f"{name} on {ground}: {contrast:.2f} : 1"

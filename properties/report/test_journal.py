@@ -13,13 +13,13 @@ import pytest
 import refengine
 from properties.helpers import report_example as example
 from refengine.errors import BadInput
+from refengine.jobs.steps import run_steps
 from refengine.report.canonical import canonical
 from refengine.report.finding import Finding
-from refengine.report.journal import Journal, run_key
+from refengine.report.journal import Journal, Line, run_key
 from refengine.report.report import make_report
 from refengine.report.run_record import save_run
 from refengine.report.step import Step
-from refengine.report.steps import run_steps
 
 FINDINGS: dict[str, Callable[[], list[Finding]]] = {
     "subjects": example.subjects,
@@ -32,7 +32,7 @@ from pathlib import Path
 from properties.report import test_journal as t
 from refengine.report.journal import Journal
 from refengine.report.step import Step
-from refengine.report.steps import run_steps
+from refengine.jobs.steps import run_steps
 def stuck():
     yield t.FINDINGS["controls"]()[0]
     print("stuck", flush=True)
@@ -60,7 +60,7 @@ def run(path: Path, key: str = "key", *, fresh: bool = False) -> tuple[list[str]
     calls: list[str] = []
     with Journal(path, key, fresh=fresh) as journal:
         lines = run_steps(counted(calls), journal)
-    report = make_report([f for line in lines for f in line.findings], seed=1)
+    report = make_report([f for line in lines for f in line.made], seed=1)
     return calls, canonical(report)
 
 
@@ -196,7 +196,7 @@ def test_progress_is_one_plain_line_a_section(tmp_path: Path, capsys: pytest.Cap
 def test_times_and_the_machine_are_told_in_run_json(tmp_path: Path) -> None:
     """Kills: a run.json that loses the steps of the interrupted run, or their seconds."""
     with Journal(tmp_path / "journal", "key") as journal:
-        journal.append("subjects", example.subjects(), 12.3456)
+        journal.append(Line(run="", step="subjects", made=example.subjects(), seconds=12.346))
         lines = run_steps(counted([]), journal)
     started = datetime.datetime(2026, 11, 21, 3, tzinfo=datetime.UTC)
     save_run(tmp_path / "run.json", lines, started=started, key="key")

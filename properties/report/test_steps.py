@@ -10,10 +10,10 @@ import pytest
 
 from properties.helpers import report_example as example
 from refengine.errors import BadInput
+from refengine.jobs.steps import played, run_steps
 from refengine.report.finding import Finding
 from refengine.report.journal import Journal
 from refengine.report.step import Step
-from refengine.report.steps import played, run_steps
 from refengine.report.terminal import Progress
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from refengine.selfcheck.drafters import committed_cells
-from refengine.selfcheck.drafters.cells import CELLS, Cell, session
 from refengine.selfcheck.drafters.committed_cells import shown
 from refengine.selfcheck.drafters.computed_from import content, parts_of
+from refengine.selfcheck.drafters.laws.cells import CELLS, Cell, session
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed
 

@@ -13,7 +13,7 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
 from refengine.selfcheck.effects import confidence
-from refengine.selfcheck.effects.confidence import Round
+from refengine.selfcheck.effects.confidence_rounds import BINS, Round, in_bins
 from refengine.source_tree import FIXTURES
 
 
@@ -25,10 +25,10 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rounds_are_counted_as_they_were_played() -> None:
     """Kills a position after the first refusal that counts as judged, and a confidence of another position."""
-    rounds = confidence.played("dspark", "as in the fixture", 0.0)
+    rounds = confidence.played("dspark", 0.0)
     assert all(len(r.confidences) == len(r.overlaps) >= r.accepted for r in rounds)
     assert sum(r.accepted + 1 for r in rounds) >= 4 * (confidence.LENGTH - 1)
-    places = confidence.judged("dspark", "as in the fixture")
+    places = confidence.judged("dspark")
     assert len(places) == sum(min(r.accepted + 1, len(r.confidences)) for r in rounds)
     assert fmean(accepted for _, _, accepted in places) == pytest.approx(fmean(o for _, o, _ in places), abs=0.12)
 
@@ -36,7 +36,7 @@ def test_rounds_are_counted_as_they_were_played() -> None:
 def test_a_cut_is_before_the_first_low_confidence() -> None:
     """Kills a sweep that cuts after the position, and one that keeps it."""
     for threshold in (0.7, 0.9):
-        rounds = confidence.played("dspark", "as trained", threshold)
+        rounds = confidence.played("dspark", threshold)
         assert all(c >= threshold for r in rounds for c in r.confidences)
         assert any(len(r.confidences) < 3 for r in rounds)
 
@@ -46,15 +46,15 @@ def test_a_head_that_states_the_opposite_is_violated(monkeypatch: pytest.MonkeyP
     right = [Round((0.9, 0.2), (0.95, 0.3), 1), Round((0.8, 0.4), (0.7, 0.4), 2)] * 8
     for turned in (False, True):
         made = [Round(tuple(1 - c for c in r.confidences), r.overlaps, r.accepted) for r in right] if turned else right
-        monkeypatch.setattr(confidence, "played", lambda name, head, threshold, made=made: made)
+        monkeypatch.setattr(confidence, "played", lambda name, threshold, made=made: made)
         (finding,) = confidence.reliability("dspark")
         assert finding.verdict == ("violated" if turned else "consistent")
     monkeypatch.setattr(
-        confidence, "played", lambda name, head, threshold: [Round((0.9,) * (2 - (threshold > 0)), (1.0, 1.0), 0)]
+        confidence, "played", lambda name, threshold: [Round((0.9,) * (2 - (threshold > 0)), (1.0, 1.0), 0)]
     )
     assert confidence.sweep("dspark")[0].verdict == "consistent"  # tau stays, half of the block goes
     monkeypatch.setattr(
-        confidence, "played", lambda name, head, threshold: [Round((0.9, 0.9), (1.0, 1.0), 0 if threshold else 2)]
+        confidence, "played", lambda name, threshold: [Round((0.9, 0.9), (1.0, 1.0), 0 if threshold else 2)]
     )
     assert confidence.sweep("dspark")[0].verdict == "violated"  # tau goes, the block stays
 
@@ -62,8 +62,8 @@ def test_a_head_that_states_the_opposite_is_violated(monkeypatch: pytest.MonkeyP
 def test_reliability_by_hand() -> None:
     """Kills bins of unequal size, and means over all places instead of a bin's."""
     places = [(k / 16, 1 - k / 16, float(k % 2)) for k in range(16)]
-    bins = confidence.in_bins(places)
-    assert len(bins) == confidence.BINS == 8
+    bins = in_bins(places)
+    assert len(bins) == BINS == 8
     assert bins[0] == ((0 + 1) / 32, 1 - 1 / 32, 0.5)
 
 

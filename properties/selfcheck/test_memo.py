@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from refengine.selfcheck.drafters.memo import Remembered, remembered
+from refengine.selfcheck.drafters.laws.memo import Remembered, remembered
 
 
 def test_every_byte_of_the_input_counts() -> None:

@@ -18,9 +18,10 @@ from refengine.engine.block import Block, Round
 from refengine.engine.coins import Coins
 from refengine.engine.rules.leviathan import leviathan
 from refengine.report.tables import battery
-from refengine.selfcheck.drafters import cells, checks, contract, damage, peers, table
-from refengine.selfcheck.drafters.cells import CELLS
-from refengine.selfcheck.drafters.remembering import target_that_remembers
+from refengine.selfcheck.drafters import checks, contract, damage, peers, table
+from refengine.selfcheck.drafters.laws import cells
+from refengine.selfcheck.drafters.laws.cells import CELLS
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.row import CHECKS, Row
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit

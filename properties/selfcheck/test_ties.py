@@ -3,8 +3,8 @@
 import torch
 
 from refengine.audit.served.ask import Choice
+from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.noise import NATS, Noise
-from refengine.audit.served.ties import ties
 from refengine.evidence.ties import MARGIN, allowed, tied
 from refengine.selfcheck.drafters.ties import parting
 from refengine.selfcheck.instrument.ties import HONEST, counted, model

@@ -8,9 +8,9 @@ from properties.helpers.coins import COINS
 from properties.helpers.eagle_example import PLANS, SAMPLED, TARGET, loaded
 from refengine.decoder.loop import Session
 from refengine.engine.rules.leviathan import leviathan
-from refengine.selfcheck.drafters.cells import CELLS, SHORT, session
 from refengine.selfcheck.drafters.checks import along
-from refengine.selfcheck.drafters.exact_law import off_scratch
+from refengine.selfcheck.drafters.laws.cells import CELLS, SHORT, session
+from refengine.selfcheck.drafters.laws.exact_law import off_scratch
 from refengine.selfcheck.drafters.table import ROWS
 
 MIXED = {CELLS[name].drafter: CELLS[name] for name in SHORT}

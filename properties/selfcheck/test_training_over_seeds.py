@@ -19,6 +19,7 @@ from refengine.decoder.networks.cache import causal
 from refengine.decoder.networks.feature_recurrence import Draft
 from refengine.decoder.rows import point_block
 from refengine.engine.block import ROOT
+from refengine.selfcheck.claims.claims import load
 from refengine.selfcheck.effects import over_seeds
 from refengine.selfcheck.effects.trained_variants import EFFECTS, FUSED_TAPS
 
@@ -146,6 +147,7 @@ VERDICTS = {  # what the committed runs say
     "features-or-tokens": "violated",
     "training-time-test": "consistent",
     "step-weights": "not tested",
+    "own-steps": "consistent",
     "draft-attention": "consistent",
     "medusa-heads": "consistent",
     "medusa-own-outputs": "not tested",
@@ -168,6 +170,22 @@ def test_a_claim_comes_out_as_committed(name: str) -> None:
     (finding,) = over_seeds.effect(name)
     assert finding.verdict == VERDICTS[name]
     assert finding.numbers["seeds"] == SEEDS >= 8
+
+
+def test_a_claim_says_what_its_run_says() -> None:
+    """Kills a claim that names a run of another verdict, a case that there is not, and words that are not the run's."""
+    named = [
+        (claim, name.partition("::test_a_claim_comes_out_as_committed")[2])
+        for claim in load()
+        for name in claim.tests()
+    ]
+    cases = [(claim, case) for claim, case in named if case]
+    assert len(cases) > 20
+    assert [(claim.id, case) for claim, case in cases if claim.verdict != VERDICTS[case.strip("[]")]] == []
+    ours = [claim for claim in load() if claim.id.startswith("training.")]
+    told = {name: effect.claim for name, effect in EFFECTS.items() if effect.run != FUSED_TAPS}
+    assert {claim.id.partition(".")[2].replace("_", "-"): claim.statement for claim in ours} == told
+    assert {claim.id.partition(".")[2].replace("_", "-"): claim.verdict for claim in ours} == VERDICTS
 
 
 IDLE = {  # runs whose variants start alike

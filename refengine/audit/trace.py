@@ -26,7 +26,7 @@ from safetensors.torch import load_file
 from torch import Tensor, finfo
 
 from refengine.audit.common import CLAIM, MAX_UNSEEN_TV, SOURCE, Progress, thinned
-from refengine.audit.kernel.signatures import ContractBroken, check_prefix, emitted
+from refengine.audit.kernel.child.signatures import ContractBroken, check_prefix, emitted
 from refengine.audit.magnitude import at_least
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refengine.cli import audit, challenge, checkpoint, engines, fixtures, vectors
+from refengine.cli import audit, campaign, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.lists import bugs, checkpoints, claims, rules
 from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
@@ -73,12 +73,14 @@ VECTORS: dict[str, Command] = {
     "release": vectors.release,
     "run": vectors.run,
 }
+CAMPAIGN: dict[str, Command] = {"engine": campaign.engine, "kernel": campaign.kernel, "length": campaign.length}
 CHALLENGE: dict[str, Command] = {"new": challenge.new, "check": challenge.check, "verify": challenge.verify}
 
 app = group("The referee of speculative decoding.", TOP)
 app.add_typer(group("Hold an implementation to the law it promises.", AUDIT), name="audit")
 app.add_typer(group("Check or convert a released drafter checkpoint.", CHECKPOINT), name="checkpoint")
 app.add_typer(group("Tiny models whose law is known, for servers to be tried with.", FIXTURES), name="fixtures")
+app.add_typer(group("Draws by the billion, in shards, on one machine or many.", CAMPAIGN), name="campaign")
 app.add_typer(group("Conformance vectors for implementations in any language.", VECTORS), name="vectors")
 app.add_typer(group("Fresh vectors from a committed seed, and their transcripts.", CHALLENGE), name="challenge")
 

@@ -118,8 +118,8 @@ def drafters(
     as_json: AsJson = False,
 ) -> None:
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
+    from refengine.jobs.steps import played
     from refengine.report.report import load_report
-    from refengine.report.steps import played
     from refengine.report.tables import battery
     from refengine.selfcheck.drafters.battery import steps
     from refengine.selfcheck.recorded import PRELOAD, settle

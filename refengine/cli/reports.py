@@ -73,12 +73,21 @@ def rerun(
 
 def law(
     file: Annotated[Path, typer.Argument(help="JSON with rule, p and q (or tokens); docs/laws.md.")],
+    vocabulary: Annotated[
+        int | None, typer.Option(min=1, help="Of your model, for the bound on rounding [default: that of the rows].")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="Emitted, for the bound on rounding [default: one round's at most].")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The exact law of one round of a rule, on rows of your own."""
+    """The exact law of one round of a rule, on rows of your own, and how far floats may be from it."""
     from refengine.commands.law import answer, read
+    from refengine.commands.rounding import in_floats, rounded_up
 
-    found = answer(read(file))
+    asked = read(file)
+    found = answer(asked)
+    found["in floats"] = bound = in_floats(asked.rule, vocabulary or len(asked.p[0]), tokens or len(asked.p))
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -88,3 +97,9 @@ def law(
     for key in ("expected tokens", "TV from the target"):
         if found[key] is not None:
             typer.echo(f" {key}: {found[key]}")
+    if bound is None:
+        typer.echo(f" in floats: no theorem bounds what {asked.rule} loses")
+        return
+    typer.echo(f" in floats, {bound['tokens']} tokens of {bound['vocabulary']}, from the normalised target:")
+    for key in [key for key in bound if key.startswith("TV")]:
+        typer.echo(f"  {key}: {rounded_up(str(bound[key]))}")

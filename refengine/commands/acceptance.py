@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from refengine.commands.decode_figures import by_position
-from refengine.decoder.loop import Played
+from refengine.commands.prompts import Asked
+from refengine.decoder.loop import Played, Session
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Quantity
 
@@ -44,6 +45,14 @@ class Tally:
             sum(x.kept for x in self.positions),
             sum(x.promised for x in self.positions),
         )
+
+
+def by_kind(sessions: Iterator[tuple[Asked, Session]]) -> dict[str, list[Played]]:
+    """The rounds of sessions, by the kind of their prompts."""
+    rounds: dict[str, list[Played]] = {}
+    for one, session in sessions:
+        rounds.setdefault(one.kind, []).extend(session.rounds)
+    return rounds
 
 
 def accepted(

@@ -12,7 +12,7 @@ Rows need not depend on the path: every node at depth d is judged by the row giv
 float32 rows do, and is then renormalised.
 """
 
-import json
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +24,11 @@ from refengine.exact.chance import Chance, Site
 from refengine.exact.law import Law, completed, law, target_law, tv
 from refengine.exact.row import Row, normalised
 from refengine.exact.rules import RULES
+from refengine.files import json_of, read_text
 
 SLACK = Fraction(1, 10**6)  # 2^-24 relative per entry, summed: float32 softmax rows stay well inside
+MOST = Fraction(10**300)  # what a float still holds
+LONG = re.compile(r"e[+-]?\d{4}", re.IGNORECASE)  # an exponent that a Fraction would write out for hours
 KEYS = {"rule", "p", "q", "tokens", "parents"}
 
 
@@ -42,12 +45,7 @@ class Question:
 
 def read(file: Path) -> Question:
     """The question in a file. Raises BadInput with one line that names what is wrong."""
-    try:
-        data = json.loads(file.read_text(), parse_float=str, parse_constant=_not_a_number)
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}") from None
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{file} is not JSON: {error}") from None
+    data = json_of(read_text(file), str(file), parse_float=str, parse_constant=_not_a_number)
     if not isinstance(data, dict):
         raise BadInput(f"{file}: expected a JSON object with the keys {', '.join(sorted(KEYS))}")
     if unknown := sorted(data.keys() - KEYS):
@@ -96,7 +94,7 @@ def one_row(name: str, data: list[Any]) -> Row:
     entries = []
     for token, entry in enumerate(data):
         try:
-            if isinstance(entry, bool):
+            if isinstance(entry, bool) or (isinstance(entry, str) and LONG.search(entry)):
                 raise ValueError
             value = Fraction(entry)
         except (ValueError, TypeError, ZeroDivisionError):
@@ -106,7 +104,7 @@ def one_row(name: str, data: list[Any]) -> Row:
         entries.append(value)
     total = sum(entries, Fraction(0))
     if abs(total - 1) > SLACK:
-        raise BadInput(f"{name} sums to {float(total):.9g}, not to 1")
+        raise BadInput(f"{name} sums to {float(min(total, MOST)):.9g}{' or more' * (total > MOST)}, not to 1")
     return normalised(entries)
 
 

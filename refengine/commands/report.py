@@ -13,6 +13,7 @@ from pathlib import Path
 from refengine.audit.adapters import adapters
 from refengine.bugs.catalogue.classes import glossary
 from refengine.evidence.alpha import ALPHA
+from refengine.jobs.steps import run_steps
 from refengine.report.changes import changes
 from refengine.report.changes import lines as lines_of
 from refengine.report.html import save_html
@@ -20,7 +21,6 @@ from refengine.report.journal import Journal, run_key
 from refengine.report.report import Report, make_report, save_report, unexpected
 from refengine.report.run_record import save_run
 from refengine.report.step import Step
-from refengine.report.steps import run_steps
 from refengine.selfcheck.recorded import PRELOAD, sample, settle, summary
 from refengine.selfcheck.steps import read_only
 from refengine.selfcheck.steps import steps as own_steps
@@ -60,7 +60,7 @@ def write_report(
     with Journal(journal_file, key, fresh=fresh) as journal:
         lines = run_steps(chosen, journal, partial(settle, again=again), preload=PRELOAD)
     hows = {line.step: line.how for line in lines if line.how}
-    findings = [*(finding for line in lines for finding in line.findings), summary(hows, again & hows.keys())]
+    findings = [*(finding for line in lines for finding in line.made), summary(hows, again & hows.keys())]
     report = make_report(findings, seed=SEED, defects=glossary(finding.diagnosis for finding in findings))
     found = outcome(report)
     for line in found.lines:

@@ -14,20 +14,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refengine.commands.acceptance import accepted
+from refengine.commands.acceptance import accepted, by_kind
 from refengine.commands.dspark_heads import heads
 from refengine.commands.pair import Pair
 from refengine.commands.prompts import Asked, prompts
 from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.checkpoints.streamed import stream_target
-from refengine.decoder.loop import Played, Session, fitting, generate, plain
+from refengine.decoder.loop import Session, fitting, generate, plain
 from refengine.decoder.protocols import Drafter, State, Target
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline, temperature
 from refengine.report.finding import Finding, Recipe
 from refengine.report.terminal import Progress
 from refengine.selfcheck.drafters.bits import Heard, Listened
-from refengine.selfcheck.drafters.exact_law import off_scratch
+from refengine.selfcheck.drafters.laws.exact_law import off_scratch
 from refengine.selfcheck.drafters.ties import parting
 
 LENGTHS, NEW_TOKENS = (1, 4, 9, 16), 48
@@ -180,10 +180,7 @@ def state_equality(s: Subject) -> Finding:
 
 def acceptance(s: Subject) -> Finding:
     """Of sampled rounds: drafts accepted beside the overlap of p and q, and tokens per pass."""
-    rounds: dict[str, list[Played]] = {}
-    for one, session in _played(s, "acceptance"):
-        rounds.setdefault(one.kind, []).extend(session.rounds)
-    return accepted(rounds, s.notes, s.common)
+    return accepted(by_kind(_played(s, "acceptance")), s.notes, s.common)
 
 
 def _sampled(s: Subject, what: str) -> Iterator[tuple[Asked, Session]]:

@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.evidence.defect_laws import alternatives, names
-from refengine.evidence.fixed_bets import BALL, SHARE_ALWAYS, SHARE_SELDOM, bets
-from refengine.evidence.learned_bets import Learner
+from refengine.evidence.bets.defect_laws import alternatives, names
+from refengine.evidence.bets.fixed_bets import BALL, SHARE_ALWAYS, SHARE_SELDOM, bets
+from refengine.evidence.bets.learned_bets import Learner
+from refengine.evidence.bets.one_coin import OneCoin
+from refengine.evidence.bets.token_kinds import KINDS, cells, kinds
 from refengine.evidence.naming import ONE_COIN, SELDOM
-from refengine.evidence.one_coin import OneCoin
 from refengine.evidence.rows import Rows, log_sum
-from refengine.evidence.token_kinds import KINDS, cells, kinds
 
 TILTS = np.array([-3.0, -0.7, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 0.7, 3.0])
 DEFECTS = tuple(names())

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from refengine.evidence.bets.fixed_bets import BALL
+from refengine.evidence.bets.learned_bets import CONCENTRATIONS
+from refengine.evidence.bets.token_kinds import CELLS, KINDS, related
 from refengine.evidence.e_process import LISTED, TILTS, CaseEvidence, Draws
-from refengine.evidence.fixed_bets import BALL
-from refengine.evidence.learned_bets import CONCENTRATIONS
 from refengine.evidence.naming import SELDOM, joined, unexplained
 from refengine.evidence.rows import Rows, ratio
-from refengine.evidence.token_kinds import CELLS, KINDS, related
 
 MAX_LISTED_VOCABULARY = 2048  # above it a round would take seconds with the laws of all listed defects
 MIN_SHARE_NAMED = 0.2  # of the wealth: what a component holds that the diagnosis names

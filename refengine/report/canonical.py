@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from refengine.errors import BadInput
+from refengine.files import json_of
 from refengine.report.finding import Quantity
 
 
@@ -63,9 +64,4 @@ def parse(text: str, name: str) -> Any:
     def refuse(constant: str) -> float:
         raise BadInput(f"{name} contains {constant}: a report holds finite numbers only")
 
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{name} is not valid JSON: {error.msg} at line {error.lineno}") from None
-    except RecursionError:
-        raise BadInput(f"{name} is nested too deeply to be a report") from None
+    return json_of(text, name, object_pairs_hook=unique, parse_constant=refuse)

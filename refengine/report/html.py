@@ -17,10 +17,11 @@ from markupsafe import Markup
 
 from refengine.files import write_atomic
 from refengine.report.canonical import canonical, plain
+from refengine.report.causes import ORDER, UNEXPLAINED, causes, gravity
 from refengine.report.changes import Changes
 from refengine.report.finding import Finding, Quantity, Role, Verdict
 from refengine.report.letter import sentence, site, where_to_look
-from refengine.report.plots import magnitude, plot, short
+from refengine.report.plots import magnitude, plot, scale, short
 from refengine.report.report import ALARMING, Report, parse_report, unexpected
 from refengine.report.tables import BATTERY, battery, matrix
 
@@ -28,7 +29,6 @@ GALLERY = 6  # plots of one kind shown together; the others stand with their fin
 REASONS = 6  # why claims were not tested, the commonest ones, above the findings
 REASON = 110  # characters of one
 TABLE_ROWS = 100  # rows of one table that are listed; report.json has them all
-ORDER: tuple[Verdict, ...] = ("violated", "not tested", "consistent")
 ROLES: tuple[tuple[Role, str, str, str], ...] = (
     ("subject", "Subjects", "Third-party subjects", "Other people's implementations, held to what they promise."),
     (
@@ -66,7 +66,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Part:
-    """The findings of one role, grouped by subject, those that matter first."""
+    """The findings of one role by subject, those that matter first; violations of third parties go by cause."""
 
     role: Role
     short: str
@@ -105,7 +105,8 @@ def render(report: Report, changes: Changes | None = None) -> str:
     )
     environment.filters.update(short=short, quantity=quantity, compact=compact, listed=witness_lines)
     environment.globals.update(sentence=sentence, site=site, where_to_look=where_to_look)
-    environment.globals.update(zip=zip, plot=plot, magnitude=magnitude, command=command, shown=shown, limit=TABLE_ROWS)
+    environment.globals.update(plot=plot, magnitude=magnitude, scale=scale)
+    environment.globals.update(zip=zip, command=command, shown=shown, limit=TABLE_ROWS)
     style, script = _asset("style.css"), _asset("page.js")
     found, drafters = matrix(report), battery(report.findings)
     gallery = [(title, text, _gallery(report, kind)) for kind, title, text in KINDS]
@@ -119,6 +120,8 @@ def render(report: Report, changes: Changes | None = None) -> str:
         scope=_scope(report),
         anchors=[(anchor, anchor.replace("-", " ")) for anchor, there in elsewhere.items() if there],
         changes=changes,
+        causes=causes(report),
+        unexplained=UNEXPLAINED,
         gallery=gallery,
         matrix=found,
         battery=drafters,
@@ -153,15 +156,10 @@ def _part(report: Report, role: Role, name: str, title: str, meaning: str) -> Pa
     findings.sort(key=lambda finding: (finding.id not in alarms, *gravity(finding), finding.id))
     groups: dict[str, list[Finding]] = {}
     for finding in findings:  # subjects stand in the order of their gravest finding
-        groups.setdefault(finding.subject, []).append(finding)
+        if role != "subject" or finding.verdict != "violated":
+            groups.setdefault(finding.subject, []).append(finding)
     counts: dict[Verdict, int] = {verdict: sum(f.verdict == verdict for f in findings) for verdict in ORDER}
     return Part(role, name, title, meaning, ALARMING[role], counts, [Group(*item) for item in groups.items()])
-
-
-def gravity(finding: Finding) -> tuple[int, float, bool]:
-    """Sorts the gravest first: violated ones, by how far they move the law, then by whether they break a mask."""
-    size = finding.magnitude
-    return ORDER.index(finding.verdict), -(size.tv.value if size else 0.0), not (size and size.breaks_mask)
 
 
 def _gallery(report: Report, kind: str) -> tuple[list[tuple[Finding, Markup]], int]:

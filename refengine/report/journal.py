@@ -9,10 +9,9 @@ import fcntl
 import hashlib
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -24,24 +23,33 @@ from refengine.report.report import environment
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A finished step as it stands in the journal. `how`: whether it ran or is from a committed record."""
+    """A finished step as it stands in the journal.
+
+    made  what came of it: findings in a report, counts in a campaign
+    how   whether it ran or is from a committed record
+    """
 
     run: str
     step: str
     seconds: float
-    findings: list[Finding]
+    made: Any
     how: str = ""
+
+
+def sources() -> str:
+    """A digest of this package's source, the same on every machine that has it."""
+    seen = hashlib.sha256()
+    root = Path(refengine.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_bytes()
+        seen.update(f"{path.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
+    return seen.hexdigest()
 
 
 def run_key(*, seed: int, alpha: float, options: str = "") -> str:
     """Names everything that findings depend on: sources, package versions, seed, error budget and options."""
-    sources = hashlib.sha256()
-    root = Path(refengine.__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        text = path.read_bytes()
-        sources.update(f"{path.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
     parts = {
-        "sources": sources.hexdigest(),
+        "sources": sources(),
         "environment": environment(),
         "seed": seed,
         "alpha": float(alpha),
@@ -53,12 +61,15 @@ def run_key(*, seed: int, alpha: float, options: str = "") -> str:
 class Journal:
     """Finished steps of a run, read on opening and appended to; holds the file locked until closed.
 
-    `fresh` empties the file first. Raises BadInput where another process has it open, where it is damaged, and where
-    no file can be written there.
+    fresh  empties the file first
+    made   the type of what a step makes
+
+    `other` is the key of another run whose steps the file holds too, "" where there is none. Raises BadInput where
+    another process has it open, where it is damaged, and where no file can be written there.
     """
 
-    def __init__(self, path: Path, run: str, *, fresh: bool = False) -> None:
-        self._run, self._usable = run, True
+    def __init__(self, path: Path, run: str, *, fresh: bool = False, made: Any = list[Finding]) -> None:
+        self._run, self._made, self._usable, self.other = run, made, True, ""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -89,25 +100,28 @@ class Journal:
         for number, text in enumerate(data[:whole].splitlines(), start=1):
             try:
                 line = msgspec.convert(parse(text.decode(), "it"), Line)
+                if line.run == self._run:
+                    made = msgspec.convert(line.made, self._made)
+                    done.setdefault(line.step, msgspec.structs.replace(line, made=made))
+                else:
+                    self.other = line.run
             except ValueError as error:  # also UnicodeDecodeError and ValidationError
                 raise BadInput(f"{path} is damaged at line {number} ({error}); --fresh starts over") from None
-            if line.run == self._run:
-                done.setdefault(line.step, line)
         return done
 
     def finished(self, step: str) -> Line | None:
         """What an earlier run with this key found in a step; None where it has to run."""
         return self._done.get(step)
 
-    def append(self, step: str, findings: Sequence[Finding], seconds: float, how: str = "") -> Line:
-        """Record a finished step; on return it survives kill -9 and power loss. A step is recorded once.
+    def append(self, line: Line) -> Line:
+        """Record a finished step under this run's key; on return it survives kill -9 and power loss. A step is recorded
+        once.
 
         Where the disk has no room the run goes on without the journal, and that is said.
         """
-        if step in self._done:
-            raise ValueError(f"step {step!r} is already in the journal")
-        line = Line(run=self._run, step=step, seconds=round(seconds, 3), findings=list(findings), how=how)
-        self._done[step] = line
+        if line.step in self._done:
+            raise ValueError(f"step {line.step!r} is already in the journal")
+        line = self._done[line.step] = msgspec.structs.replace(line, run=self._run)
         if self._usable:
             try:
                 self._write(canonical(line, indent=None).encode())

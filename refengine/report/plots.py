@@ -17,6 +17,7 @@ Columns = dict[str, list[Any]]
 WIDTH = 360
 LAW_ROWS = 16  # outcomes shown one by one; the others are added up in a last row
 EVIDENCE_POINTS = 300
+DECADES = 8  # of the bars of magnitudes
 
 
 @dataclass(frozen=True)
@@ -271,11 +272,58 @@ def power(columns: Columns) -> Markup:
     return _svg(frame.height, f"calls until {len(rows)} defects were found", parts)
 
 
+def growth(columns: Columns) -> Markup:
+    """How a cost grows: one line a series, both axes on log scales; bars are the smallest and the largest of the turns,
+    where a row gives them."""
+    names = ("series", "x", "y", "low", "high")
+    rows = [(str(s), [number(v) for v in rest]) for s, *rest in zip(*(columns[name] for name in names), strict=True)]
+    xs, ys = [math.log10(row[0]) for _, row in rows], [math.log10(v) for _, row in rows for v in row[1:]]
+    frame = Frame(_padded(xs), _padded(ys), right=WIDTH - 74)
+    parts = _axes(frame, [], [], columns["x name"][0], columns["y name"][0])
+    for log in sorted(set(xs)):
+        parts.append(_text(frame.px(log), frame.bottom + 15, short(round(10**log, 9)), "tick", "middle"))
+    for log in range(math.ceil(frame.y[0]), math.floor(frame.y[1]) + 1):
+        parts.append(_line(frame.left, frame.py(log), frame.right, frame.py(log), "grid"))
+        parts.append(_text(frame.left - 6, frame.py(log) + 3.5, short(10.0**log), "tick", "end"))
+    ends = []
+    for name in dict.fromkeys(name for name, _ in rows):
+        points = [[math.log10(v) for v in row] for of, row in sorted(rows) if of == name]
+        points = [[frame.px(x), *map(frame.py, more)] for x, *more in points]
+        for before, after in itertools.pairwise(points):
+            parts.append(_line(before[0], before[1], after[0], after[1], "dashed"))
+        for x, y, low, high in points:
+            parts += [_line(x, low, x, high, "axis"), _dot(x, y)]
+        ends.append((points[-1][1] + 3.5, _label(name)))
+    foot = -math.inf
+    for y, name in sorted(ends):
+        foot = max(y, foot + 12)
+        parts.append(_text(frame.right + 8, foot, name, "name"))
+    return _svg(frame.height, f"{columns['y name'][0]} by {columns['x name'][0]}, {len(rows)} points", parts)
+
+
+def _padded(logs: Sequence[float]) -> tuple[float, float]:
+    """A window around values on a log scale."""
+    low, high = min(logs), max(logs)
+    return low - 0.05 * (high - low) - 0.1, high + 0.05 * (high - low) + 0.1
+
+
 def magnitude(tv: float) -> Markup:
-    """A total variation on a log scale of eight decades, so that 2^-24 does not look like 0.45."""
-    share = 0.0 if tv <= 0 else min(1.0, max(0.02, 1 + math.log10(tv) / 8))
+    """A total variation on a log scale of DECADES, so that 2^-24 does not look like 0.45."""
+    share = 0.0 if tv <= 0 else min(1.0, max(0.02, 1 + math.log10(tv) / DECADES))
     return Markup('<svg class="gauge" viewBox="0 0 80 6" aria-hidden="true">{}{}</svg>').format(
         _rect(0, 1.5, 80, 3, "rail"), _rect(0, 0, 80 * share, 6, "amount")
+    )
+
+
+def scale() -> Markup:
+    """The axis of the bars that `magnitude` draws, to stand above a column of them."""
+    parts = [_line(0, 19, 80, 19, "axis")]
+    for decade, anchor in ((-DECADES, "start"), (-DECADES // 2, "middle"), (0, "end")):
+        x = 80 * (1 + decade / DECADES)
+        parts.append(_line(min(max(x, 0.5), 79.5), 15, min(max(x, 0.5), 79.5), 19, "axis"))
+        parts.append(_text(x, 11, f"1e{decade}" if decade else "1", "tick", anchor))
+    return Markup('<svg class="scale" viewBox="0 0 80 20" role="img" aria-label="{}">{}</svg>').format(
+        f"log scale from 1e-{DECADES} to 1", Markup("").join(parts)
     )
 
 
@@ -288,6 +336,7 @@ PLOTS: dict[str, Callable[[Columns], Markup]] = {
     "sweep": sweep,
     "calibration": calibration,
     "power": power,
+    "growth": growth,
 }
 
 

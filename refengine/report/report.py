@@ -10,7 +10,7 @@ import msgspec
 
 import refengine
 from refengine.errors import BadInput
-from refengine.files import write_atomic
+from refengine.files import read_text, write_atomic
 from refengine.report.canonical import canonical, parse
 from refengine.report.finding import DefectClass, Finding, Role, Verdict
 
@@ -110,13 +110,7 @@ def save_report(report: Report, path: Path) -> None:
 
 def load_report(path: Path) -> Report:
     """Read a report strictly. Every bad input raises BadInput with one line that names what is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path} is not UTF-8 text") from None
-    return parse_report(text, name=str(path))
+    return parse_report(read_text(path), name=str(path))
 
 
 def parse_report(text: str, *, name: str = "the report") -> Report:

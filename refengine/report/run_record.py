@@ -27,8 +27,7 @@ def save_run(path: Path, lines: Sequence[Line], *, started: datetime.datetime, k
             "cores": os.cpu_count(),
         },
         "steps": [
-            {"name": line.step, "seconds": line.seconds, "findings": len(line.findings), "how": line.how}
-            for line in lines
+            {"name": line.step, "seconds": line.seconds, "findings": len(line.made), "how": line.how} for line in lines
         ],
     }
     write_atomic(path, canonical(record))

@@ -12,12 +12,12 @@ from importlib.util import find_spec
 
 import msgspec
 
+from refengine.jobs.steps import Performed, perform, played
 from refengine.report.canonical import plain
 from refengine.report.finding import Finding, Recipe
 from refengine.report.report import environment
 from refengine.report.rerun import compare
 from refengine.report.step import Step
-from refengine.report.steps import Performed, perform, played
 from refengine.report.terminal import Progress
 from refengine.selfcheck.steps import steps
 from refengine.source_edits.committed import Committed

@@ -46,6 +46,9 @@ pub type Rule = fn(&[Row], &Block, &mut dyn Chance) -> Round;
 pub fn rule(name: &str) -> Option<Rule> {
     match name {
         "leviathan" => Some(leviathan),
+        "block" => Some(block_verification),
+        "iid_candidates" => Some(iid_candidates),
+        "agreement" => Some(agreement),
         "point_mass" => Some(point_mass),
         "without_replacement" => Some(without_replacement),
         "greedy" => Some(greedy),
@@ -57,9 +60,14 @@ fn total(row: &Row) -> f64 {
     row.iter().sum()
 }
 
-/// (a p - b q)+, or p where rounding leaves nothing of two rows that are equal.
+/// (a p - b q)+.
+fn excess(p: &Row, a: f64, q: &Row, b: f64) -> Row {
+    p.iter().zip(q).map(|(px, qx)| (a * px - b * qx).max(0.0)).collect()
+}
+
+/// The same, or p where rounding leaves nothing of two rows that are equal.
 fn residual(p: &Row, a: f64, q: &Row, b: f64) -> Row {
-    let left: Row = p.iter().zip(q).map(|(px, qx)| (a * px - b * qx).max(0.0)).collect();
+    let left = excess(p, a, q, b);
     if total(&left) > 0.0 { left } else { p.clone() }
 }
 
@@ -101,8 +109,42 @@ fn point_mass(p: &[Row], block: &Block, chance: &mut dyn Chance) -> Round {
     out
 }
 
-/// Siblings drawn without replacement (EAGLE-1): r / R is what is left of p, q / Q what was left of q at the draw.
+/// Block verification (Sun et al. 2024, Algorithm 2): the longest prefix whose coin falls. Chains of rows of one total.
+/// The weight of prefix i is num / den of weights[i] = min(1, weight of i - 1 times p(x) / q(x)).
+fn block_verification(p: &[Row], block: &Block, chance: &mut dyn Chance) -> Round {
+    let gamma = block.tokens.len();
+    let mut weights = vec![(1.0, 1.0)];
+    for (i, &x) in block.tokens.iter().enumerate() {
+        let (num, den) = (weights[i].0 * p[i][x as usize], weights[i].1 * block.q[i][x as usize]);
+        weights.push(if num < den { (num, den) } else { (f64::from(num > 0.0), 1.0) });
+    }
+    let (mut kept, mut left) = (gamma, p[gamma].clone());
+    let (num, den) = weights[gamma];
+    let mut judged = gamma == 0 || chance.accept(num, den, &format!("accept {}", gamma - 1));
+    while !judged {
+        kept -= 1;
+        let (num, den) = weights[kept];
+        left = excess(&p[kept], num, &block.q[kept], den);
+        let (mass, lost) = (total(&left), total(&p[kept]) * (den - num));
+        judged = kept == 0 || chance.accept(mass, mass + lost, &format!("accept {}", kept - 1));
+    }
+    let last = if total(&left) > 0.0 { &left } else { &p[kept] };
+    let mut tokens = block.tokens[..kept].to_vec();
+    tokens.push(chance.choose(last, &format!("emit {kept}")));
+    Round { tokens, path: (0..kept as i64).collect() }
+}
+
 fn without_replacement(p: &[Row], block: &Block, chance: &mut dyn Chance) -> Round {
+    drawn_siblings(p, block, chance, false)
+}
+
+fn iid_candidates(p: &[Row], block: &Block, chance: &mut dyn Chance) -> Round {
+    drawn_siblings(p, block, chance, true)
+}
+
+/// Siblings that were drawn: r / R is what is left of p. `replaced`: each from q itself (SpecInfer, Miao et al. 2024);
+/// otherwise (EAGLE-1) from q without those before it, so that q / Q is what was left of q at the draw.
+fn drawn_siblings(p: &[Row], block: &Block, chance: &mut dyn Chance, replaced: bool) -> Round {
     let mut out = Round::default();
     let (mut at, mut r) = (-1, p[0].clone());
     let mut refused: Vec<i64> = Vec::new();
@@ -111,8 +153,10 @@ fn without_replacement(p: &[Row], block: &Block, chance: &mut dyn Chance) -> Rou
             continue;
         }
         let mut q = block.q[j].clone();
-        for &earlier in &refused {
-            q[earlier as usize] = 0.0;
+        if !replaced {
+            for &earlier in &refused {
+                q[earlier as usize] = 0.0;
+            }
         }
         let (q_total, r_total) = (total(&q), total(&r));
         let (num, den) = (r[x as usize] * q_total, q[x as usize] * r_total);
@@ -131,6 +175,26 @@ fn without_replacement(p: &[Row], block: &Block, chance: &mut dyn Chance) -> Rou
     out
 }
 
+/// The candidate after `at` that is this token.
+fn hit(block: &Block, at: i64, token: i64) -> Option<i64> {
+    (0..block.tokens.len()).find(|&j| block.parents[j] == at && block.tokens[j] == token).map(|j| j as i64)
+}
+
+/// The target's own draw, as long as it was drafted (DFlash). Chains and trees.
+fn agreement(p: &[Row], block: &Block, chance: &mut dyn Chance) -> Round {
+    let mut out = Round::default();
+    let mut at = -1;
+    loop {
+        let drawn = chance.choose(&p[(at + 1) as usize], &format!("emit {}", out.path.len()));
+        out.tokens.push(drawn);
+        match hit(block, at, drawn) {
+            None => return out,
+            Some(j) => at = j,
+        }
+        out.path.push(at);
+    }
+}
+
 /// The target's argmax, ties to the lowest id, as long as it was drafted. Chains and trees; no randomness.
 fn greedy(p: &[Row], block: &Block, _: &mut dyn Chance) -> Round {
     let mut out = Round::default();
@@ -139,9 +203,9 @@ fn greedy(p: &[Row], block: &Block, _: &mut dyn Chance) -> Round {
         let row = &p[(at + 1) as usize];
         let best = (1..row.len()).fold(0, |best, x| if row[x] > row[best] { x } else { best }) as i64;
         out.tokens.push(best);
-        match (0..block.tokens.len()).find(|&j| block.parents[j] == at && block.tokens[j] == best) {
+        match hit(block, at, best) {
             None => return out,
-            Some(j) => at = j as i64,
+            Some(j) => at = j,
         }
         out.path.push(at);
     }

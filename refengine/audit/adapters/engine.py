@@ -24,7 +24,7 @@ from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refuse
 from refengine.audit.served.audit import Named
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.endpoint import audited
-from refengine.audit.served.http import Server
+from refengine.audit.served.transports.http import Server
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
 

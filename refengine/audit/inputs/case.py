@@ -6,13 +6,14 @@ turns, each twice in a row, so that equal inputs come in consecutive calls.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from refengine.evidence.rows import Rows, normalised
 
+Call = TypeVar("Call", int, NDArray[np.int64])
 Ids: TypeAlias = NDArray[np.int64]
 Noise = Literal["uniform", "race"]  # how the draft is drawn: inverse CDF of torch.rand, or an exponential race
 
@@ -76,6 +77,11 @@ class Case:
     def cut(self, gamma: int, lanes: int) -> "Case":
         """The first lanes and positions alone: a smaller witness."""
         return replace(self, p=self.p[:lanes, : gamma + 1], q=self.q[:lanes, :gamma])
+
+
+def turn(call: Call, lanes: int) -> Call:
+    """Which lane a call of one lane takes: each twice in a row."""
+    return call // 2 % lanes
 
 
 def step(context: NDArray[np.int64] | int, token: NDArray[np.int64] | int, contexts: int) -> NDArray[np.int64] | int:

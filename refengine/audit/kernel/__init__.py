@@ -1,6 +1,6 @@
 """The audit of a function of rows and drafts, in the order in which an audit runs.
 
-`request.py`, `signatures.py`, `program.py`, then in the child `calls.py`, `enumerate.py`, `worker.py`;
+`request.py` and `plan.py`; `child/` (what runs beside the audited function);
 `exact_depth.py`, `exact_law.py`, `explain_law.py`; `campaign.py` (sampling), `history.py`, `diagnosis.py`;
-`witness.py`, `replay.py`, `audit.py`.
+`witness.py`, `replay.py`, `audit.py`; `at_length.py` (as a campaign).
 """

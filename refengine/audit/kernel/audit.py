@@ -28,7 +28,7 @@ from refengine.audit.kernel.explain_law import explain
 from refengine.audit.kernel.plan import SHARE_FOR_WITNESS, SHARE_SAMPLED, Plan, plan
 from refengine.audit.kernel.request import Request, opened
 from refengine.evidence.alpha import ALPHA
-from refengine.evidence.learned_bets import CONCENTRATIONS
+from refengine.evidence.bets.learned_bets import CONCENTRATIONS
 from refengine.evidence.power import ends_wealth
 from refengine.report.finding import Finding, Quantity, Recipe
 

@@ -11,9 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.audit.inputs.case import Case
+from refengine.audit.inputs.case import Case, turn
 from refengine.audit.inputs.hostile import OPENING_INPUTS, block_size
-from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.history import History, features
 from refengine.audit.sandbox.child import Child, Failure
 from refengine.evidence.e_process import LISTED, CaseEvidence, Evidence

@@ -13,10 +13,11 @@ import numpy as np
 
 from refengine.audit.kernel.campaign import Campaign, Tried
 from refengine.audit.kernel.history import ABOVE, FURTHER_BACK, ROUND_BEFORE
-from refengine.evidence.defect_laws import alternatives
+from refengine.evidence.bets.defect_laws import alternatives
+from refengine.evidence.bets.fixed_bets import BALL
+from refengine.evidence.bets.learned_bets import Learner
+from refengine.evidence.bets.token_kinds import cells
 from refengine.evidence.e_process import ALONE, EVERYWHERE, LISTED, TILTS
-from refengine.evidence.fixed_bets import BALL
-from refengine.evidence.learned_bets import Learner
 from refengine.evidence.naming import (
     COUNTED_CALLS,
     DEPENDENT_POSITIONS,
@@ -29,7 +30,6 @@ from refengine.evidence.naming import (
     unexplained,
 )
 from refengine.evidence.rows import Rows, log_sum
-from refengine.evidence.token_kinds import cells
 
 DIAGNOSIS_CALLS, DIAGNOSIS_CALLS_WIDE = 2000, 4  # over all inputs, and of each that has many ids
 DOUBT = 1e-3  # the probability that the right class is not named

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.audit.inputs.case import Case, step
+from refengine.evidence.bets.fixed_bets import BALL
 from refengine.evidence.fit import g_test, pool, pooled
-from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.rows import Rows
 
 MIN_SAMPLED_MASS = 3e-6  # of an outcome: rarer ones, of boundaries, are not expected in a sample

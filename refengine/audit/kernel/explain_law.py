@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from refengine.audit.kernel.exact_law import ExactLaw, context_after, target_row
-from refengine.evidence.defect_laws import alternatives
-from refengine.evidence.fixed_bets import BALL
+from refengine.evidence.bets.defect_laws import alternatives
+from refengine.evidence.bets.fixed_bets import BALL
+from refengine.evidence.bets.one_coin import one_coin_law
 from refengine.evidence.naming import BOUNDARY, DEPENDENT_POSITIONS, DEPENDENT_ROWS, ONE_COIN, joined, unexplained
-from refengine.evidence.one_coin import one_coin_law
 from refengine.evidence.rows import Rows, ratio
 
 MAX_UNEXPLAINED_SHARE = 0.1  # of the deviation, which an explanation may leave over

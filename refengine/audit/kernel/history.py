@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refengine.audit.inputs.case import Case, step
+from refengine.evidence.bets.token_kinds import SMALL_VOCABULARY
 from refengine.evidence.e_process import Draws, Ints
 from refengine.evidence.rows import Rows, ratio
-from refengine.evidence.token_kinds import SMALL_VOCABULARY
 
 CALL_NUMBERS = 4  # states of the number of the call: its remainder
 SIGNS = 3  # of p - q at a token: below, above, equal or not drafted

@@ -15,10 +15,9 @@ import msgspec
 import numpy as np
 
 from refengine.audit.common import CLAIM, CONTRACT_CLAIM
-from refengine.audit.inputs.case import Case
+from refengine.audit.inputs.case import Case, turn
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.campaign import HANG_SECONDS, Campaign, End
 from refengine.audit.kernel.exact_law import ExactLaw, exact_law, target_row
 from refengine.audit.kernel.history import features
@@ -26,9 +25,9 @@ from refengine.audit.kernel.plan import RUNS
 from refengine.audit.kernel.request import Request, opened
 from refengine.audit.magnitude import at_least, small_mass
 from refengine.audit.sandbox.child import Child
+from refengine.evidence.bets.fixed_bets import BALL
 from refengine.evidence.distance import mean_tv_at_least, tv_at_least
 from refengine.evidence.e_process import CaseEvidence, Evidence
-from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 

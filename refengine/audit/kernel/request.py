@@ -105,7 +105,7 @@ def check_name(subject: str) -> None:
 
 def opened(request: Request) -> Child:
     """A child with the subject loaded."""
-    child = Child("refengine.audit.kernel.worker:make", path=request.path)
+    child = Child("refengine.audit.kernel.child.worker:make", path=request.path)
     opening = {"op": "open", "subject": request.subject, "signature": request.signature}
     outcome = child.ask(opening, LOADING_SECONDS)
     if not outcome.ok:

@@ -44,6 +44,7 @@ Kind: TypeAlias = Literal["result"] | Failure
 
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
 BEAT_SECONDS = 0.2  # how often a child says that it is alive, at most
+WORKER = ("refengine.audit.kernel.child.worker",)  # what the children of most audits have imported
 MAX_PRINTED_BYTES = 1 << 16  # of what a subject prints, that are passed on
 
 
@@ -80,10 +81,19 @@ def subject_code() -> Iterator[None]:
     except MemoryError as error:
         raise OutOfMemory(str(error)) from error
     except BaseException as error:  # SystemExit and KeyboardInterrupt included: a subject that calls sys.exit()
-        if "can't allocate memory" in str(error):  # torch's allocator says it with a RuntimeError
-            raise OutOfMemory(str(error)) from error
-        said, place = traceback.format_exception_only(error)[-1].strip(), place_in_subject(error)
+        said, place = last_line(error), place_in_subject(error)
+        if "can't allocate memory" in said:  # torch's allocator says it with a RuntimeError
+            raise OutOfMemory(said) from error
         raise SubjectRaised(f"{said} ({place})" if place else said) from error
+    finally:
+        if os.getpid() != (_pulse.process or os.getpid()):
+            os._exit(0)  # foreign code has forked: its copy must not answer on our pipe
+
+
+def last_line(error: BaseException) -> str:
+    """The type and the message of an exception in one line, also where its text has several, or cannot be made."""
+    said = traceback.format_exception_only(error)[-1]
+    return " ".join("".join(c if c.isprintable() else " " for c in said).split())
 
 
 def place_in_subject(error: BaseException) -> str:
@@ -115,7 +125,7 @@ class Child:
         self,
         factory: str,
         path: str | None = None,
-        preload: tuple[str, ...] = ("refengine.audit.kernel.worker",),
+        preload: tuple[str, ...] = WORKER,
         memory_gib: int = 12,
     ) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
@@ -200,7 +210,7 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     handler: list[Handler] = []
-    _pulse.replies = replies
+    _pulse.replies, _pulse.process = replies, os.getpid()
     replies.write(frame(_guarded(lambda: handler.append(_build(factory, path)))))
     replies.flush()
     while True:
@@ -218,10 +228,11 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
 
 @dataclass
 class Pulse:
-    """The pipe on which a child says that it is alive, and when it last did."""
+    """The pipe on which a child says that it is alive, when it last did, and which process it is."""
 
     replies: IO[bytes] | None = None
     last: float = 0.0
+    process: int | None = None
 
 
 ALIVE = "alive"

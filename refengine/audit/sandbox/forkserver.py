@@ -117,13 +117,25 @@ _servers: dict[tuple[str, ...], Server] = {}  # by what they have imported
 _starting = threading.Lock()
 
 
+def start_ahead(preload: tuple[str, ...]) -> None:
+    """Start this process's server, if there is none, and do not wait: it imports while its owner does."""
+    with _starting:
+        _running(preload)
+
+
+def _running(preload: tuple[str, ...]) -> Server:
+    """This process's server, started where there is none; `_starting` is held."""
+    server = _servers.get(preload)
+    if server is None or server.owner != os.getpid():
+        server = _servers[preload] = Server(preload)
+    return server
+
+
 def _start(preload: tuple[str, ...], request: dict[str, Any], files: list[int]) -> tuple[Server, int]:
     """A new process of this process's server; where that has died, of another one."""
     for _ in range(2):
         with _starting:
-            server = _servers.get(preload)
-            if server is None or server.owner != os.getpid():
-                server = _servers[preload] = Server(preload)
+            server = _running(preload)
         with suppress(ConnectionError):
             return server, int(server.ask(request, files))
         with _starting:

@@ -29,6 +29,7 @@ class Ask:
     chat      through the chat API
     stream    answered in pieces
     seed      None: the request names none
+    hang_up   the client leaves as soon as the first piece of a streamed answer has come
     """
 
     turns: tuple[str, ...]
@@ -38,12 +39,13 @@ class Ask:
     chat: bool = False
     stream: bool = False
     seed: int | None = None
+    hang_up: bool = False
 
     def summary(self) -> dict[str, Any]:
         """As a witness shows it."""
         shown: dict[str, Any] = {"prompt": list(self.turns), "max_tokens": self.tokens, "temperature": self.temperature}
         shown |= dict(self.options) | ({"seed": self.seed} if self.seed is not None else {})
-        return shown | {name: True for name in ("chat", "stream") if getattr(self, name)}
+        return shown | {name: True for name in ("chat", "stream", "hang_up") if getattr(self, name)}
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.cells import LOGPROBS, TEXT, Parity
-from refengine.audit.served.sampled import Law, Sampled
+from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Parity
+from refengine.audit.served.claims.sampled import Law, Sampled
 from refengine.audit.served.suite import State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
@@ -45,7 +45,7 @@ class Named:
 def findings(suite: Suite, named: Named) -> Iterator[Finding]:
     """One a claim that both sides let be asked, in the order of the suite; then what they take."""
     for name, claim, belief, state in beliefs(suite):
-        if state is None or not (_lacking(state) or _not_done(state)):
+        if state is None or not (_lacking(state) or _not_done(state) or _no_tokens(claim, belief, state)):
             yield _finding(suite, named, name, claim, belief, state)
     yield _parameters(suite, named)
     if suite.gone:
@@ -68,6 +68,11 @@ def _lacking(state: State) -> bool:
 def _not_done(state: State) -> bool:
     """The side without speculation takes it and does not do it."""
     return isinstance(state.cell, Parity) and 0 < state.cell.looks == state.cell.sampled
+
+
+def _no_tokens(claim: str, belief: Any, state: State) -> bool:
+    """Its texts were compared, and none of them had a token whose log probability could be."""
+    return claim == LOGPROBS and not belief.looks and state.cell.beliefs[TEXT].looks > 0
 
 
 def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, state: State | None) -> Finding:

@@ -8,9 +8,9 @@ from threading import Lock
 from typing import Any
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Subject
-from refengine.audit.served.belief import Faults
+from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.faults import CHECKS, faults, shown
-from refengine.audit.served.noise import Noise
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 PROMPTS = (
     "The capital of France is",
@@ -22,7 +22,9 @@ PROMPTS = (
     "In the beginning the",
 )
 
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of usage, by every server
 UNANSWERED = "a request is not answered"
+USAGE = "the same text has another usage than without speculation"
 
 
 @dataclass
@@ -36,8 +38,10 @@ class Bench:
     together: bool = True  # whether requests can be under way together
     sent: int = 0
     metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
+    usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
     plain_answers: dict[tuple[str, int], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
+    stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give
     noise: Noise = field(default_factory=Noise)
 
@@ -66,11 +70,25 @@ class Bench:
     def both(self, ask: Ask) -> tuple[Answer, Answer]:
         """The same request to both sides at once; its metadata is held side against side. Raises Refused, Failed."""
         (on,), (off,) = self.each([ask])
+        self.inspect(ask, on, off)
+        if on.usage and off.usage and [c.text for c in on.choices] == [c.text for c in off.choices]:
+            witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
+            with self.lock:
+                self.usage.add(any(on.usage.get(name) != off.usage.get(name) for name in COUNTS), witness)
+        return on, off
+
+    def of_answers(self) -> dict[str, Faults | Partings]:
+        """What was gathered from all answers, by its name."""
+        return {**self.metadata, USAGE: self.usage}
+
+    def inspect(self, ask: Ask, on: Answer, off: Answer, sampled: bool = False) -> None:
+        """Hold the metadata of two answers to one request side against side; of sampled ones only for what never showed
+        without speculation: how often a convention shows depends on the text."""
         here, there = faults(ask, on), faults(ask, off)
         witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
         for name in sorted(here.keys() & there.keys()):
-            self.keep(name, here[name], there[name], witness)
-        return on, off
+            if not (sampled and self.metadata[name].conventional):
+                self.keep(name, here[name], there[name], witness)
 
     def without(self, asks: Sequence[Ask]) -> list[Answer]:
         """These requests together to the side without speculation. Raises Refused, Failed."""
@@ -95,6 +113,7 @@ class Bench:
         futures = [self.pool.submit(side.send, ask) for side, ask in ((self.on, on), (self.off, off))]
         self.sent += 2
         here, there = (future.result() for future in futures)
+        self.inspect(on, here, there, sampled=True)
         return here, there
 
     def company(self, on: Sequence[Ask], off: Sequence[Ask]) -> list[tuple[Answer, Answer]]:

@@ -10,12 +10,12 @@ from refengine.audit.sandbox.child import Child
 from refengine.audit.served.ask import Failed, Refused, Subject
 from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import PROMPTS, Bench
-from refengine.audit.served.functions import opened
-from refengine.audit.served.http import Server
-from refengine.audit.served.journal import Journal, Journalled
 from refengine.audit.served.known import audit_law
 from refengine.audit.served.known_law import KnownLaw
 from refengine.audit.served.suite import Suite, beliefs, planned
+from refengine.audit.served.transports.functions import opened
+from refengine.audit.served.transports.http import Server
+from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe
@@ -64,7 +64,8 @@ class Opened:
     def names(self) -> list[str]:
         """Of the claims that will be looked at."""
         found = [full_name(name, claim, state) for name, claim, _, state in beliefs(self.suite)]
-        return [*found, *(f"metadata/{name}" for name in self.suite.bench.metadata if f"metadata/{name}" not in found)]
+        more = [f"metadata/{name}" for name in self.suite.bench.of_answers()]
+        return [*found, *(name for name in more if name not in found)]
 
     def run(self) -> dict[str, Finding]:
         """The findings by the names of their claims."""
@@ -123,7 +124,7 @@ def audit_generate(
     arguments = {"on": on, "off": off, "path": path, **asked}
     recipe = Recipe(function=f"{__name__}:audit_generate", arguments=arguments)
     named = Named("generate", f"{on} beside {off}", recipe)
-    with Child("refengine.audit.served.functions:make", path=path) as child:
+    with Child("refengine.audit.served.transports.functions:make", path=path) as child:
         sides = opened(child, (on, off))
         return audited(Bench(sides[0], sides[1], prompts, together=False), named, progress, requests, only, alpha)
 

@@ -132,6 +132,13 @@ def _misplaced(token: str, chance: float, row: Row) -> bool:
     return abs(row[token] - chance) > ROUNDING if token in row else chance > min(row.values()) + ROUNDING
 
 
+def _missing_from_row(ask: Ask, choice: Choice) -> bool | None:
+    """Most servers list the token itself beside the likeliest; where they do not, this shows on both sides."""
+    if not choice.tokens or not choice.top or len(choice.top) != len(choice.tokens):
+        return None
+    return any(row and token not in row for token, row in zip(choice.tokens, choice.top, strict=True))
+
+
 def _row_above_one(ask: Ask, choice: Choice) -> bool | None:
     rows = [row for row in choice.top or () if row]
     masses = [sum(exp(min(chance, 1.0)) for chance in row.values()) for row in rows]
@@ -161,6 +168,7 @@ CHECKS: Mapping[str, Check] = {
     "the reported tokens are not the text": _choices(_tokens_not_text),
     "a log probability is above 0 or no number": _choices(_logprob_impossible),
     "a token's log probability is not that of its row": _choices(_not_in_row),
+    "a token is missing from its row": _choices(_missing_from_row),
     "the probabilities of a row exceed 1": _choices(_row_above_one),
     "a greedy token is not the likeliest of its row": _choices(_not_the_likeliest),
 }

@@ -16,9 +16,9 @@ from torch import Tensor
 from refengine.audit.common import MAX_UNSEEN_TV, Progress
 from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused, Subject
 from refengine.audit.served.audit import Named, suspicion
+from refengine.audit.served.claims.options import Options
+from refengine.audit.served.claims.scores import PLACES
 from refengine.audit.served.known_law import Ids, KnownLaw
-from refengine.audit.served.options import Options
-from refengine.audit.served.scores import PLACES
 from refengine.evidence.e_process_of_tokens import TokenEvidence
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import Rows

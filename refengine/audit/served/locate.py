@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Answer, Choice
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.sampled import CLAIM, PROMPTS, Law, Sampled
-from refengine.audit.served.scores import EVERY, PLACES, UNLISTED
+from refengine.audit.served.claims.sampled import CLAIM, PROMPTS, Law, Sampled
+from refengine.audit.served.claims.scores import EVERY, PLACES, UNLISTED
 from refengine.evidence.e_process_of_prefixes import Step
 
 SAMPLED = 160  # choices of either side, alone and again in company
@@ -91,7 +91,7 @@ def located(bench: Bench, cell: Sampled) -> dict[str, Any]:
     return {
         "fresh choices of a side": 2 * requests * cell.choices,
         "mass moved, at least and at most": {name: list(ends) for name, ends in moved.items()},
-        "it shows": _said(moved, way),
+        "it shows": _said(moved, way) or [law.named()],
     }
 
 
@@ -125,7 +125,8 @@ def _intervals(on: Counted, off: Counted) -> dict[str, tuple[float, float]]:
 
 
 def _said(moved: dict[str, tuple[float, float]], way: str) -> list[str]:
-    """In words: the first place that differs, the arm and the choices that do alone, and the way it goes."""
+    """In words: the first place that differs, the arm and the choices that do alone, and the way it goes; nothing where
+    fresh answers show it at no place."""
     places = [name for name in (*PLACES, *(f"word {i + 1}" for i in range(WORDS))) if name in moved]
     shows = next((name for name in places if moved[name][0] > 0), None)
     said = []
@@ -138,4 +139,4 @@ def _said(moved: dict[str, tuple[float, float]], way: str) -> list[str]:
         rest = [moved[name][1] for name in group if name in moved and name not in found]
         if found and rest and max(rest) < max(moved[name][0] for name in found):
             said.append(f"only {', '.join(found)}")
-    return [*said, way] if said else ["at no place that fresh answers would show"]
+    return [*said, way] if said else []

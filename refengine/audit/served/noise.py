@@ -48,7 +48,9 @@ class Noise:
 
     def asked_share(self, tokens: int = UNIT) -> float:
         """The same, where a parting is asked about."""
-        return min(SAMPLED_TIE_SHARE, self._floor()) if self.asked else self.tie_share(tokens)
+        if not self.asked:
+            return self.tie_share(tokens)
+        return float(1 - (1 - min(SAMPLED_TIE_SHARE, self._floor())) ** max(1.0, tokens / UNIT))
 
     def _floor(self) -> float:
         """Of UNIT tokens, whatever parted."""

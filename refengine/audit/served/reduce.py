@@ -9,9 +9,9 @@ from typing import Any
 
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.cells import Cell, Own, Parity, Plain, difference
+from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, difference
+from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.locate import located
-from refengine.audit.served.sampled import Sampled
 
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
 PLACES = 4  # looks that showed it, which are made again

@@ -14,18 +14,19 @@ from typing import Any
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.cells import Cell, Own, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.options import OPTIONS, SAMPLED, TOKENS, Option, Options
+from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
+from refengine.audit.served.claims.schedules import HEAVY, schedules
+from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
-from refengine.audit.served.options import OPTIONS, SAMPLED, TOKENS, Option, Options
 from refengine.audit.served.reduce import TRIES, reduced
-from refengine.audit.served.sampled import CHOICES, Rescored, Sampled
-from refengine.audit.served.schedules import HEAVY, schedules
-from refengine.audit.served.ties import ties
 
 TURNS = 3  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
+STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}
 SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
 
@@ -69,8 +70,10 @@ def planned(bench: Bench) -> Plan:
             raise Refused(f"the server {name} does not take a plain request: {said}")
     bench.logprobs, rows = _reports(bench)
     streams = bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
+    if streams and bench.accepts(Ask((bench.prompt(0),), 4, options=STREAM_USAGE, stream=True)):
+        bench.stream_usage = STREAM_USAGE
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
-    several = [n for n in CHOICES if bench.accepts(Ask((bench.prompt(0),), 4, 1.0, {"n": n}, seed=1))]
+    several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {})
@@ -100,6 +103,12 @@ def planned(bench: Bench) -> Plan:
     extra |= {"stream": streams, "chat": chat, "together": bench.together}
     plan.cells += schedules(bench.noise, rows, extra)
     return plan
+
+
+def _gives(bench: Bench, choices: int) -> bool:
+    """Some servers take `n` and answer with one choice."""
+    ask = Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1)
+    return bench.accepts(ask) and all(len(side[0].choices) == choices for side in bench.each([ask]))
 
 
 def _reports(bench: Bench) -> tuple[Options, bool]:
@@ -164,7 +173,7 @@ class Suite:
 
     def __post_init__(self) -> None:
         self.states = [State(cell) for cell in sorted(self.plan.cells, key=lambda cell: cell.cost)]
-        claims = sum(len(state.cell.beliefs) for state in self.states) + len(self.bench.metadata)
+        claims = sum(len(state.cell.beliefs) for state in self.states) + len(self.bench.of_answers())
         self.bar = log(claims / self.alpha)
 
     def run(self, progress: Progress) -> None:
@@ -224,6 +233,6 @@ def beliefs(suite: Suite) -> Iterator[tuple[str, str, Any, State | None]]:
     for state in suite.states:
         for claim, belief in state.cell.beliefs.items():
             yield state.cell.name, claim, belief, state
-    for name, belief in suite.bench.metadata.items():
+    for name, belief in suite.bench.of_answers().items():
         if belief.looks:
             yield f"metadata/{name}", f"Of an answer it is not so that {name}.", belief, None

@@ -21,6 +21,7 @@ from functools import cache
 from refengine.bugs.mutation.mutants import Mutant, mutants
 from refengine.bugs.mutation.record import LETTERS, RECORD, Record, doubts, explained, subjects, unchanged
 from refengine.bugs.process.pool import Answer, Job, checks_that_load, loaded_by, run_jobs
+from refengine.jobs.options import add_options
 
 SECONDS = 12.0  # processor time of one check; the longest takes two seconds on unedited source, five on a busy machine
 TEST_SECONDS = 90.0  # of one test file; the longest takes fifteen seconds on unedited source
@@ -57,16 +58,16 @@ def fate(mutant: Mutant, answers: Sequence[Answer]) -> Fate:
     return Fate(mutant, "survived", "")
 
 
-def run(chosen: Sequence[Mutant], at_once: int = 2) -> list[Fate]:
+def run(chosen: Sequence[Mutant], at_once: int = 2, cluster: str = "") -> list[Fate]:
     """The general checks on every mutant, then the property tests on those that stand without an explanation."""
     jobs = [job(m, concerned(m.module)) for m in chosen]
-    fates = [fate(m, a) for m, a in zip(chosen, run_jobs(jobs, at_once), strict=True)]
+    fates = [fate(m, a) for m, a in zip(chosen, run_jobs(jobs, at_once, cluster=cluster), strict=True)]
     standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
     tests = [
         dataclasses.replace(job(m, property_tests(m.module)), seconds=TEST_SECONDS)
         for m in (fates[i].mutant for i in standing)
     ]
-    for i, later in zip(standing, run_jobs(tests, at_once), strict=True):
+    for i, later in zip(standing, run_jobs(tests, at_once, cluster=cluster), strict=True):
         fates[i] = fate(fates[i].mutant, later)
     return fates
 
@@ -98,14 +99,14 @@ def recorded(fates: Sequence[Fate]) -> Record:
     return Record(outcomes, dict(sorted(kills.items())))
 
 
-def survivors_again(module: str, record: Record) -> Record:
+def survivors_again(module: str, record: Record, at_once: int = 2, cluster: str = "") -> Record:
     """The record with the survivors that nobody has explained run once more: what fell falls, as no check was taken."""
     doubtful = {
         i: mutant
         for i, (mutant, letter) in enumerate(zip(mutants(module), record.outcomes, strict=True))
         if letter == LETTERS["survived"] and not explained(mutant.key())
     }
-    later = dict(zip(doubtful, run(list(doubtful.values())), strict=True))
+    later = dict(zip(doubtful, run(list(doubtful.values()), at_once, cluster), strict=True))
     now = recorded(list(later.values()))
     outcomes = "".join(LETTERS[later[i].outcome] if i in later else old for i, old in enumerate(record.outcomes))
     return Record(outcomes, dict(sorted((Counter(record.kills) + Counter(now.kills)).items())))
@@ -128,7 +129,9 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="only these, for example refengine.exact.row (default: all)")
     parser.add_argument("--again", action="store_true", help="also files that have not changed since they were run")
     parser.add_argument("--survivors", action="store_true", help="of such files, what survived: tests were added since")
+    add_options(parser)
     given = parser.parse_args()
+    where = (given.workers or 2, given.cluster)
     chosen = given.modules or subjects()
     unknown = [m for m in chosen if m not in subjects()]
     if unknown:
@@ -138,10 +141,10 @@ def main() -> int:
         for module, record in unchanged().items():
             if module in chosen and (lines := doubts({module: record})):
                 print(module, len(lines), file=sys.stderr)
-                RECORD.put(module, dataclasses.asdict(survivors_again(module, record)))
+                RECORD.put(module, dataclasses.asdict(survivors_again(module, record, *where)))
         chosen = []
     for module in pending(chosen, given.again):
-        fates = run(mutants(module))
+        fates = run(mutants(module), *where)
         RECORD.put(module, dataclasses.asdict(recorded(fates)))
         print(dict(Counter(f.outcome for f in fates)), file=sys.stderr)
     lines = doubts(unchanged())

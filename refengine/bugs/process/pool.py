@@ -1,14 +1,17 @@
 """Jobs on edited source: which checks can see an edit, and several jobs at a time, each in a child of its own."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, assert_never
 
 from refengine.audit.sandbox.child import Child
 from refengine.bugs.checks import CHECKS
+from refengine.jobs.cluster import Cluster
+from refengine.jobs.processes import Threads
+from refengine.jobs.run import Job as Work
+from refengine.jobs.run import run
 from refengine.source_edits.imports import file_of, imported, names_of
 from refengine.source_tree import PACKAGE, ROOT
 
@@ -66,17 +69,26 @@ def source_of(check: str) -> Path:
 
 
 def run_jobs(
-    jobs: Sequence[Job], at_once: int = 2, done: Callable[[Job], None] = lambda job: None
+    jobs: Sequence[Job], at_once: int = 2, done: Callable[[Job], None] = lambda job: None, cluster: str = ""
 ) -> Iterator[list[Answer]]:
-    """The answers of every job, in the order of the jobs, each in a child of its own; `done` is called as each ends."""
+    """The answers of every job, in the order of the jobs, each in a child of its own; `done` is called as each ends.
 
-    def one(job: Job) -> list[Answer]:
-        answers = list(_answers(job))
-        done(job)
-        return answers
+    cluster  the address of one (jobs/cluster.py), on whose machines the children then are
+    """
+    work = [Work(f"{number} {job.name}", partial(_every_answer, job)) for number, job in enumerate(jobs)]
+    number_of = {one.name: number for number, one in enumerate(work)}
+    ended: dict[int, list[Answer]] = {}
+    told = 0
+    for one, answers, _ in run(work, Cluster(cluster, at_once) if cluster else Threads(at_once)):
+        ended[number_of[one.name]] = answers
+        done(jobs[number_of[one.name]])
+        while told in ended:
+            yield ended.pop(told)
+            told += 1
 
-    with ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(one, jobs)
+
+def _every_answer(job: Job) -> list[Answer]:
+    return list(_answers(job))
 
 
 def _answers(job: Job) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ function openTarget() {
   if (!finding) return;
   finding.open = true;
   for (const part of [finding, finding.closest(".group"), finding.closest(".role")]) part.hidden = false;
-  target.scrollIntoView();
+  finding.scrollIntoView();
 }
 
 let closed = []; // on paper, what is not as hoped is told in full and the rest stays one line each
@@ -44,6 +44,9 @@ function sift() {
   for (const part of document.querySelectorAll(".group, .role")) {
     part.hidden = !part.querySelector("details.finding:not([hidden])");
   }
+  for (const link of document.querySelectorAll(".causes a")) {
+    link.closest("li").hidden = document.getElementById(decodeURIComponent(link.hash.slice(1))).hidden;
+  }
   const all = !verdicts.length && !words.length;
   document.getElementById("shown").textContent = all ? "" : shown ? `${shown} of ${findings.length}` : "no match";
   return all ? "" : `?${new URLSearchParams({ verdict: verdicts.join(","), q: filter.value })}`;
@@ -59,6 +62,13 @@ function recall() {
   filter.value = asked.get("q") || "";
   sift();
 }
+
+const unfold = document.getElementById("unfold");
+unfold.addEventListener("click", () => {
+  const open = unfold.getAttribute("aria-pressed") !== "true";
+  unfold.setAttribute("aria-pressed", String(open));
+  for (const finding of findings) if (!finding.hidden) finding.open = open;
+});
 
 sieve.hidden = false;
 filter.addEventListener("input", remember);

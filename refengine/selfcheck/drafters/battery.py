@@ -22,7 +22,9 @@ from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 from refengine.report.step import Step
 from refengine.selfcheck.drafters import peers
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
-from refengine.selfcheck.drafters.cells import (
+from refengine.selfcheck.drafters.checks import checks
+from refengine.selfcheck.drafters.computed_from import digest_of
+from refengine.selfcheck.drafters.laws.cells import (
     CELLS,
     EXACT,
     LOSSY,
@@ -35,9 +37,7 @@ from refengine.selfcheck.drafters.cells import (
     target_law,
     target_of,
 )
-from refengine.selfcheck.drafters.checks import checks
-from refengine.selfcheck.drafters.computed_from import digest_of
-from refengine.selfcheck.drafters.exact_law import LoopLaw
+from refengine.selfcheck.drafters.laws.exact_law import LoopLaw
 from refengine.selfcheck.drafters.planted_bugs import Plant
 from refengine.selfcheck.drafters.published_loops import LOOPS, seed_loop
 from refengine.selfcheck.drafters.table import ROWS, place

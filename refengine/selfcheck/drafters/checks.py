@@ -19,9 +19,9 @@ from refengine.engine.block import ROOT, Block, Round
 from refengine.engine.coins import Coins, Philox
 from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.selfcheck.drafters import contract, peers
-from refengine.selfcheck.drafters.cells import CELLS, EXACT, SHORT, Cell, session, target_of
 from refengine.selfcheck.drafters.damage import Strictness, strictness
-from refengine.selfcheck.drafters.exact_law import off_scratch
+from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, SHORT, Cell, session, target_of
+from refengine.selfcheck.drafters.laws.exact_law import off_scratch
 from refengine.selfcheck.drafters.row import CHECKS
 from refengine.selfcheck.drafters.table import ROWS, place
 from refengine.source_tree import FIXTURES, IN_SOURCE_TREE, NOT_SHIPPED

@@ -9,19 +9,20 @@ the cell. The reader of a checkpoint does not count: what it read does. Versions
 either. A stale result is `not tested`.
 """
 
-import sys
+import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+from refengine.jobs.options import add_options
+from refengine.jobs.steps import played
 from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.report.step import Step
-from refengine.report.steps import played
 from refengine.report.terminal import Progress
 from refengine.selfcheck.drafters import battery
-from refengine.selfcheck.drafters.cells import CELLS, EXACT, MOVED, Cell
 from refengine.selfcheck.drafters.computed_from import parts_of
+from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, MOVED, Cell
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed, digest
 from refengine.source_tree import RESULTS
@@ -35,12 +36,17 @@ COMMAND = "python -m refengine.selfcheck.drafters.committed_cells"
 # --- running ---------------------------------------------------------------------------------------------------------
 
 
-def main(chosen: list[str]) -> None:
-    """Run every cell whose result is missing or stale, of the drafters named or of all, in processes."""
-    stale = [key for key in RECORD.every_stale() if not chosen or _cell(key).drafter in chosen]
+def main(arguments: list[str] | None = None) -> None:
+    """Run every cell whose result is missing or stale, of the drafters named or of all, in processes or a cluster."""
+    parser = argparse.ArgumentParser(description="Run every cell whose committed result is missing or stale.")
+    parser.add_argument("drafters", nargs="*", help="only these (default: all)")
+    add_options(parser)
+    given = parser.parse_args(arguments)
+    stale = [key for key in RECORD.every_stale() if not given.drafters or _cell(key).drafter in given.drafters]
     with Progress("cells", len(stale)) as shown:
         todo = [Step(key, partial(found, key), _cell(key).drafter) for key in stale]
-        for step, (findings, _), seconds in played(todo, preload=(battery.__name__,), begun=shown.at):
+        where = {"processes": given.workers, "cluster": given.cluster, "preload": (battery.__name__,)}
+        for step, (findings, _), seconds in played(todo, begun=shown.at, **where):
             RECORD.put(step.name, entry(step.name, findings))
             shown.finish(f"{step.name}: {seconds:.1f} s")
 
@@ -151,4 +157,4 @@ def _moves(bugs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, bool]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

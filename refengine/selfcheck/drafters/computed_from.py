@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from refengine.selfcheck.drafters import cells
-from refengine.selfcheck.drafters.cells import CELLS, LOSSY, SHORT, Cell, session
+from refengine.selfcheck.drafters.laws import cells
+from refengine.selfcheck.drafters.laws.cells import CELLS, LOSSY, SHORT, Cell, session
 from refengine.selfcheck.drafters.peers import files_of
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import digest, file_digest, module_digest
@@ -58,7 +58,7 @@ def files(folder: Path) -> str:
 @cache
 def parts_of(drafter: str, threshold: float, rule: str) -> str:
     """Of the loop that a cell enumerates: its objects, the configs of its networks, and the sources."""
-    modules, seen = {"refengine.selfcheck.drafters.exact_law"}, hashlib.sha256()
+    modules, seen = {"refengine.selfcheck.drafters.laws.exact_law"}, hashlib.sha256()
     for part in content(session(Cell(drafter, "mixed", rule, threshold)), modules):
         seen.update(part)
     for folder in sorted({ROWS[drafter].folder, ROWS[drafter].target} - {""}):

@@ -20,7 +20,7 @@ from refengine.decoder.rows import chain_rows
 from refengine.engine.block import ROOT, Block
 from refengine.engine.coins import Branching, Philox, Shifted
 from refengine.exact.chance import runs
-from refengine.selfcheck.drafters.cells import EXACT, Cell, session
+from refengine.selfcheck.drafters.laws.cells import EXACT, Cell, session
 
 VISITED = 12  # prefixes of a run on which a round is enumerated
 PROMISED = ("temperature-1", "temperature-1/2", "top-k", "history", "mixed")

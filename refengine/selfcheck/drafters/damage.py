@@ -28,11 +28,12 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
 
-ROUNDS = 2
+ROUNDS = 6  # so many that a router asks each of its experts
 # Float64 logits of order 1 carry roundings of about 1e-15; a tensor that matters moves them by 1e-3 and more here.
 # (In float32 a router's near tie may be broken by the threads of one run, and then the same weights move the logits.)
 MOVED = 1e-5
 MISSING = "missing"
+UNWRITTEN = (torch.empty, torch.empty_like, Tensor.new_empty)  # whose results hold what lay in the memory
 THRESHOLD = 0.5  # where there is a confidence head, so that it is computed
 
 Tensors: TypeAlias = dict[str, Tensor]
@@ -62,6 +63,8 @@ def strictness(folder: Path, target: Target | None, prompt: Tokens) -> Strictnes
         read: Read = partial(_read, target=target)
         found.tensors = len(tensors)
         right = trace(*read(copy), prompt)
+        if moved(right, trace(*read(copy), prompt)):
+            raise RuntimeError(f"{folder}: the same files twice give two traces, beside which any damage would show")
         for name, what, damaged in refusable(tensors):
             save_file(damaged, file)
             _refused(found, lambda: trace(*read(copy), prompt), right, name, what)
@@ -154,10 +157,17 @@ class Seen(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if isinstance(result, Tensor) and result.is_floating_point():
+        if isinstance(result, Tensor) and result.is_floating_point() and not _unwritten(func, result, args):
             switch = func in (torch.sigmoid, Tensor.sigmoid, torch.nn.functional.sigmoid)
             self.outputs += [result.clone()] * (switch or result.shape[-1:] == (self.vocabulary,))
         return result
+
+
+def _unwritten(func: Any, result: Tensor, args: Any) -> bool:
+    """Whether it may hold what lay in the memory: a new tensor that nobody has filled, or a part of a tensor."""
+    whole = args[0] if args and isinstance(args[0], Tensor) else None
+    part = whole is not None and whole.untyped_storage().data_ptr() == result.untyped_storage().data_ptr()
+    return part or func in UNWRITTEN
 
 
 def moved(a: list[Tensor], b: list[Tensor]) -> bool:

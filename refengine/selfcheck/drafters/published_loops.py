@@ -18,8 +18,8 @@ from refengine.engine.rules.greedy import greedy
 from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.law import tv
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
-from refengine.selfcheck.drafters.cells import EXACT, Cell, completed, session, target_law
-from refengine.selfcheck.drafters.exact_law import Enumeration
+from refengine.selfcheck.drafters.laws.cells import EXACT, Cell, completed, session, target_law
+from refengine.selfcheck.drafters.laws.exact_law import Enumeration
 
 
 @dataclass(frozen=True)

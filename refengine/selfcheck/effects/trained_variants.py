@@ -88,6 +88,16 @@ EFFECTS: dict[str, Effect] = {
             *(Difference("uniform", "before", x, judged=False) for x in ("overlap 1", "overlap 3", "tau")),
         ),
     ),
+    "own-steps": Effect(
+        "recurrences.step_weights",
+        "A module of one depth drafts its third token better once it was tuned on steps that it feeds itself.",
+        "EAGLE notes, line 737",
+        "as step-weights; FastMTP's weights against no tuning, trained on its first step alone",
+        (
+            Difference("FastMTP", "before", "overlap 3"),
+            *(Difference("FastMTP", "before", x, judged=False) for x in ("overlap 1", "overlap 2", "tau")),
+        ),
+    ),
     "draft-attention": Effect(
         "recurrences.draft_attention",
         "Without attention between drafts the overlap falls faster along the draft than with it.",

@@ -18,8 +18,8 @@ from refengine.decoder.loop import Stop, plain
 from refengine.decoder.protocols import Drafter, Target
 from refengine.engine.coins import Philox
 from refengine.report.finding import Finding, Quantity, Recipe
-from refengine.selfcheck.drafters.cells import CELLS, POLICIES, session
 from refengine.selfcheck.drafters.contract import accepted
+from refengine.selfcheck.drafters.laws.cells import CELLS, POLICIES, session
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 

@@ -10,9 +10,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from refengine.audit.inputs.case import Case, step
+from refengine.audit.inputs.case import Case, step, turn
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.history import History, features
 from refengine.evidence.alpha import ALPHA
 from refengine.evidence.e_process import CaseEvidence, Draws, Evidence

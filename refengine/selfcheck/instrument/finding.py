@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from refengine.evidence.alpha import ALPHA
-from refengine.evidence.defect_laws import alternatives
+from refengine.evidence.bets.defect_laws import alternatives
 from refengine.report.finding import Finding, Recipe
 from refengine.selfcheck.instrument.calibration import audits
 from refengine.selfcheck.instrument.simulated import CAP, Audits

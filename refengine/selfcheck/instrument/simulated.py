@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from refengine.audit.inputs.case import Case, step
+from refengine.audit.inputs.case import Case, step, turn
 from refengine.audit.inputs.hostile import cases
-from refengine.audit.kernel.calls import turn
 from refengine.audit.kernel.campaign import Campaign, End
 from refengine.audit.kernel.history import features
 from refengine.audit.sandbox.child import Outcome
 from refengine.evidence.alpha import ALPHA, NATS
+from refengine.evidence.bets.fixed_bets import BALL
 from refengine.evidence.e_process import CaseEvidence
-from refengine.evidence.fixed_bets import BALL
 from refengine.evidence.rows import Rows
 
 CAP = NATS  # an impossible token is worth as much as the whole verdict

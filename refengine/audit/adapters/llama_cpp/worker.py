@@ -7,6 +7,8 @@ from typing import Any
 DRAFTED = 3
 CONTEXT = 256
 WORD, CONTROL = 1, 3  # kinds of token
+BYTES = [f"\\x{byte:02x}" for byte in range(256)]  # behind the words: the tokenizer hangs on text without a token
+NEVER = -1e4  # the logit of such a token
 NAMES = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
@@ -24,7 +26,10 @@ NAMES = {
 
 
 def convert(source: str, folder: str) -> None:
-    """target.gguf and drafter.gguf, in float32. A word is a token with the blank before it."""
+    """target.gguf and drafter.gguf, in float32. A word is a token with the blank before it.
+
+    Qwen2 is Llama with biases: those of attention are zero, that of the output keeps single bytes from being drawn.
+    """
     for part in ("target", "drafter"):
         _write(Path(source) / part, Path(folder) / f"{part}.gguf")
 
@@ -37,29 +42,30 @@ def _write(source: Path, file: Path) -> None:
     config = json.loads((source / "config.json").read_text())
     vocabulary = json.loads((source / "tokenizer.json").read_text())["model"]["vocab"]
     words = sorted(vocabulary, key=vocabulary.get)
-    heads, width = config["num_attention_heads"], config["head_dim"]
-    writer = gguf.GGUFWriter(file, "llama")
+    writer = gguf.GGUFWriter(file, "qwen2")
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(heads)
+    writer.add_head_count(config["num_attention_heads"])
     writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_rope_dimension_count(width)
     writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(len(words))
+    writer.add_vocab_size(len(words) + len(BYTES))
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_tokenizer_model("rwkv")  # the longest word that fits: what splitting at blanks is
-    writer.add_token_list([word if word.startswith("<") else f" {word}" for word in words])
-    writer.add_token_types([CONTROL if word.startswith("<") else WORD for word in words])
+    writer.add_token_list([*(word if word.startswith("<") else f" {word}" for word in words), *BYTES])
+    writer.add_token_types([*(CONTROL if word.startswith("<") else WORD for word in words), *[WORD] * len(BYTES)])
     writer.add_unk_token_id(0)
     writer.add_eos_token_id(config["eos_token_id"])
     for name, tensor in load_file(source / "model.safetensors").items():
-        if "q_proj" in name or "k_proj" in name:  # pairs of a rotation stand beside each other there
-            rows = tensor.shape[0] // width
-            tensor = tensor.reshape(rows, 2, width // 2, -1).swapaxes(1, 2).reshape(tensor.shape)
-        writer.add_tensor(_name(name), numpy.ascontiguousarray(tensor, dtype=numpy.float32))
+        if "embed_tokens" in name or "lm_head" in name:  # a byte is read as the unknown word
+            tensor = numpy.concatenate([tensor, numpy.repeat(tensor[:1], len(BYTES), axis=0)])
+        writer.add_tensor(_name(name) + ".weight", numpy.ascontiguousarray(tensor, dtype=numpy.float32))
+        if "q_proj" in name or "k_proj" in name or "v_proj" in name:
+            writer.add_tensor(_name(name) + ".bias", numpy.zeros(tensor.shape[0], dtype=numpy.float32))
+    never = numpy.repeat(numpy.array([0, NEVER], dtype=numpy.float32), (len(words), len(BYTES)))
+    writer.add_tensor("output.bias", never)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -70,8 +76,8 @@ def _name(name: str) -> str:
     name = name.removesuffix(".weight")
     if name.startswith("model.layers."):
         _, _, number, rest = name.split(".", 3)
-        return f"blk.{number}.{NAMES[rest]}.weight"
-    return f"{NAMES[name]}.weight"
+        return f"blk.{number}.{NAMES[rest]}"
+    return NAMES[name]
 
 
 def opened(folder: str) -> Any:

@@ -13,11 +13,13 @@ from refengine.audit.adapters.transformers.generate_cells import CELLS
 from refengine.audit.adapters.transformers.kernel import audit_kernel_hf
 from refengine.audit.adapters.transformers.library import INSTALL, installed
 
+COMMAND = "from transformers.cli.transformers import main; main()"  # its script may lie beside another Python
+
 
 def serve(python: str, folder: Path, way: str, port: int) -> tuple[list[str], str]:
     """Its server reads from the model's generation_config.json whether it speculates."""
     model = str(folder / ("lookup" if way else "target"))
-    program = [str(Path(python).parent / "transformers"), "serve", model]
+    program = [python, "-c", COMMAND, "serve", model]
     return [*program, "--port", str(port), "--host", "127.0.0.1", "--device", "cpu"], model
 
 

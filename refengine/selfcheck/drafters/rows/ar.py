@@ -1,8 +1,8 @@
 """A separate draft model."""
 
 from refengine.decoder.drafters.ar import AR
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.planted_bugs import NO_CROP, SHIFTED, TARGET_BUGS, Plant
-from refengine.selfcheck.drafters.remembering import target_that_remembers
 from refengine.selfcheck.drafters.row import Row
 from refengine.source_edits.edit import Edit
 

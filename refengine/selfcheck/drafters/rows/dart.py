@@ -1,7 +1,7 @@
 """DART."""
 
+from refengine.selfcheck.drafters.laws.remembering import recurrence
 from refengine.selfcheck.drafters.planted_bugs import RECURRENCE, RECURRENT, Plant, own
-from refengine.selfcheck.drafters.remembering import recurrence
 from refengine.selfcheck.drafters.row import NO_ROWS, Row
 from refengine.source_edits.edit import Edit
 

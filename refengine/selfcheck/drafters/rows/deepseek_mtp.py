@@ -1,7 +1,7 @@
 """DeepSeek-V3's modules: one, used again and again, or several."""
 
+from refengine.selfcheck.drafters.laws.remembering import modules, recurrence
 from refengine.selfcheck.drafters.planted_bugs import RECURRENT, TARGET_BUGS, own
-from refengine.selfcheck.drafters.remembering import modules, recurrence
 from refengine.selfcheck.drafters.row import Row
 
 PROMPT = (3, 5, 0, 5, 6, 0, 1, 6)

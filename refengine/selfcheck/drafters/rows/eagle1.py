@@ -1,8 +1,8 @@
 """EAGLE-1, and EAGLE-2, which grows another tree with the same weights."""
 
 from refengine.decoder.drafters.eagle_trees import DynamicTree, StaticTree
+from refengine.selfcheck.drafters.laws.remembering import recurrence
 from refengine.selfcheck.drafters.planted_bugs import RECURRENT, SIBLINGS
-from refengine.selfcheck.drafters.remembering import recurrence
 from refengine.selfcheck.drafters.row import NO_ROWS, Row
 
 PROMPT, FOLDER = (5, 4, 0, 4, 0, 6, 3, 2), "eagle/eagle1"

@@ -1,8 +1,8 @@
 """EAGLE-3: SafeAILab's with its tree, and the chains of DeepSpec (Qwen3, Gemma 4) and of speculators."""
 
 from refengine.decoder.drafters.eagle_trees import Chain, DynamicTree
+from refengine.selfcheck.drafters.laws.remembering import recurrence
 from refengine.selfcheck.drafters.planted_bugs import RECURRENT, SIBLINGS
-from refengine.selfcheck.drafters.remembering import recurrence
 from refengine.selfcheck.drafters.row import NO_ROWS, Row
 
 PROMPT = (5, 4, 0, 4, 0, 6, 3, 2)

@@ -1,7 +1,7 @@
 """P-EAGLE: of speculators, and Amazon's."""
 
+from refengine.selfcheck.drafters.laws.remembering import recurrence
 from refengine.selfcheck.drafters.planted_bugs import RECURRENT
-from refengine.selfcheck.drafters.remembering import recurrence
 from refengine.selfcheck.drafters.row import Row
 
 PROMPT = (5, 0, 5, 6, 0, 1, 6, 4)

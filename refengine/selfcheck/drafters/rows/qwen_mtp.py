@@ -1,8 +1,8 @@
 """Qwen's module, behind a target with recurrent layers."""
 
 from refengine.decoder.drafters.eagle_trees import Chain
+from refengine.selfcheck.drafters.laws.remembering import recurrence
 from refengine.selfcheck.drafters.planted_bugs import RECURRENT, RECURRENT_TARGET
-from refengine.selfcheck.drafters.remembering import recurrence
 from refengine.selfcheck.drafters.row import Row
 
 ROWS = {

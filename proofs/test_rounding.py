@@ -1,0 +1,23 @@
+"""The bound that `refengine law` prints is the one that is proved."""
+
+import re
+from fractions import Fraction
+
+from refengine.commands.rounding import levels, pick_off, ratio_off
+from refengine.selfcheck.claims.coq_text import SOURCES
+
+NUMBER = re.compile(r"Example \w+ : (ratio|pick)_off_at ([\d ]+)(?:\(frac (\d+) (\d+)\) )?=\s+frac (\d+) (\d+)\.")
+
+
+def test_the_number_is_coqs() -> None:
+    """Kills a formula that differs from the theorem's: Coq has evaluated its own on eight instances."""
+    found = NUMBER.findall((SOURCES / "EndToEndInstances.v").read_text())
+    assert len(found) == 8
+    for name, sizes, *parts in found:
+        vocabulary, height, third, fourth = map(int, sizes.split())
+        assert height == levels(vocabulary)
+        proved = Fraction(int(parts[2]), int(parts[3]))
+        if name == "ratio":
+            assert ratio_off(vocabulary, Fraction(int(parts[0]), int(parts[1])), third, fourth) == proved
+        else:
+            assert pick_off(vocabulary, third, fourth) == proved

@@ -1,0 +1,120 @@
+"""The bound on what floats lose, against laws of the engine itself: every uniform of a coarse grid is run."""
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+import torch
+from torch import Tensor
+
+from refengine.commands.rounding import (
+    ADMITTED_MISS,
+    PROVED,
+    admitted_miss,
+    in_floats,
+    levels,
+    pick_off,
+    ratio_off,
+    rounded_up,
+)
+from refengine.engine.block import Block
+from refengine.engine.check import SUM_TOLERANCE
+from refengine.engine.coins import Recorded
+from refengine.engine.rules import RULES
+from refengine.engine.sums import pairs
+
+MISS = Fraction(1, 8)
+
+
+def rough_rows(count: int, vocabulary: int, seed: int) -> list[Tensor]:
+    """Float32 rows whose exact sums lie within MISS of 1, spread over that range."""
+    chance = torch.Generator().manual_seed(seed)
+    rows = torch.rand(count, vocabulary, generator=chance, dtype=torch.float64) ** 4
+    sums = 0.88 + 0.24 * torch.rand(count, 1, generator=chance, dtype=torch.float64)
+    out = list((rows / rows.sum(1, keepdim=True) * sums).float())
+    assert all(abs(sum(map(Fraction, row.tolist()), Fraction(0)) - 1) <= MISS for row in out)
+    return out
+
+
+def shares(row: Tensor) -> list[Fraction]:
+    exact = [Fraction(x) for x in row.tolist()]
+    return [x / sum(exact) for x in exact]
+
+
+def two_tokens(rule: str, p: list[Tensor], q: Tensor, pick_bits: int, coin_bits: int) -> Fraction:
+    """TV of two tokens of the engine, all uniforms equally likely, from the normalised target's.
+
+    The target's second row depends on the first token: p[0] first, then p[1 + x]. A round that stops after one token is
+    completed from the target.
+    """
+    vocabulary = len(q)
+    grids = [torch.arange(1 << bits, dtype=torch.float64) / (1 << bits) for bits in (pick_bits, coin_bits, pick_bits)]
+    uniforms = torch.cartesian_prod(*grids)
+    lanes = len(uniforms)
+    coins = Recorded(
+        {
+            ("draft", 0): uniforms[:, 0],
+            ("accept", 0): uniforms[:, 1],
+            ("emit", 0): uniforms[:, 2],
+            ("emit", 1): uniforms[:, 0] if rule == "agreement" else uniforms[:, 2],
+        }
+    )
+    q_lanes = q.expand(lanes, vocabulary)
+    # Agreement spends its uniforms on the target's two tokens; what is drafted is then the likeliest token of q.
+    draft = q_lanes.argmax(1) if rule == "agreement" else coins.choose(q_lanes, ("draft", 0))
+    rows = torch.stack((p[0].expand(lanes, vocabulary), torch.stack(p[1:])[draft]), 1)
+    out = RULES[rule](rows, Block(draft[:, None], torch.full((lanes, 1), -1), q_lanes[:, None]), coins)
+    law: dict[tuple[int, int], Fraction] = {(x, y): Fraction(0) for x in range(vocabulary) for y in range(vocabulary)}
+    words = Counter(map(tuple, torch.cat((out.tokens, out.length[:, None]), 1).tolist()))
+    for (first, second, length), count in words.items():
+        rest = shares(p[1 + first]) if length == 1 else [Fraction(int(y == second)) for y in range(vocabulary)]
+        for y in range(vocabulary):
+            law[first, y] += Fraction(count, lanes) * rest[y]
+    due = {(x, y): a * b for x, a in enumerate(shares(p[0])) for y, b in enumerate(shares(p[1 + x]))}
+    return sum((abs(law[word] - due[word]) for word in law), Fraction(0)) / 2
+
+
+@pytest.mark.parametrize("rule", PROVED)
+def test_no_engine_law_is_further_off_than_the_bound(rule: str) -> None:
+    """Kills a bound that leaves a term out or counts tokens wrongly; equality of its terms with Coq's is another test.
+
+    Every uniform of coarse grids runs through the engine's own text, so the laws are exact. What is found must come
+    within a factor 60 of the bound somewhere: the comparison sees something.
+    """
+    tightest = Fraction(0)
+    for seed, (vocabulary, bits, coin_bits) in enumerate([(2, 4, 4), (3, 5, 3), (3, 3, 7), (5, 4, 5)] * 3):
+        *p, q = rough_rows(vocabulary + 2, vocabulary, seed)
+        found = two_tokens(rule, p, q, bits, coin_bits)
+        token = ratio_off(vocabulary, MISS, bits, coin_bits) if rule == "leviathan" else pick_off(vocabulary, 0, bits)
+        bound = 2 * token
+        assert found <= bound
+        tightest = max(tightest, found / bound)
+    assert tightest > Fraction(1, 60)
+
+
+def test_a_machine_without_grids_is_seen() -> None:
+    """Kills a comparison that any law passes: a coin of one bit makes 1/3 a 1/2, which 24 bits do not allow."""
+    p, q = [torch.tensor([0.75, 0.25])] * 3, torch.tensor([0.25, 0.75])
+    assert two_tokens("leviathan", p, q, 8, 1) > 2 * ratio_off(2, Fraction(0), 8, 24)
+
+
+def test_the_levels_are_those_of_the_tree() -> None:
+    """Kills a height that is one too small beside a power of two."""
+    for vocabulary in (1, 2, 3, 4, 5, 63, 64, 65, 1000):
+        assert len(pairs(torch.ones(1, vocabulary))[0]) == levels(vocabulary)
+
+
+def test_what_is_admitted_is_what_the_check_admits() -> None:
+    """Kills a tolerance that moves in one place only."""
+    assert ADMITTED_MISS == SUM_TOLERANCE
+    assert admitted_miss(4) == Fraction(SUM_TOLERANCE) + Fraction(4, 2**52)
+
+
+def test_what_is_said() -> None:
+    """Kills a bound that is rounded down, that passes 1, and a rule without a theorem that is given a number."""
+    assert [rounded_up(bound) for bound in ("1/3", "1", "2/1000")] == ["3.34e-1", "1.00e+0", "2.00e-3"]
+    assert in_floats("block", 10, 2) is None
+    long = in_floats("leviathan", 1 << 18, 10**6) or {}
+    assert long["TV at most, rows that check_rows admits"] == "1"
+    short = in_floats("agreement", 1024, 7) or {}
+    assert short["TV at most, rows that sum to 1"] == str(7 * Fraction(85, 8796093022208))

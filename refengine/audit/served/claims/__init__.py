@@ -1,0 +1,5 @@
+"""What is claimed of a served path, one kind of claim a file.
+
+`options.py` (the sampling parameters), `cells.py` (the parity matrix, metadata and seeds), `scores.py` and `sampled.py`
+(laws, token for token), `schedules.py` (state and company), `ties.py` (which greedy partings are ties).
+"""

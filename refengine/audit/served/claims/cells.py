@@ -1,0 +1,241 @@
+"""The claims about a served path, each a cell: what is asked, what it is held to, what was gathered against it.
+
+A cell's `unit(bench, k)` makes its k-th look: some requests to both sides, and what they showed goes into its beliefs.
+Looks are independent but for their prompts, which come from one list. A cell may be looked at as often as one likes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+from refengine.audit.served.ask import Answer, Ask, Choice
+from refengine.audit.served.belief import Faults, Partings
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.options import TOKENS, Option, Options
+from refengine.audit.served.claims.ties import asked_tie, parted, tied
+from refengine.audit.served.faults import shown
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
+
+
+class Cell(Protocol):
+    """name: "parity/top_k". beliefs: what is claimed -> what was gathered against it. cost: requests of a look.
+    wanted: looks after which others come first."""
+
+    @property
+    def name(self) -> str: ...
+
+    beliefs: dict[str, Any]
+    cost: int
+    wanted: int
+
+    def unit(self, bench: Bench, k: int) -> None: ...
+
+
+TEXT = "the text is that of plain decoding"
+LOGPROBS = "the log probabilities are those of plain decoding"
+
+
+# --- one right answer ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Plain:
+    """Temperature 0 and nothing else. noise: what an honest pair may part by. rows: reported, they tell ties."""
+
+    name: str
+    noise: Noise
+    rows: bool
+    tokens: int = TOKENS
+    chat: bool = False
+    turns: Callable[[Bench, int], tuple[str, ...]] | None = None
+    cost: int = 2
+    wanted: int = 12
+
+    def __post_init__(self) -> None:
+        self.shown_at: list[int] = []  # the numbers of looks
+        share = KNOWN_TIE_SHARE if self.rows else self.noise.asked_share(self.tokens)
+        self.beliefs: dict[str, Any] = {TEXT: Partings(share)}
+        if self.rows:
+            self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
+
+    def ask(self, bench: Bench, k: int) -> Ask:
+        turns = self.turns(bench, k) if self.turns else (bench.prompt(k),)
+        return Ask(turns, self.tokens, options=bench.logprobs, chat=self.chat)
+
+    def unit(self, bench: Bench, k: int) -> None:
+        ask = self.ask(bench, k)
+        bare = self.turns is None and not self.chat and self.tokens == TOKENS
+        on, off = bench.plain(k, TOKENS) if bare else bench.both(ask)
+        if shows := self.shows(bench, ask, on, off):
+            self.shown_at.append(k)
+        self.beliefs[TEXT].add(shows, difference(ask, on, off))
+        compare_logprobs(self.beliefs, bench, ask, on, off)
+
+    def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
+        if self.rows or not parted(on, off):
+            return parted(on, off) and not tied(on, off, bench.noise.nats)
+        return not asked_tie(bench, ask, on, off)
+
+
+@dataclass
+class Parity:
+    """One parameter that leaves one right answer: its text, and the log probabilities it is reported with."""
+
+    option: Option
+    noise: Noise
+    rows: bool
+    dialect: int = 0
+    chat: bool = False
+    stream: bool = False
+    looks: int = 0
+    changes: int = 0  # of the plain text, on the side without speculation
+    as_plain: int = 0  # answers with speculation that are the plain text although those without are not
+    sampled: int = 0  # looks at which the side without speculation does not give the one text that is left
+    as_greedy: int = 0  # partings at prompts at which the plain texts part too
+    cost: int = 2
+
+    def __post_init__(self) -> None:
+        self.wanted = 3 if self.chat or self.stream else 9  # a front end adds little to be wrong
+        self.shown_at: list[int] = []
+        self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
+        if self.rows and not self.stream:
+            self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
+
+    @property
+    def name(self) -> str:
+        arm = [word for word in ("chat", "stream") if getattr(self, word)]
+        return f"parity/{self.option.name}" + (f" ({', '.join(arm)})" if arm else "")
+
+    def ask(self, bench: Bench, k: int) -> Ask | None:
+        """None where this prompt gives nothing to ask."""
+        made = self.option.made(bench.plain(k, TOKENS)[1].choices[0], k)
+        if not made:
+            return None
+        options: Options = dict(made[min(self.dialect, len(made) - 1)])
+        return Ask(
+            (bench.prompt(k),),
+            options.pop("max_tokens", self.option.tokens),
+            self.option.temperature,
+            {**bench.logprobs, **options, **(bench.stream_usage if self.stream else {})},
+            chat=self.chat,
+            stream=self.stream,
+            seed=k if self.option.temperature else None,
+        )
+
+    def unit(self, bench: Bench, k: int) -> None:
+        ask = self.ask(bench, k)
+        if ask is None:
+            return
+        on, off = bench.both(ask)
+        plain_on, plain = bench.plain(k, TOKENS)
+        self.looks += 1
+        if self.option.extreme and off.text != plain.text:
+            self.sampled += 1
+            return
+        self.changes += off.text != plain.text
+        self.as_plain += off.text != plain.text and on.text == plain.text
+        self.as_greedy += parted(on, off) and parted(plain_on, plain)
+        if shows := self.shows(bench, ask, on, off):
+            self.shown_at.append(k)
+        self.beliefs[TEXT].add(shows, difference(ask, on, off))
+        compare_logprobs(self.beliefs, bench, ask, on, off)
+
+    def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
+        """A filter that leaves one token leaves no tie to ask about: that is asked without it. Rows that are reported
+        may be those before the parameter: a tie in them excuses a parting, and hides few that the parameter made."""
+        if not parted(on, off) or tied(on, off, bench.noise.nats):
+            return False
+        asked = replace(ask, temperature=0.0, options=bench.logprobs) if self.option.extreme else ask
+        return not asked_tie(bench, asked, on, off)
+
+
+def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer, off: Answer) -> None:
+    """Of the tokens that both emitted alike before they part."""
+    apart = logprobs_apart(on.choices[0], off.choices[0])
+    if LOGPROBS in beliefs and apart is not None:
+        witness = difference(ask, on, off) | {"nats apart": round(apart, 3)}
+        beliefs[LOGPROBS].add(apart > bench.noise.nats, witness)
+
+
+# --- a side against itself -------------------------------------------------------------------------------------------
+
+DEAR = 12  # requests of a look
+Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
+
+
+@dataclass
+class Own:
+    """The same schedule of requests to either side; `shows` says of one side's answers whether the fault shows.
+
+    steps   requests one after another; the requests of one step are under way together
+    greedy  temperature 0: the fault may be a tie. Where no rows tell, a share of ties is allowed the side that shows it
+    """
+
+    name: str
+    claim: str
+    steps: Callable[[Bench, int], Sequence[Sequence[Ask]]]
+    shows: Callable[[Sequence[Answer], float], bool]
+    cost: int
+    tie_share: float | None = None
+
+    def __post_init__(self) -> None:
+        self.wanted = 6 if self.cost <= DEAR else 4
+        self.shown_at: list[int] = []
+        self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
+
+    def unit(self, bench: Bench, k: int) -> None:
+        on, off, witness = self.tried(bench, self.steps(bench, k))
+        if on and not off:
+            self.shown_at.append(k)
+        (belief,) = self.beliefs.values()
+        if isinstance(belief, Faults):
+            belief.add(on, off, witness)
+        else:
+            belief.add(on and not off, witness)
+
+    def tried(self, bench: Bench, steps: Sequence[Sequence[Ask]]) -> Shows:
+        """(whether it shows with speculation, whether it does without, what was asked and said)."""
+        said: tuple[list[Answer], list[Answer]] = ([], [])
+        for asks in steps:
+            for side, answers in zip(said, bench.each(asks), strict=True):
+                side.extend(answers)
+        on, off = (self.shows(answers, bench.noise.nats) for answers in said)
+        witness = {
+            "requests": [[ask.summary() for ask in asks] for asks in steps],
+            "on": [shown(answer) for answer in said[0]],
+            "off": [shown(answer) for answer in said[1]],
+        }
+        return on, off, witness
+
+
+# --- comparing answers -----------------------------------------------------------------------------------------------
+
+
+def difference(ask: Ask, on: Answer, off: Answer) -> dict[str, Any]:
+    """The request, both answers, and the first character in which they differ."""
+    pairs = enumerate(zip(on.text, off.text, strict=False))
+    first = next((i for i, (x, y) in pairs if x != y), min(len(on.text), len(off.text)))
+    said = {"request": ask.summary(), "on": shown(on), "off": shown(off), "first difference at character": first}
+    mine, theirs = on.choices[0].tokens, off.choices[0].tokens
+    if mine is None or theirs is None or mine == theirs:
+        return said
+    steps = enumerate(zip(mine, theirs, strict=False))
+    return said | {"first difference at token": next((i for i, (x, y) in steps if x != y), min(len(mine), len(theirs)))}
+
+
+def logprobs_apart(on: Choice, off: Choice) -> float | None:
+    """The largest distance of the log probabilities of the tokens that both emitted alike, in nats."""
+    if not on.tokens or not off.tokens or not on.logprobs or not off.logprobs:
+        return None
+    rows = zip(on.tokens, off.tokens, on.logprobs, off.logprobs, strict=False)
+    apart = 0.0
+    for mine, theirs, a, b in rows:
+        if mine != theirs:
+            break
+        if a is not None and b is not None:  # the first token of an echoed prompt has none
+            apart = max(apart, abs(max(a, -50.0) - max(b, -50.0)))
+    return apart
+
+
+def streamed(ask: Ask) -> Ask:
+    return replace(ask, stream=True)

@@ -1,0 +1,147 @@
+"""The sampling parameters of a served request, each asked for so that what it does is decided by the logits alone.
+
+At temperature 0, and where a filter leaves one token, a completion has one right answer: speculation on and off must
+give the same text, so that a dozen prompts say what a thousand samples would. Engines name some parameters differently;
+the first name that the side without speculation takes is used.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from refengine.audit.served.ask import Choice
+
+Options: TypeAlias = dict[str, Any]
+Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer to it, prompt) -> one per dialect
+
+TOKENS = 32  # of a completion: some rounds of every drafter, and the borders between them
+STOP_CHARACTERS = 5  # of a stop string: longer than most tokens, so that it crosses from one to the next
+
+
+@dataclass(frozen=True)
+class Option:
+    """made: the options of the request of that number, in every dialect; () where the prompt gives nothing to ask."""
+
+    name: str
+    made: Made
+    temperature: float = 0.0
+    tokens: int = TOKENS
+    extreme: bool = False  # leaves one token at every position: at temperature 1 what temperature 0 gives
+
+
+def fixed(*dialects: Options) -> Made:
+    """The same options for every prompt."""
+    return lambda plain, number: dialects
+
+
+def stop(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A piece of what would be said, from a place that moves with the prompt."""
+    return _stop(plain.text, number)
+
+
+def _stop(text: str, number: int) -> tuple[Options, ...]:
+    start = 4 + number * 7 % max(1, len(text) - STOP_CHARACTERS - 4)
+    piece = text[start : start + STOP_CHARACTERS]
+    return ({"stop": [piece]},) if len(piece.strip()) >= 2 else ()
+
+
+def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A stop that comes early, beside a minimum that is longer."""
+    made = _stop(plain.text[:20], number)
+    return ({**made[0], "min_tokens": TOKENS // 2},) if made else ()
+
+
+def minimum(plain: Choice, number: int) -> tuple[Options, ...]:
+    """Of an answer that ends by itself: in turn a minimum that it reaches, which changes nothing, and one beyond."""
+    length = len(plain.tokens or plain.text.split())
+    if plain.finish != "stop" or length < 2:
+        return ({"min_tokens": TOKENS // 2},)
+    return ({"min_tokens": length // 2 if number % 2 else min(TOKENS, length + 4)},)
+
+
+def bad_word(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A word that would be said."""
+    words = plain.text.split()
+    return ({"bad_words": [words[number % len(words)]]},) if words else ()
+
+
+def few_tokens(plain: Choice, number: int) -> tuple[Options, ...]:
+    return ({"max_tokens": 1 + number % 17},)
+
+
+def schema(told: Options) -> Made:
+    wrapped = {"type": "json_schema", "json_schema": {"name": "a", "schema": told}}
+    return fixed({"guided_json": told}, {"response_format": wrapped}, {"json_schema": told})
+
+
+def bias(value: float) -> Made:
+    """On some ids, moving with the prompt; small ones, which every vocabulary has."""
+
+    def made(plain: Choice, number: int) -> tuple[Options, ...]:
+        ids = [(3 + number * 5 + i) % 24 for i in range(4)]
+        return ({"logit_bias": {str(i): value for i in ids}},)
+
+    return made
+
+
+def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
+    """Some ids that alone can come, of which two end the text."""
+    ids = [(3 + number * 5 + i) % 24 for i in range(8)]
+    return ({"logit_bias": dict.fromkeys(map(str, ids), 100.0), "stop_token_ids": ids[2:4]},)
+
+
+JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
+JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": TOKENS}
+OPTIONS: tuple[Option, ...] = (
+    Option("max_tokens", few_tokens),
+    Option("frequency_penalty", fixed({"frequency_penalty": 0.7})),
+    Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0})),
+    Option("presence_penalty", fixed({"presence_penalty": 1.5})),
+    Option("repetition_penalty", fixed({"repetition_penalty": 1.5}, {"repeat_penalty": 1.5})),
+    Option("logit_bias", bias(4.0)),
+    Option("logit_bias, strong", bias(100.0)),
+    Option("logit_bias, against", bias(-100.0)),
+    Option("allowed_token_ids", fixed({"allowed_token_ids": list(range(2, 24, 3))})),
+    Option("bad_words", bad_word),
+    Option("stop", stop),
+    Option("stop_token_ids", stop_token),
+    Option("ignore_eos", fixed({"ignore_eos": True})),
+    Option("min_tokens", minimum),
+    Option("min_tokens and stop", stop_after_minimum),
+    Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
+    Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
+    Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
+    Option("echo", fixed({"echo": True})),
+    Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
+    Option("json_schema", schema(JSON_SCHEMA)),
+    Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS),
+    Option(
+        "regex",
+        fixed({"guided_regex": "[a-z]+( [a-z]+)*"}, {"regex": "[a-z]+( [a-z]+)*"}, {"grammar": "root ::= [a-z ]+"}),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where the law itself is asked for. tokens: of a completion; choices: the most of a request."""
+
+    name: str
+    temperature: float
+    options: Options
+    tokens: int = 16
+    choices: int = 16
+
+
+SAMPLED: tuple[Setting, ...] = (
+    Setting("temperature 1", 1.0, {}),
+    Setting("temperature 1.7", 1.7, {}),
+    Setting("top_k 3", 1.0, {"top_k": 3}),
+    Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen
+    Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
+    Setting("logit_bias", 1.0, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
+    Setting("penalties", 1.0, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),
+    Setting("min_tokens", 1.7, {"min_tokens": 4}),
+    Setting("long", 1.0, {}, tokens=96, choices=4),
+)

@@ -1,0 +1,216 @@
+"""The claims about laws: nothing tells a sampled answer from one that was made with speculation off.
+
+Pairs of answers, one of each side, with seeds of their own. An answer is several choices of some rounds' tokens. Two
+kinds of evidence share the wealth: what stands at a place of the text after a prompt (`evidence/e_process_of_pairs.py`)
+and what the whole answer scores (`scores.py`, `evidence/e_process_of_scores.py`).
+"""
+
+import random
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from math import exp, log
+from typing import Any
+
+import numpy as np
+
+from refengine.audit.served.ask import Ask, Choice
+from refengine.audit.served.belief import Faults
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.options import Setting
+from refengine.audit.served.claims.scores import KINDS as SCORES
+from refengine.audit.served.claims.scores import LISTED, Reader, pieces
+from refengine.audit.served.faults import shown
+from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
+from refengine.evidence.e_process_of_prefixes import Prefixes
+from refengine.evidence.e_process_of_scores import Scores
+from refengine.evidence.power import ends_wealth
+from refengine.evidence.rows import log_sum
+
+SCORED_TOKENS = 8  # of a completion whose tokens are scored again, one at a time
+CHOICES = (16, 4)  # of a request, the first that both sides take: they cost one request
+FEW = 4  # choices of a request, with which more requests are needed
+WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
+PROMPTS = 5  # few, so that each is sampled often
+KINDS = 2 * WORDS + 1  # features of a completion
+SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
+CLAIM = "the law is that of plain decoding"
+
+
+@dataclass
+class Law:
+    """The belief of a sampled claim.
+
+    The null allows one prompt at which the sides differ: where two tokens tie at the edge of a filter, rounding decides
+    which of them can come at all. So the evidence is the least that any choice of PROMPTS - 1 prompts gives.
+    """
+
+    reader: Reader
+    prompts: list[str] = field(default_factory=list)
+    looks: int = 0
+    choices: int = 0  # of each side
+    prefixes: Prefixes = field(default_factory=Prefixes)
+    pairs: Pairs = field(default_factory=lambda: Pairs(PROMPTS, KINDS))
+    scores: Scores = field(default_factory=lambda: Scores(SCORES))
+
+    def __post_init__(self) -> None:
+        self.texts: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in range(PROMPTS)]
+        self.evidence = 0.0
+
+    def add(self, place: int, on: Sequence[Choice], off: Sequence[Choice]) -> None:
+        """Two answers to the prompt of that number; of one with more choices than the other the last are left out."""
+        count = min(len(on), len(off))
+        on, off = on[:count], off[:count]
+        self.prefixes.add(place, *([self.reader.steps(choice) for choice in side] for side in (on, off)))
+        self.pairs.add(place, *([features(choice.text) for choice in side] for side in (on, off)))
+        self.scores.add(place, *self.reader.pair(on, off))
+        for seen, side in zip(self.texts[place], (on, off), strict=True):
+            seen.update(choice.text for choice in side)
+        self.looks += 1
+        self.choices += count
+        kinds = np.array([self.kinds(i) for i in range(PROMPTS)])
+        self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
+
+    def kinds(self, without: int | None = None) -> list[float]:
+        """The evidence of each kind."""
+        return [kind.log_evidence(without) for kind in (self.prefixes, self.pairs, self.scores)]
+
+    @property
+    def constant(self) -> bool:
+        """Neither side gives more than one completion to a prompt: no sample, and nothing to compare laws by."""
+        several = any(len(side) > 1 for sides in self.texts for side in sides)
+        return not several and self.looks >= 4 * PROMPTS
+
+    @property
+    def log_evidence(self) -> float:
+        return 0.0 if self.constant else self.evidence
+
+    @property
+    def signs(self) -> int:
+        return int(self.log_evidence > SIGN_NATS)
+
+    def would_show(self, bar: float) -> float:
+        """The total variation of a word at its place, at every prompt alike, that would have been seen in 99% of runs.
+
+        A pair of outcomes at distance d gains d^2 nats with variance 2 d^2, half of what a draw beside a known law
+        does; the mixture gives both kinds of evidence, three families, three weights and KINDS features their shares;
+        e^3 is for learning. A pair of requests gains log 2 at most.
+        """
+        share = (PROMPTS - 1) / PROMPTS
+        cost = 2 * 9.0 * KINDS * exp(3.0)
+        if share * self.looks * log(2.0) < bar + log(cost):
+            return 1.0
+        return ends_wealth(share * self.choices / 2, exp(-bar), cost)
+
+    @property
+    def witnesses(self) -> list[dict[str, Any]]:
+        name = self.scores.strongest()
+        if self.scores.log_evidence() > self.pairs.log_evidence():
+            score = self.scores.scores[name]
+            return [{"what": name, "pairs": score.count, "on less off, in the mean": round(score.mean, 3)}]
+        place, name = self.pairs.strongest()
+        feature = self.pairs.commoner if name == COMMONER else self.pairs.features[place, name]
+        outcomes: list[Hashable] = sorted(
+            {*feature.first, *feature.second}, key=lambda o: -abs(feature.first[o] - feature.second[o])
+        )
+        counts = {str(o): {"on": feature.first[o], "off": feature.second[o]} for o in outcomes[:4]}
+        distance = sum(abs(feature.first[o] - feature.second[o]) for o in outcomes) / (2 * max(1, feature.count))
+        shown = {"what": name, "pairs": feature.count, "distance of the counts": round(distance, 3), "counts": counts}
+        return [shown if name == COMMONER else {"prompt": self.prompts[place], **shown}]
+
+    def named(self) -> str:
+        """What differs, where no place of the text does."""
+        name = self.scores.strongest()
+        if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
+            return "at no place that fresh answers would show"
+        more = "more" if self.scores.scores[name].mean > 0 else "less"
+        return f"{name} is {more} with speculation, and no token by itself"
+
+    def counts(self) -> dict[str, int]:
+        return {"looks": self.looks, "choices": self.choices}
+
+
+def features(text: str) -> dict[str, Hashable]:
+    """What is compared of a completion: its first words, how many they are, every word, and every two in a row."""
+    found = pieces(text)[:WORDS]
+    words = (*found, *[None] * WORDS)[:WORDS]
+    told: dict[str, Hashable] = {"the first words": "".join(found), "how long it is": len(pieces(text))}
+    told |= {f"word {i}": word for i, word in enumerate(words)}
+    return told | {f"words {i} and {i + 1}": words[i : i + 2] for i in range(len(words) - 1)}
+
+
+@dataclass
+class Sampled:
+    """One setting of temperature and filters. choices: how many a request asks for."""
+
+    setting: Setting
+    choices: int = 1
+    cost: int = 2
+
+    def __post_init__(self) -> None:
+        self.wanted = 55 if self.choices > FEW else 78
+        self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
+
+    @property
+    def name(self) -> str:
+        return f"law/{self.setting.name}"
+
+    def ask(self, bench: Bench, place: int, seed: int) -> Ask:
+        several = {"n": self.choices} if self.choices > 1 else {}
+        options = {**bench.logprobs, **self.setting.options, **several}
+        return Ask((bench.prompt(place),), self.setting.tokens, self.setting.temperature, options, seed=seed)
+
+    def unit(self, bench: Bench, k: int) -> None:
+        """One answer of each side, with seeds of their own that have nothing in common."""
+        law, place = self.beliefs[CLAIM], k % PROMPTS
+        law.prompts = [bench.prompt(i) for i in range(PROMPTS)]
+        seeds = random.Random(f"{self.name}/{k}")
+        on, off = bench.apart(*(self.ask(bench, place, seeds.getrandbits(31)) for _ in range(2)))
+        law.add(place, on.choices, off.choices)
+
+
+@dataclass
+class Rescored:
+    """The log probability that a sampled token is reported with, against the score that the side without speculation
+    gives the token when the text before it comes as a prompt."""
+
+    temperature: float = 1.0
+    cost: int = 4
+    wanted: int = 12
+    name: str = "logprobs/rescored"
+    beliefs: dict[str, Any] = field(
+        default_factory=lambda: {"a token is reported with the log probability it has": Faults()}
+    )
+
+    def unit(self, bench: Bench, k: int) -> None:
+        ask = Ask((bench.prompt(k),), SCORED_TOKENS, self.temperature, bench.logprobs, seed=k)
+        answers = bench.each([ask])
+        off_by, told = [], []
+        for (answer,) in answers:
+            choice = answer.choices[0]
+            i = self.place(choice, k)
+            score = self.score(bench, ask, choice, i)
+            reported = choice.logprobs[i] if choice.logprobs and i < len(choice.logprobs) else None
+            if score is None or reported is None:
+                return
+            off_by.append(abs(max(reported, -50.0) - score))
+            told.append({"position": i, "reported": round(reported, 4), "scored": round(score, 4), **shown(answer)})
+        witness = {"request": ask.summary(), "on": told[0], "off": told[1]}
+        (belief,) = self.beliefs.values()
+        belief.add(off_by[0] > bench.noise.nats, off_by[1] > bench.noise.nats, witness)
+
+    @staticmethod
+    def place(choice: Choice, k: int) -> int:
+        """Of a token that is one of the listed: a position that moves with k."""
+        count = len(choice.tokens or ())
+        rows = zip(choice.tokens or (), choice.top or (), strict=False)
+        listed = [i for i, (token, row) in enumerate(rows) if token in sorted(row, key=lambda t: -row[t])[:LISTED]]
+        return listed[k % len(listed)] if listed else k % max(1, count)
+
+    def score(self, bench: Bench, ask: Ask, choice: Choice, i: int) -> float | None:
+        """None where the token is not among the likeliest, or where no tokens are reported."""
+        if not choice.tokens or "".join(choice.tokens).strip() != choice.text.strip():
+            return None
+        again = Ask((ask.turns[0] + "".join(choice.tokens[:i]),), 1, ask.temperature, bench.logprobs, seed=i)
+        bench.sent += 1
+        row = bench.off.send(again).choices[0].top
+        return row[0].get(choice.tokens[i]) if row else None

@@ -1,0 +1,222 @@
+"""The claims in which a side is held to itself: seeds, independence, streams, and state that requests leave behind.
+
+Each is done to both sides alike, so that a server whose numerics depend on its company accuses nobody: it must be the
+side with speculation that differs from itself.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from refengine.audit.served.ask import Answer, Ask
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.cells import Cell, Own, Plain, streamed
+from refengine.audit.served.claims.options import TOKENS
+from refengine.audit.served.claims.ties import parted, ties
+from refengine.audit.served.noise import Noise
+
+LONG = 160  # tokens of a long completion
+SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
+COMPANIES = (2, 4, 8, 16)  # requests under way together
+BLOCK = 16  # tokens of a cache's block, in most engines
+Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
+COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
+HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
+
+
+def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
+    """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it."""
+    share = None if rows else noise.tie_share()
+    differ = first_and_last_differ
+    same, alone = "The same request has the same answer", "An answer is the same"
+    greedy: list[tuple[str, str, Steps, int]] = [
+        ("repeat", f"{same} twice at temperature 0.", repeat, 4),
+        ("state/A-B-A", f"{alone} after other requests.", a_b_a, 8),
+    ]
+    if extra["stream"]:
+        greedy.append(("stream", "A streamed answer is the whole one.", stream, 4))
+    if extra["together"]:
+        greedy.append(("state/short company", f"{alone} beside requests that end early.", beside_short, 12))
+        greedy += [
+            (f"state/company of {n}", f"{alone} alone and in company.", company(n), 2 * n + 2) for n in COMPANIES
+        ]
+    if extra["together"] and extra["neighbour"]:
+        greedy.append(("independence", "Parameters of a request do not move another's answer.", neighbours, 10))
+    if extra["together"]:
+        moved = "The temperature of a request does not move another's answer."
+        greedy.append(("independence/temperature", moved, hot_neighbours, 10))
+    cells: list[Cell] = [Own(name, claim, steps, differ, cost, share) for name, claim, steps, cost in greedy]
+    cells += [
+        Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4),
+        Own("seed/other", "Another seed has another answer.", other_seed, alike, 4),
+        Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
+        Plain("state/long", noise, rows, tokens=LONG),
+        Plain("state/shared prefix", noise, rows, turns=shared_prefix),
+        Plain("state/continued", noise, rows, turns=continued, cost=4),
+    ]
+    if extra["stream"] and extra["together"]:
+        left = f"{alone} beside and after others whose client left in the middle."
+        cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share))
+    if extra["together"]:
+        under_load = f"{same} alone and in company with the same seed."
+        cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
+    if extra["n"]:
+        cells.append(Own("n/distinct", "The n choices of a request are independent.", choices, choices_alike, 2))
+        cells.append(
+            Own("n/greedy", "The n choices at temperature 0 are equal.", greedy_choices, choices_differ, 2, share)
+        )
+    if extra["chat"]:
+        cells.append(Plain("chat", noise, rows, chat=True))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4))
+    return cells
+
+
+# --- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def plain(bench: Bench, k: int) -> Ask:
+    return Ask((bench.prompt(k),), TOKENS, options=bench.logprobs)
+
+
+def sampled(bench: Bench, k: int, seed: int | None, temperature: float = 1.0) -> Ask:
+    return Ask((bench.prompt(k),), SAMPLED_TOKENS, temperature, seed=seed)
+
+
+def repeat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[plain(bench, k)], [plain(bench, k)]]
+
+
+def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[plain(bench, k)], [streamed(plain(bench, k))]]
+
+
+def same_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[sampled(bench, k, 1000 + k)], [sampled(bench, k, 1000 + k)]]
+
+
+def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Beside five others or fifteen: some engines make room for so many by putting one off."""
+    mine = sampled(bench, k, 1000 + k)
+    return [[mine], [*(sampled(bench, k + i, 77 * k + i) for i in range(1, (16, 6)[k % 2])), mine]]
+
+
+def other_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[sampled(bench, k, 1000 + k), sampled(bench, k, 5000 + k)]]
+
+
+def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Two at once, then one after the other."""
+    mine = sampled(bench, k, None)
+    return [[mine, mine], [mine], [mine]]
+
+
+def a_b_a(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
+    mine = plain(bench, k)
+    words = mine.turns[0].split(" ")
+    other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
+    return [[mine], [replace(mine, turns=(other,))], [sampled(bench, k + 1, k)], [mine]]
+
+
+def beside_short(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """The others end after one to four tokens, in the middle of a round."""
+    mine = plain(bench, k)
+    short = [replace(plain(bench, k + i), tokens=i) for i in range(1, 5)]
+    return [[mine], [*short, mine]]
+
+
+def company(n: int) -> Steps:
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        mine = plain(bench, k)
+        return [[mine], [*(plain(bench, k + 1 + i) for i in range(n - 1)), mine]]
+
+    return steps
+
+
+def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    mine = plain(bench, k)
+    heavy = [replace(mine, turns=(bench.prompt(k + i),), options={**mine.options, **HEAVY}) for i in range(1, 4)]
+    return [[mine], [*heavy, mine]]
+
+
+def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Nearly at temperature 0, and sampled, beside high temperatures."""
+    mine = replace(plain(bench, k), temperature=COOL, seed=k)
+    return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
+
+
+def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[replace(sampled(bench, k, None), options={"n": 3})]]
+
+
+def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[replace(plain(bench, k), options={"n": 3})]]
+
+
+def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
+    """Prompts that agree up to about the edge of a cache's block, one word more or less, and then part."""
+    words = (bench.prompt(0) + " " + bench.prompt(1)).split(" ")
+    length = BLOCK * (1 + k // 3 % 3) + k % 3 - 1
+    return (" ".join([*(words * BLOCK)[:length], bench.prompt(k % len(bench.prompts))]),)
+
+
+def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """A client that leaves another request in the middle, and this very one; this one beside them and after them."""
+    mine = plain(bench, k)
+    left = [replace(streamed(plain(bench, i)), tokens=LONG, hang_up=True) for i in (k, k + 1, k + 2)]
+    return [[mine], [*left, mine], [mine]]
+
+
+def continued(bench: Bench, k: int) -> tuple[str, ...]:
+    """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more."""
+    more = (" " + bench.prompt(k + 1)) * (k % 2)
+    return (bench.prompt(k) + answered(bench, Ask((bench.prompt(k),), TOKENS // 2 + k % 7)) + more,)
+
+
+def conversation(bench: Bench, k: int) -> tuple[str, ...]:
+    first = bench.prompt(k)
+    return (first, answered(bench, Ask((first,), TOKENS // 2 + k % 7, chat=True)).strip() or first, bench.prompt(k + 2))
+
+
+def answered(bench: Bench, ask: Ask) -> str:
+    """By the side without speculation; the other was asked too."""
+    return bench.both(ask)[1].text
+
+
+# --- what of one side's answers is a fault ---------------------------------------------------------------------------
+
+
+def first_and_last_differ(answers: Sequence[Answer], nats: float) -> bool:
+    """And do not part at a tie."""
+    first, last = answers[0], answers[-1]
+    return parted(last, first) and ties(last.choices[0], first.choices[0], nats) is not True
+
+
+def last_two_differ(answers: Sequence[Answer], nats: float) -> bool:
+    """Of what was heard to the end: either from the first."""
+    first, *others = [answer for answer in answers if answer.text or answer.choices[0].finish]
+    return any(first_and_last_differ((first, other), nats) for other in others[-2:])
+
+
+def alike(answers: Sequence[Answer], nats: float) -> bool:
+    """Two sampled answers that begin alike for half of their length; one of a few characters says nothing."""
+    return any_alike([answer.text for answer in answers])
+
+
+def choices_alike(answers: Sequence[Answer], nats: float) -> bool:
+    return any_alike([choice.text for choice in answers[0].choices])
+
+
+def choices_differ(answers: Sequence[Answer], nats: float) -> bool:
+    """In any other choice than the first, and not at a tie."""
+    first, *others = answers[0].choices
+    return any(choice.text != first.text and ties(choice, first, nats) is not True for choice in others)
+
+
+def any_alike(texts: Sequence[str]) -> bool:
+    return any(begin_alike(a, b) for i, a in enumerate(texts) for b in texts[:i])
+
+
+def begin_alike(a: str, b: str) -> bool:
+    half = max(len(a), len(b)) // 2
+    return half >= 4 and a[:half] == b[:half]

@@ -1,0 +1,61 @@
+"""Whether two texts at temperature 0 part at a tie: told by rows, or by the side without speculation at a temperature
+that is nearly 0.
+
+There a token that is m nats behind the likeliest comes with odds exp(-m / TEMPERATURE), so that among some choices a
+near tie shows itself and a token that is a nat behind does not. It needs no rows, and the request keeps its parameters.
+"""
+
+from dataclasses import replace
+
+from refengine.audit.served.ask import Answer, Ask, Choice
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.scores import pieces
+from refengine.evidence.ties import tied as within
+
+TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 16 to 32, has odds of one in twelve
+FRONT_END = ("logprobs", "echo", "stream_options")  # options that change no token
+FORCED = 4  # tokens that are asked for after the text that both have in common
+
+
+def parted(on: Answer, off: Answer) -> bool:
+    return on.outcome() != off.outcome()
+
+
+def tied(one: Answer, other: Answer, nats: float) -> bool:
+    """Whether rows say of two answers that they part at a tie."""
+    return ties(one.choices[0], other.choices[0], nats) is True
+
+
+def ties(on: Choice, off: Choice, nats: float) -> bool | None:
+    """Whether the first two tokens that differ are as close in the second row; None where no row says."""
+    if on.tokens is None or off.tokens is None or not off.top:
+        return None
+    if on.tokens == off.tokens:
+        return False
+    i = next((i for i, (x, y) in enumerate(zip(on.tokens, off.tokens, strict=False)) if x != y), None)
+    if i is None or i >= len(off.top) or off.tokens[i] not in off.top[i]:
+        return False
+    row = off.top[i]
+    return on.tokens[i] in row and within(row[off.tokens[i]] - row[on.tokens[i]], 0.0, nats)
+
+
+def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
+    """Whether the side without speculation, nearly at temperature 0, goes on as the other did where they part; False
+    where it cannot be asked for several choices. Raises Refused, Failed."""
+    if bench.choices == 1:
+        return False
+    prompt = ask.turns[0] if ask.options.get("echo") else ""
+    here, there = (pieces(said.text.removeprefix(prompt)) for said in (on, off))
+    i = next((i for i, (x, y) in enumerate(zip(here, there, strict=False)) if x != y), min(len(here), len(there)))
+    options = {name: value for name, value in ask.options.items() if name not in FRONT_END}
+    warm = replace(ask, temperature=TEMPERATURE, options={**options, "n": bench.choices}, stream=False, seed=i)
+    if not options and not ask.chat and len(ask.turns) == 1:
+        common = "".join(here[:i])
+        warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, ask.tokens))
+        here = here[i:]
+        i = 0
+    (answer,) = bench.without([warm])
+    said = [pieces(choice.text) for choice in answer.choices]
+    if i < len(here):
+        return any(words[: i + 1] == here[: i + 1] for words in said)
+    return any(words[:i] == here and len(words) == i for words in said)

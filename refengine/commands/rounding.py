@@ -1,0 +1,70 @@
+"""How far the float text of an engine may be from the target's, by a number that is proved.
+
+`proofs/rocq/FloatsEndToEnd.v` has the theorems and the formulas; numbers that Coq has evaluated are held to these in
+`proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what stands before it: n tokens
+cost n times as much, however long the drafted blocks are, since a token is judged once.
+
+What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
+engine's own arithmetic on a CPU. What it does not: how far the rows are from the model's (libm's exp, bfloat16 logits).
+"""
+
+from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS
+
+ADMITTED_MISS = 1e-4  # engine.check.SUM_TOLERANCE, of which importing it would cost torch; a test holds them equal
+UNIT = Fraction(1, 1 << 53)  # a float64 operation is off by this share of its result
+
+
+def levels(vocabulary: int) -> int:
+    """The levels of the tree of sums over so many tokens."""
+    return (vocabulary - 1).bit_length()
+
+
+def admitted_miss(vocabulary: int) -> Fraction:
+    """What a row misses 1 by at most once `check_rows` has let it through: its own sum is rounded V - 1 times."""
+    return Fraction(ADMITTED_MISS) + 2 * vocabulary * UNIT
+
+
+def pick_off(vocabulary: int, roundings: int = 0, bits: int = CHOOSE_BITS) -> Fraction:
+    """A pick from weights that are `roundings` roundings off: `FloatMachine.pick_off_at`."""
+    return vocabulary * (4 * (2 * levels(vocabulary) + roundings + 1) * UNIT + Fraction(1, 1 << bits))
+
+
+def ratio_off(vocabulary: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS) -> Fraction:
+    """A token of the ratio rule, whose rows miss 1 by at most `miss`: `FloatsEndToEnd.ratio_off_at`.
+
+    Draft, coin, correction, and the difference of the sums of the two rows.
+    """
+    grid = pick_off(vocabulary, 0, pick_bits) + Fraction(1, 1 << coin_bits) + pick_off(vocabulary, 1, pick_bits)
+    return grid + 2 * miss / (1 + miss)
+
+
+# A token of each rule that a theorem covers, of a vocabulary, from rows that miss 1 by at most so much.
+PROVED: dict[str, Callable[[int, Fraction], Fraction]] = {
+    "leviathan": ratio_off,
+    "agreement": lambda vocabulary, miss: pick_off(vocabulary),
+}
+
+
+def tokens_off(rule: str, vocabulary: int, count: int, miss: Fraction) -> Fraction | None:
+    """Total variation of `count` tokens from the normalised target's, at most; None for a rule without a theorem."""
+    return min(Fraction(1), count * PROVED[rule](vocabulary, miss)) if rule in PROVED else None
+
+
+def in_floats(rule: str, vocabulary: int, count: int) -> dict[str, str | int] | None:
+    """What `refengine law` says of an engine's text of `count` tokens; None where no theorem covers the rule."""
+    if rule not in PROVED:
+        return None
+    rows = (("rows that check_rows admits", admitted_miss(vocabulary)), ("rows that sum to 1", Fraction(0)))
+    bounds = {f"TV at most, {name}": str(tokens_off(rule, vocabulary, count, miss)) for name, miss in rows}
+    return {"vocabulary": vocabulary, "tokens": count, **bounds}
+
+
+def rounded_up(bound: str) -> str:
+    """Three digits of a bound, none of which says less."""
+    number = Fraction(bound)
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    return f"{context.divide(Decimal(number.numerator), Decimal(number.denominator)):.2e}"
