@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, Rows, State, Target, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_rows, tree_rows
+from refengine.decoder.rows import chain_block, chain_rows, tree_rows
 from refengine.engine.block import NOTHING, ROOT, Block, Round
-from refengine.engine.check import check_row, check_rows
+from refengine.engine.check import check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import NothingLeft, Policy
 from refengine.engine.policy import rows as policy_rows
@@ -102,7 +102,7 @@ def plain(
     target: Target, policy: Policy, prompt: Sequence[int], max_new_tokens: int, coins: Coins, stop: Stop = Stop()
 ) -> Tokens:
     """The same without speculation, one token per pass: what `generate` must equal, in law and greedily."""
-    passed = begin(target, tuple(prompt), ())
+    passed = begin(target, tuple(prompt), (), judged=1)
     out: Tokens = ()
     while len(out) < max_new_tokens:
         row = policy(passed.logits[-1], tuple(prompt), out)
@@ -147,7 +147,7 @@ class Session:
     def open(self, prompt: Tokens) -> Rows:
         """The rows that `begun` wants to see run."""
         self.prompt, self.out, self.rounds, self.done = prompt, (), [], self.max_new_tokens <= 0
-        return opening(self.target, prompt)
+        return opening(self.target, prompt, judged=1)
 
     def begun(self, passed: Pass, coins: Coins) -> None:
         """The prompt was run."""
@@ -201,7 +201,7 @@ class Session:
         """The state after `out`, recomputed from scratch."""
         self.prompt, self.out, self.rounds, self.done = prompt, out, [], False
         cached = (prompt + out)[:-1]
-        self.drafter.start(cached, begin(self.target, cached, self.drafter.taps))
+        self.drafter.start(cached, begin(self.target, cached, self.drafter.taps, judged=1))
 
     def state(self) -> State:
         """All live state, target's and drafter's."""
@@ -224,26 +224,26 @@ class Session:
         return tokens
 
 
-def begin(target: Target, tokens: Tokens, taps: Sequence[int]) -> Pass:
-    """A new request: run and keep all of `tokens`."""
-    passed = target.run(opening(target, tokens), taps)
+def begin(target: Target, tokens: Tokens, taps: Sequence[int], judged: int | None = None) -> Pass:
+    """A new request: run and keep all of `tokens`. judged: see `Rows`."""
+    passed = target.run(opening(target, tokens, judged), taps)
     target.keep(range(len(tokens)))
     return passed
 
 
-def opening(target: Target, tokens: Tokens) -> Rows:
+def opening(target: Target, tokens: Tokens, judged: int | None) -> Rows:
     """The rows of a prompt; the target forgets everything else. Raises ValueError where it is no prompt."""
     if not tokens:
         raise ValueError("the prompt is empty: decoding needs at least one token to condition on")
     if bad := [token for token in tokens if not 0 <= token < target.vocabulary]:
         raise ValueError(f"prompt token {bad[0]} is outside the vocabulary of {target.vocabulary} tokens")
     target.reset()
-    return chain_rows(tokens, 0, target.device, judged=1)
+    return chain_rows(tokens, 0, target.device, judged)
 
 
 def target_token(row: Tensor, coins: Coins, position: int) -> int:
     """A token from the target's own row [V], with the coin of its absolute position."""
-    check_row(row)
+    check_rows(row[None, None], chain_block((), (), (), row))
     return int(coins.choose(row[None], ("emit", position)))
 
 

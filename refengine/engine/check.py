@@ -26,31 +26,18 @@ def check_rows(p: Tensor, block: Block) -> None:
                 f"{name} must be int64 {drafts} beside p {list(p.shape)}, got {ids.dtype} {list(ids.shape)}"
             )
     there = block.tokens != NOTHING
-    _check_nodes(block, there, vocabulary)
+    _refuse(there & ((block.tokens < 0) | (block.tokens >= vocabulary)), f"its token is outside 0..{vocabulary - 1}")
+    nodes = torch.arange(places - 1, device=p.device)
+    _refuse(there & ((block.parents < ROOT) | (block.parents >= nodes)), "its parent does not come before it")
+    parent_there = torch.nn.functional.pad(there, (1, 0), value=True).gather(
+        1, block.parents.clamp(ROOT, places - 2) + 1
+    )
+    _refuse(there & ~parent_there, "its parent was not drafted")
     _check_distribution("p", p, torch.nn.functional.pad(there, (1, 0), value=True))
     if block.q is not None:
         if not block.q.is_floating_point() or list(block.q.shape) != [*drafts, vocabulary]:
             raise ValueError(f"q must be float {[*drafts, vocabulary]}, got {block.q.dtype} {list(block.q.shape)}")
         _check_distribution("q", block.q, there)
-
-
-def check_row(row: Tensor) -> None:
-    """The same of a single row p [V], which nothing was drafted after."""
-    mass, least = float(row.sum(dtype=torch.float64)), float(row.amin())
-    if not (abs(mass - 1) <= SUM_TOLERANCE and least >= 0):
-        _check_distribution("p", row[None, None], torch.ones(1, 1, dtype=torch.bool, device=row.device))
-
-
-def _check_nodes(block: Block, there: Tensor, vocabulary: int) -> None:
-    compiled = kernels(there.device.type)
-    if compiled is not None and compiled.is_forest(block.tokens, block.parents, vocabulary):
-        return
-    _refuse(there & ((block.tokens < 0) | (block.tokens >= vocabulary)), f"its token is outside 0..{vocabulary - 1}")
-    nodes = torch.arange(there.shape[1], device=there.device)
-    _refuse(there & ((block.parents < ROOT) | (block.parents >= nodes)), "its parent does not come before it")
-    above = block.parents.clamp(ROOT, there.shape[1] - 1) + 1
-    parent_there = torch.nn.functional.pad(there, (1, 0), value=True).gather(1, above)
-    _refuse(there & ~parent_there, "its parent was not drafted")
 
 
 def _check_distribution(name: str, rows: Tensor, there: Tensor) -> None:

@@ -72,8 +72,13 @@ class InPlaceCache(DynamicCache):
 
     @torch.inference_mode()
     def keep(self, kept: int, rows: Sequence[int]) -> None:
-        """Of the rows behind the first `kept` these stay, in this order."""
-        end = kept + len(rows)
+        """Of the rows behind the first `kept` these stay, in this order.
+
+        Raises ValueError for a row that is not there: behind the tentative rows lie those that were taken back.
+        """
+        end, there = kept + len(rows), self.get_seq_length() - kept
+        if any(not 0 <= row < there for row in rows):
+            raise ValueError(f"rows {list(rows)} cannot be kept of {there} tentative rows")
         moved = tuple(rows) != tuple(range(len(rows)))
         for layer in self.layers:
             assert isinstance(layer, InPlaceLayer)

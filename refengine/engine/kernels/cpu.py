@@ -61,8 +61,7 @@ def choose(coins: Philox, weights: Tensor, kind: int, place: int | Tensor, node:
     if weights.dtype not in STORED or not vocabulary or len(coins.requests) != lanes:
         return None
     requests, places, nodes = (
-        np.full(lanes, n) if isinstance(n, int) else n.expand(lanes).contiguous().numpy()
-        for n in (coins.requests, place, node)
+        torch.as_tensor(n).expand(lanes).contiguous().numpy() for n in (coins.requests, place, node)
     )
     rows, key, out = stored(weights), (coins.seed & MASK, coins.seed >> 32), np.empty(lanes, np.int64)
 
@@ -80,11 +79,6 @@ def sums_to_one(rows: Tensor, there: Tensor, tolerance: float) -> bool:
     held, where, fine = stored(rows), there.contiguous().numpy(), np.empty(len(rows), np.bool_)
     shared(len(rows), rows[0].numel(), lambda first, end: lane.sound(first, end, held, where, tolerance, fine))
     return bool(fine.all())
-
-
-def is_forest(tokens: Tensor, parents: Tensor, vocabulary: int) -> bool:
-    """Whether drafted tokens [B, n] are of the vocabulary, and their parents drafted before them."""
-    return bool(lane.is_forest(tokens.contiguous().numpy(), parents.contiguous().numpy(), vocabulary))
 
 
 def stored(rows: Tensor) -> np.ndarray:

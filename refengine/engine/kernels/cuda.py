@@ -81,8 +81,3 @@ def sums_to_one(rows: Tensor, there: Tensor, tolerance: float) -> bool:
         held, there.contiguous(), fine, TOLERANCE=tolerance, V=rows.shape[2], TILE=TILE, num_warps=WARPS
     )
     return bool(fine)
-
-
-def is_forest(tokens: Tensor, parents: Tensor, vocabulary: int) -> bool:
-    """Never seen from here: the plain text says it."""
-    return False

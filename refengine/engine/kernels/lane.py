@@ -551,18 +551,3 @@ def sound(first, end, rows, there, tolerance, fine):
                     least[x] = weight if weight < least[x] else least[x]
             if not (abs(mass.sum() - 1) <= tolerance and least.min() >= 0):
                 fine[lane] = False
-
-
-@njit(nogil=True, cache=True)
-def is_forest(tokens, parents, vocabulary):
-    """Whether drafted tokens [B, n] are of the vocabulary, and their parents drafted before them."""
-    for lane in range(tokens.shape[0]):
-        for j in range(tokens.shape[1]):
-            x, above = tokens[lane, j], parents[lane, j]
-            if x == NOTHING:
-                continue
-            if not (0 <= x < vocabulary and ROOT <= above < j):
-                return False
-            if above != ROOT and tokens[lane, above] == NOTHING:
-                return False
-    return True
