@@ -27,6 +27,7 @@ def numbers(found: Tensor) -> list[float]:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(data=st.data())
+@torch.inference_mode()
 def test_rows_stay_as_if_no_other_had_been_there(data: st.DataObject) -> None:
     """Kills a row that moves, a buffer that is grown without its rows, a gather that reads what it has just written,
     rows of the room that come back, and a view of kept rows that a later pass writes over."""

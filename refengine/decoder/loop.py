@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, Rows, State, Target, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block, chain_rows, tree_rows
+from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.engine.block import NOTHING, ROOT, Block, Round
-from refengine.engine.check import check_rows
+from refengine.engine.check import check_row, check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import NothingLeft, Policy
 from refengine.engine.policy import rows as policy_rows
@@ -72,7 +72,10 @@ class Played:
 
 @dataclass(frozen=True)
 class Result:
-    """tokens: what was generated, a stop token included. rounds: how. The first token comes before the first round."""
+    """tokens: what was generated, a stop token included. rounds: how. The first token comes before the first round.
+
+    Tensors are made in inference mode: who wants to write into one, or a gradient, takes a clone.
+    """
 
     tokens: Tokens
     rounds: tuple[Played, ...]
@@ -243,7 +246,7 @@ def opening(target: Target, tokens: Tokens, judged: int | None) -> Rows:
 
 def target_token(row: Tensor, coins: Coins, position: int) -> int:
     """A token from the target's own row [V], with the coin of its absolute position."""
-    check_rows(row[None, None], chain_block((), (), (), row))
+    check_row(row)
     return int(coins.choose(row[None], ("emit", position)))
 
 
