@@ -1,5 +1,7 @@
 """The cache that is written in place: what it holds, and that nobody's view of kept rows ever changes."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -48,8 +50,9 @@ def test_rows_stay_as_if_no_other_had_been_there(data: st.DataObject) -> None:
         ))  # fmt: skip
         cache.keep(len(kept), chosen)
         kept += [tentative[row] for row in chosen]
-        for layer in cache.layers:
-            for buffer in layer.room:  # type: ignore[union-attr]
+        held_layers: list[Any] = cache.layers
+        for held_layer in held_layers:
+            for buffer in held_layer.room:
                 buffer[:, :, len(kept) :] = HOSTILE
         views += [(held, held.clone()) for pair in cache.pairs() for held in pair]
         assert all(torch.equal(held, copy) for held, copy in views)
