@@ -353,10 +353,9 @@ def check_alpha(alpha: float) -> None:
 
 def lines_of(file: Path) -> list[str]:
     """The lines of a text file that say something."""
-    try:
-        lines = [line for line in file.read_text().splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} cannot be read: {error}") from None
+    from refengine.files import read_text
+
+    lines = [line for line in read_text(file).splitlines() if line.strip()]
     if not lines:
         raise BadInput(f"{file} has no prompt in it")
     return lines

@@ -22,7 +22,9 @@ def drafter(folder: Path) -> None:
 
 def readable(*files: Path) -> None:
     for file in files:
-        if not file.is_file():
+        if file.is_dir():
+            raise BadInput(f"{file} is a folder, not a file")
+        if not file.exists():
             raise BadInput(f"{file}: no such file")
         if not os.access(file, os.R_OK):
             raise BadInput(f"{file} cannot be read: permission denied")

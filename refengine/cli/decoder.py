@@ -14,6 +14,7 @@ from refengine.report.terminal import Progress
 if TYPE_CHECKING:
     from refengine.report.tables import Battery
 
+REPORT = Path("out/report.json")  # that `refengine report` writes unless told otherwise
 Ngram = Annotated[Path | None, typer.Option(help="The n-gram store of a drafter that has one elsewhere (DART).")]
 
 
@@ -112,27 +113,31 @@ def decode(
 
 def drafters(
     report: Annotated[
-        Path,
+        Path | None,
         typer.Option(help="Take the verdicts from this report; without it those on record, and the rest is run."),
-    ] = Path("out/report.json"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
-    from refengine.jobs.steps import played
     from refengine.report.report import load_report
-    from refengine.report.tables import battery
-    from refengine.selfcheck.drafters.battery import steps
-    from refengine.selfcheck.recorded import PRELOAD, settle
 
-    if report.exists():
+    if report is None and REPORT.exists():
+        report = REPORT
+    if report is not None:
         typer.echo(f"verdicts from {report}", err=True)
         findings = load_report(report).findings
     else:
+        from refengine.jobs.steps import played
+        from refengine.selfcheck.drafters.battery import steps
+        from refengine.selfcheck.recorded import PRELOAD, settle
+
         work, findings = list(steps()), []
         with Progress("drafters", len(work)) as shown:
             for step, (found, how), seconds in played(work, settle, preload=PRELOAD, begun=shown.at):
                 findings += found
                 shown.finish(f"{step.name}: {how or f'{seconds:.1f} s'}")
+    from refengine.report.tables import battery
+
     print_battery(battery(findings), as_json)
 
 

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
-from refengine.errors import BadInput
 
 
 def table(as_json: AsJson = False) -> None:
@@ -23,11 +22,10 @@ def table(as_json: AsJson = False) -> None:
 def export(file: Annotated[Path, typer.Argument(help="JSON lines file to write.")]) -> None:
     """Write every vector as one JSON line."""
     from refengine.exact.vectors import vectors
+    from refengine.files import write_atomic
 
-    try:
-        file.write_text("".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
-    except OSError as error:
-        raise BadInput(f"cannot write {file}: {error.strerror}") from None
+    write_atomic(file, "".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
+    typer.echo(f"written: {file}")
 
 
 def release(folder: Annotated[Path, typer.Argument(help="Folder to write in.")]) -> None:

@@ -52,8 +52,8 @@ def check(request: Request) -> None:
         raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
     if request.slots is not None and request.slots < 1:
         raise BadInput(f"--slots {request.slots} is not positive")
-    if request.temperature < 0:
-        raise BadInput(f"--temperature {request.temperature} is negative")
+    if not 0 <= request.temperature < math.inf:
+        raise BadInput(f"--temperature {request.temperature} is negative or not finite; 0 is greedy")
     if request.top_k is not None and request.top_k < 1:
         raise BadInput(f"--top-k {request.top_k}: one token at least is kept")
     if request.top_p is not None and not 0 < request.top_p <= 1:
