@@ -1,6 +1,6 @@
-"""The action of `.github/actions/audit` and the workflows of README.md and docs/ci.md: their shell steps are read from the
-YAML and run by the shell and with the variables that the build server gives them. `pip` is one that writes down what it
-is asked for, since nothing is installed here; the servers themselves are not here."""
+"""The action of `.github/actions/audit` and the workflows of README.md and docs/ci.md: their shell steps are read from
+the YAML and run by the shell and with the variables that the build server gives them. `pip` is one that writes down
+what it is asked for, since nothing is installed here; the servers themselves are not here."""
 
 import os
 import subprocess
@@ -57,7 +57,7 @@ def stub(folder: Path, name: str, text: str) -> None:
 def test_the_step_installs_what_is_named_or_the_repository_of_the_action(
     package: str, within: str, code: int, installed: str | None, tmp_path: Path
 ) -> None:
-    """Kills a name on an index that has it not, or has somebody else's, and a user's own project taken for refengine."""
+    """Kills a name on an index that has it not, or has somebody else's, and a user's project taken for refengine."""
     (tmp_path / "ours" / "refengine" / "cli").mkdir(parents=True)
     action = tmp_path / within / ".github" / "actions" / "audit"
     action.mkdir(parents=True)

@@ -1,6 +1,6 @@
-"""Blocks of docs/auditing.md, campaigns.md, ci.md, drafters.md, reports.md, serving.md and tutorial.md that need what is
-not here: an engine, a GPU, a container engine, an index of packages, hours. Each runs with a stand-in, which its test
-names; what a stand-in hides is not tested.
+"""Blocks of docs/auditing.md, campaigns.md, ci.md, drafters.md, reports.md, serving.md and tutorial.md that need what
+is not here: an engine, a GPU, a container engine, an index of packages, hours. Each runs with a stand-in, which its
+test names; what a stand-in hides is not tested.
 """
 
 import inspect
@@ -56,7 +56,7 @@ def typed(page: str, holding: str, folder: Path, codes: tuple[int, ...] = (0,), 
     return (folder / "asked").read_text()
 
 
-# --- engines' kernels --------------------------------------------------------------------------------------------------
+# --- engines' kernels ------------------------------------------------------------------------------------------------
 
 P = torch.tensor([[0.0, 1.0, 0.0], [0.25, 0.25, 0.5], [0.0, 0.0, 1.0]])
 Q = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
@@ -108,7 +108,7 @@ def test_the_adapters_of_engines_kernels_pass_on_rows_and_drafts(holding: str, n
         assert [int(token) for token in answer] == tokens
 
 
-# --- installations -----------------------------------------------------------------------------------------------------
+# --- installations ---------------------------------------------------------------------------------------------------
 
 
 def test_what_installs_names_the_wheel_that_the_build_makes(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_an_engine_under_another_python(tmp_path: Path) -> None:
     assert (tmp_path / "report.json").is_file()
 
 
-# --- what takes hours, and folders of one's own ------------------------------------------------------------------------
+# --- what takes hours, and folders of one's own ----------------------------------------------------------------------
 
 SAMPLER = (
     "import torch\ndef verify(p, q, draft, generator):\n    return torch.multinomial(p[0], 1, generator=generator)\n"
@@ -189,11 +189,12 @@ def test_a_report_is_made_again_as_the_page_says(tmp_path: Path, monkeypatch: py
         assert run(*(known.get(word, word) for word in words[1:])) == 0
 
 
-# --- servers -----------------------------------------------------------------------------------------------------------
+# --- servers ---------------------------------------------------------------------------------------------------------
 
 
 def test_two_servers_are_started_beside_each_other(tmp_path: Path) -> None:
-    """Stand-in: a vllm that writes down its words. Kills a configuration that is no JSON, and two servers on one port."""
+    """Stand-in: a vllm that writes down its words. Kills a configuration that is no JSON, and one port for
+    two servers."""
     asked = typed("serving.md", "ngram", tmp_path, vllm="").splitlines()
     ports = {line.split("--port ")[1].split()[0] for line in asked}
     assert ports == {"8000", "8001"}
@@ -204,8 +205,8 @@ def test_two_servers_are_started_beside_each_other(tmp_path: Path) -> None:
 def test_a_server_of_the_tiny_model_is_audited_as_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stand-in: a server of this process, which decodes the exported pair, and 40 requests for 600. Kills an option that
-    is gone, and folders that export and audit call otherwise."""
+    """Stand-in: a server of this process, which decodes the exported pair, and 40 requests for 600. Kills an option
+    that is gone, and folders that export and audit call otherwise."""
     monkeypatch.chdir(tmp_path)
     export, serve, audit = commands("serving.md", "--known tiny")
     assert run(*export[1:]) == 0
