@@ -49,6 +49,15 @@ def json_of(text: str, name: str, **options: Any) -> Any:
         raise BadInput(f"{name} is not valid JSON to read here: {why}") from None
 
 
+def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An `object_pairs_hook`. Raises BadInput for a key that an object has twice: a reader would take either."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+    return out
+
+
 def make_folder(path: Path) -> None:
     """A folder that files can be written in. Raises BadInput where there cannot be one."""
     try:

@@ -4,6 +4,7 @@ import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
+from urllib.parse import urlsplit
 
 import typer
 
@@ -328,15 +329,19 @@ def generate(
 
 
 def check_address(base: str) -> None:
-    if not base.startswith(("http://", "https://")):
+    try:
+        parts = urlsplit(base)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and base.isprintable()
+    except ValueError:  # a port that is none, half an IPv6 address
+        good = False
+    if not good or " " in base:
         raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
 
 
 def questions(requests: int, prompts: Path | None, only: str, alpha: float) -> dict[str, Any]:
     """What two sides are asked, from the command line; prompts of our own unless others are given."""
     check_alpha(alpha)
-    if requests < 1:
-        raise BadInput(f"--requests {requests} is not a positive number")
+    check_requests(requests)
     asked = {"requests": requests, "only": only, "alpha": alpha}
     return asked | ({"prompts": lines_of(prompts)} if prompts else {})
 
@@ -349,6 +354,11 @@ def check_folder(path: Path | None) -> None:
 def check_alpha(alpha: float) -> None:
     if not 0 < alpha < 1:
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
+
+
+def check_requests(requests: int) -> None:
+    if requests < 1:
+        raise BadInput(f"--requests {requests} is not a positive number")
 
 
 def lines_of(file: Path) -> list[str]:

@@ -124,8 +124,8 @@ def drafters(
     if report is None and REPORT.exists():
         report = REPORT
     if report is not None:
-        typer.echo(f"verdicts from {report}", err=True)
         findings = load_report(report).findings
+        typer.echo(f"verdicts from {report}", err=True)
     else:
         from refengine.jobs.steps import played
         from refengine.selfcheck.drafters.battery import steps

@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
+from refengine.errors import BadInput
+
+MAX_SECONDS = 1e7  # what every clock can wait
 
 
 def table(as_json: AsJson = False) -> None:
@@ -42,6 +45,8 @@ def run(
     seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 60.0,
 ) -> None:
     """Run a program on the vectors and compare token by token."""
+    if not 0 < seconds < MAX_SECONDS:
+        raise BadInput(f"--seconds {seconds:g} is not a time: above 0, below {MAX_SECONDS:g}")
     from refengine.commands.vectors import run_command
 
     count, wrong = run_command(command, rule or [], seconds)

@@ -94,12 +94,12 @@ def check_name(subject: str) -> None:
     if colon and all(part.isidentifier() for part in parts) and not module.endswith(".py"):
         return
     folder, file = os.path.split(module)
-    meant = f"{file.removesuffix('.py')}:{name or 'FUNCTION'}"
-    hint = (
-        f": did you mean {meant}{' --path ' + folder if folder else ''}?"
-        if file.removesuffix(".py").isidentifier()
-        else ""
-    )
+    named = file.removesuffix(".py")
+    hint = ""
+    if named.isidentifier() and (not name or name.replace(".", "_").isidentifier()):
+        hint = f": did you mean {named}:{name or 'FUNCTION'}{' --path ' + folder if folder else ''}?"
+    elif os.path.isfile(os.path.join(folder, f"{named}.py")):
+        hint = f": {named!r} is no name of a module, so nothing can import {named}.py; rename it"
     raise BadInput(f"a subject is MODULE:FUNCTION, got {subject!r}{hint}")
 
 
