@@ -233,6 +233,9 @@ def acceptance(
         raise BadInput("name what the engine counted: a scrape of /metrics, answers, a log or a profile")
     if (golden is None) == (known is None) and not save_golden:
         raise BadInput("name what is due: --golden FILE or --known DIR, one of them; or write one with --save-golden")
+    checks.readable(*[file for file in (*(files or ()), since, golden) if file is not None])
+    if known is not None:
+        checks.exported(known)
     from refengine.audit.acceptance import audit
 
     names = [str(file) for file in files or ()]
@@ -278,7 +281,9 @@ def endpoint(
         if off is not None or prompts is not None or only or journal is not None:
             raise BadInput("--known needs one server and has prompts: without --off, --prompts, --only and --journal")
         check_alpha(alpha)
+        check_requests(requests)
         check_address(on)
+        checks.exported(known)
         from refengine.audit.served.endpoint import audit_known
 
         with progress() as tell:

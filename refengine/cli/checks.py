@@ -31,6 +31,12 @@ def readable(*files: Path) -> None:
             raise BadInput(f"{file} cannot be read: permission denied")
 
 
+def exported(folder: Path) -> None:
+    """What `fixtures export` wrote."""
+    if not (folder / "law.json").is_file():
+        raise BadInput(f"{folder} is no folder of `refengine fixtures export`: it has no law.json")
+
+
 def empty(folder: Path) -> None:
     """An empty folder, or one to be made."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

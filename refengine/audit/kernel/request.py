@@ -111,5 +111,16 @@ def opened(request: Request) -> Child:
     if not outcome.ok:
         child.close()
         why = outcome.message if outcome.kind == "raised" else outcome
-        raise BadInput(f"cannot load {request.subject}: {why}")
+        raise BadInput(f"cannot load {request.subject}: {why}{hidden(request)}")
     return child
+
+
+def hidden(request: Request) -> str:
+    """What to do where another module comes before the subject's own on the import path; "" where none does."""
+    package = request.subject.partition(":")[0].partition(".")[0]
+    own = None if request.is_program() else PathFinder.find_spec(package, [request.path or os.getcwd()])
+    known = PathFinder.find_spec(package, sys.path)
+    first = known.origin if known else "Python's own" if package in sys.builtin_module_names else None
+    if own is None or own.origin is None or first is None or os.path.realpath(first) == os.path.realpath(own.origin):
+        return ""
+    return f"; {own.origin} is hidden by a module of its name ({first}): rename it"

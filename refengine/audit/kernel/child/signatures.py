@@ -90,6 +90,8 @@ def whole_number(i: int, entry: Any) -> int:
         raise ContractBroken(f"entry {i} of the answer is {entry!r:.60}, not a token")
     if isinstance(entry, float) and not entry.is_integer():
         raise ContractBroken(f"entry {i} of the answer is {'NaN' if entry != entry else entry}, not an integer")
+    if abs(entry) >= 1 << 63:
+        raise ContractBroken(f"entry {i} of the answer has more than 64 bits, and is no token")
     return int(entry)
 
 
