@@ -59,6 +59,25 @@ RIGHT: dict[str, list[str]] = {
     "challenge check": ["{}/text", "{}/text", "--seed", "s"],
     "challenge verify": ["{}/text"],
 }
+MADE = ("new", "tiny", "vectors")  # names of what a command makes
+# Words that name nothing there is, in the place of the first word; or an option that does.
+NAMELESS = {
+    "audit kernel": ["nowhere:f"],
+    "audit process": ["no-such-program"],
+    "audit library": ["nothing"],
+    "audit engine": ["nothing"],
+    "audit generate": ["nowhere:f", "--off", "nowhere:g"],
+    "tiny": ["nothing", "{}/new"],
+    "campaign engine": ["nothing"],
+    "campaign kernel": ["nowhere:f"],
+    "claims": ["nothing of the kind"],
+    "bugs": ["nothing of the kind"],
+    "checkpoints": ["nothing of the kind"],
+    "vectors run": ["--rule", "nothing", "true"],
+    "challenge new": ["--rule", "nothing", "--seed", "s", "--out", "{}/new.json"],
+    "decode": [*DECODE, "--rule", "nothing"],
+    "drafters": ["--report", "{}/absent.json"],
+}
 # Options for which a number below zero is right.
 ANY_SIGN = {"seed", "presence_penalty", "frequency_penalty"}
 SEED_IS_COUNTED = {"decode", "tiny", "fixtures export", "campaign engine", "campaign kernel"}
@@ -102,6 +121,12 @@ def mistakes(name: str, command: Any) -> Iterator[list[str]]:
         yield [*words, *right, "--no-such-option"]
     if any(p.required for p in command.params):
         yield words
+    if name in NAMELESS:
+        yield [*words, *NAMELESS[name]]
+    for i, word in enumerate(right):  # every file or folder that is read, gone
+        read = word in (TARGET, DRAFTER) or (word.startswith("{}/") and not Path(word).name.startswith(MADE))
+        if read and not right[i - 1].startswith("--"):
+            yield [*words, *right[:i], "{}/absent", *right[i + 1 :]]
     for parameter, option in options.items():
         kind = types.get(parameter)
         if kind in (int, float):

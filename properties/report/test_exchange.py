@@ -12,9 +12,16 @@ from refengine.report.finding import Finding, Recipe, Verdict
 
 
 def finding(verdict: Verdict, **more: Any) -> Finding:
-    told = {"id": f"a/{verdict}", "subject": "s <\x00&>", "claim": "It is so.", "source": "x", "method": "m"}
+    told: dict[str, Any] = {
+        "id": f"a/{verdict}",
+        "subject": "s <\x00&>",
+        "claim": "It is so.",
+        "source": "x",
+        "method": "m",
+    }
     arguments = more.pop("arguments", {})
     recipe = Recipe(function="a:b", arguments=arguments)
+    told |= {"witness": {}} if verdict == "violated" else {}
     return Finding(**{"verdict": verdict, "recipe": recipe, "role": "subject", **told, **more})
 
 

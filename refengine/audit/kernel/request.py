@@ -61,7 +61,12 @@ class Request:
         if self.is_program():
             program, *_ = shlex.split(self.subject.removeprefix(MARK)) or [""]
             if shutil.which(program) is None:
-                raise BadInput(f"there is no program {program!r} here")
+                wrong = (
+                    "is a folder" if os.path.isdir(program) else "may not be executed: chmod +x, or name what runs it"
+                )
+                raise BadInput(
+                    f"{program} {wrong}" if os.path.exists(program) else f"there is no program {program!r} here"
+                )
             return
         package = self.subject.partition(":")[0].partition(".")[0]
         folder = self.path or os.getcwd()
