@@ -63,7 +63,8 @@ class Outcome:
 
     def __str__(self) -> str:
         words = {"raised": "the subject raised", "hang": "the subject hung", "killed": "the subject's process died"}
-        return f"{words.get(self.kind, 'the adapter failed')}: {self.message}"
+        ours = "our own code around the subject failed (a bug of ours, or the subject replaced what it calls)"
+        return f"{words.get(self.kind, ours)}: {self.message}"
 
 
 class SubjectRaised(Exception):
