@@ -9,6 +9,9 @@ from typing import Any
 from refengine.errors import BadInput
 
 
+ROOM = 1 << 22  # bytes that a folder must have left: a report's page takes as many
+
+
 def write_atomic(path: Path, text: str) -> None:
     """Write `text` so that, killed at any moment, `path` holds either all of it or what it held before.
 
@@ -62,8 +65,8 @@ def make_folder(path: Path) -> None:
     """A folder that files can be written in. Raises BadInput where there cannot be one."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(bytes(ROOM))  # a full disk takes a name, and says so at the first byte
     except OSError as error:
         raise BadInput(f"cannot write in {path}: {error.strerror}") from None
 

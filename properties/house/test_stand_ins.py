@@ -78,7 +78,7 @@ def as_vllm(
     assert (draft.dtype, bonus.dtype, ends.tolist()) == (torch.int32, torch.int32, counts)
     assert about.all_random
     assert not about.all_greedy
-    p = torch.cat([logits.softmax(-1), torch.nn.functional.one_hot(bonus[0], logits.shape[1])])
+    p = torch.cat([logits.softmax(-1), torch.nn.functional.one_hot(bonus[0].long(), logits.shape[1])])
     emitted = ratio_rule(p, q, draft)
     return torch.tensor([[*emitted, *[-1] * (most + 1 - len(emitted))]])
 
