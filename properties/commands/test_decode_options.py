@@ -74,7 +74,7 @@ def stated(given: dict[str, Any]) -> steps.Policy:
     return steps.pipeline(*(made[name] for name in ORDER if name in made))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     options=ASKED,
     logits=st.lists(st.floats(-3.0, 3.0), min_size=8, max_size=8),
@@ -119,14 +119,14 @@ def stopping(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copytree(TARGET, tmp_path_factory.mktemp("stopping") / "target"))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     drafter=st.sampled_from(
         [("prompt_lookup", 1), ("ngram", 3), ("lookahead", 1), (FIXTURES / "tiny" / "dspark", None)]
     ),
     options=ASKED,
     prompt=st.lists(st.integers(0, 6), min_size=1, max_size=6),
-    length=st.integers(1, 16),
+    length=st.integers(1, 12),
     seed=st.integers(0, 2**64 - 1),
     eos=st.lists(st.integers(0, 7), max_size=3, unique=True),
 )
