@@ -1,5 +1,6 @@
 """What the options of `refengine decode` do: those that shape the target's rows, in which order, and all others."""
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from refengine.commands import decode as command
 from refengine.commands.decode import decode, policy, stop_tokens
 from refengine.commands.decode_request import Request, check
-from refengine.decoder import Stop, generate, load_drafter, load_target
+from refengine.decoder import generate, load_drafter, load_target
 from refengine.decoder.loop import fitting
 from refengine.decoder.protocols import Tokens
 from refengine.engine import policy as steps
@@ -113,10 +114,11 @@ TARGET = FIXTURES / "tiny" / "target"
 NETWORK = load_target(TARGET, torch.float32)
 
 
-@pytest.fixture(scope="module")
-def stopping(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the target, beside which a test may write what stops it."""
-    return Path(shutil.copytree(TARGET, tmp_path_factory.mktemp("stopping") / "target"))
+def said_by(request: Request) -> tuple[str, dict[str, Any]]:
+    """What the command says, its target being loaded once."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(command, "load_target", lambda folder, *_: NETWORK)
+        return decode(request)
 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
@@ -128,34 +130,35 @@ def stopping(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prompt=st.lists(st.integers(0, 6), min_size=1, max_size=6),
     length=st.integers(1, 12),
     seed=st.integers(0, 2**64 - 1),
-    eos=st.lists(st.integers(0, 7), max_size=3, unique=True),
 )
 def test_what_the_command_says_is_what_the_loop_says(
-    stopping: Path,
-    drafter: tuple[Any, int | None],
-    options: dict[str, Any],
-    prompt: list[int],
-    length: int,
-    seed: int,
-    eos: list[int],
+    drafter: tuple[Any, int | None], options: dict[str, Any], prompt: list[int], length: int, seed: int
 ) -> None:
-    """Kills an option that is cut, dropped or another's on its way to the loop, all stop tokens but the first, and
-    counts of other rounds than were played."""
-    (stopping / "generation_config.json").write_text(json.dumps({"eos_token_id": eos}))
+    """Kills an option that is cut, dropped or another's on its way to the loop, and counts of other rounds than were
+    played."""
     path, gamma = drafter
-    request = Request(stopping, path, " ".join(map(str, prompt)), length, gamma=gamma, seed=seed, **options)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(command, "load_target", lambda folder, *_: NETWORK)
-        text, figures = decode(request)
-    plan, coins, stop = stated({"temperature": 1.0, **options}), Philox(seed, torch.tensor([0])), Stop(frozenset(eos))
-    alone = load_drafter(path, NETWORK, gamma=gamma)
-    said = generate(NETWORK, alone, fitting, plan, prompt, length, coins, stop)
+    text, figures = said_by(
+        Request(TARGET, path, " ".join(map(str, prompt)), length, gamma=gamma, seed=seed, **options)
+    )
+    plan, coins = stated({"temperature": 1.0, **options}), Philox(seed, torch.tensor([0]))
+    said = generate(NETWORK, load_drafter(path, NETWORK, gamma=gamma), fitting, plan, prompt, length, coins)
     assert text == " ".join(map(str, said.tokens))
     rounds, emitted = len(said.rounds), sum(len(played.emitted) for played in said.rounds)
     assert (figures["tokens"], figures["rounds"]) == (1 + emitted, rounds)
     assert figures["drafted"] == sum(played.block.tokens.shape[1] for played in said.rounds)
     assert figures["accepted"] == sum(len(played.verdict.path) for played in said.rounds)
     assert figures["tokens per pass"] == (round(emitted / rounds, 3) if rounds else None)
+
+
+def test_every_stop_token_of_the_target_stops(tmp_path: Path) -> None:
+    """Kills all stop tokens but one: every pair of the tokens of a text, said in either order."""
+    folder = shutil.copytree(TARGET, tmp_path / "target")
+    request = Request(folder, Path("prompt_lookup"), "2 3 2 4", 24, seed=3)
+    whole = said_by(request)[0].split()
+    assert len(set(whole)) > 3
+    for pair in itertools.permutations(sorted(set(whole))[:4], 2):
+        (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": list(map(int, pair))}))
+        assert said_by(request)[0].split() == whole[: 1 + min(map(whole.index, pair))]
 
 
 SAID = st.none() | st.integers(0, 7) | st.lists(st.integers(0, 7), max_size=3)
