@@ -75,7 +75,7 @@ def stated(given: dict[str, Any]) -> steps.Policy:
     return steps.pipeline(*(made[name] for name in ORDER if name in made))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     options=ASKED,
     logits=st.lists(st.floats(-3.0, 3.0), min_size=8, max_size=8),
