@@ -8,7 +8,6 @@ from typing import Any
 
 from refengine.errors import BadInput
 
-
 ROOM = 1 << 22  # bytes that a folder must have left: a report's page takes as many
 
 
