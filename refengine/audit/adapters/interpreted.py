@@ -23,14 +23,17 @@ from numpy.typing import NDArray
 from refengine.audit.adapters import TREE, Absent, Adapter, Kernels, speak
 from refengine.audit.adapters.engine import Worker
 from refengine.audit.common import CLAIM, SOURCE, Progress
+from refengine.audit.inputs.case import Case
+from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel.audit import audited
 from refengine.audit.kernel.request import MARK, Request
 from refengine.audit.served.ask import Failed
 from refengine.evidence.naming import ZERO_MASS
 from refengine.report.finding import Finding, Magnitude, Quantity, Recipe
 
-LAW_SECONDS = 1800.0  # when the clock ends it, on a machine that is far slower than one that was seen
-BATCHES, TREES, ROWS = 150, 150, 40  # that are compared
+LAW_SECONDS = 600.0  # when the clock ends it, and the search for a smaller witness
+MOST_IDS, MOST_ROWS = 64, 24  # of an input that is sampled: each row of a lane is a program of the interpreter
+BATCHES, TREES, ROWS = 150, 150, 20  # that are compared
 VOCABULARIES = (7, 600, 5000)  # of the rows at the ends of the coins, the smallest first
 GRID = 2.0**-24  # of torch.rand in float32
 COINS = {"0": 0.0, "1 - 2^-24": 1.0 - GRID}
@@ -38,8 +41,7 @@ MOST_POINTS = 64  # of the grid that are tried beside a coin that shows somethin
 LANES_CLAIM = "Where the rows leave no choice every lane of a batch emits the only tokens it can."
 COINS_CLAIM = "A token to which the target gives probability zero is never emitted."
 TREE_CLAIM = "A greedy tree emits the target's tokens along its longest branch that agrees with them."
-Case: TypeAlias = dict[str, Any]
-Tokens: TypeAlias = list[list[int]]
+Asked: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class KernelsAudit:
         program = [self.python, str(Path(speak.__file__)), str(self.adapter.worker), self.kernels.package, way]
         subject = MARK + shlex.join(program)
         request = Request(subject, signature, alpha=self.alpha, seconds=LAW_SECONDS, calls=self.calls)
-        found = audited(request, lambda what, share: self.progress(f"{way}: {what}", share)).finding
+        found = audited(request, lambda what, share: self.progress(f"{way}: {what}", share), small).finding
         named = self._named(worker, way, "law")
         return msgspec.structs.replace(found, replay="statistical", **named)
 
@@ -105,7 +107,7 @@ class KernelsAudit:
         method = f"equality on {BATCHES} batches of rows with one token"
         return self._held(worker, way, "lanes", LANES_CLAIM, method, {"batches": BATCHES})
 
-    def _wrong(self, worker: Worker, way: str, lanes: list[Case]) -> Case:
+    def _wrong(self, worker: Worker, way: str, lanes: list[Asked]) -> Asked:
         """The lanes with what they emitted, where that is not what they had to; else nothing."""
         emitted = worker.ask(op="verify", way=way, case=as_case(lanes, seed=len(lanes)))["tokens"]
         due = [lane["due"] for lane in lanes]
@@ -141,7 +143,7 @@ class KernelsAudit:
         method = f"{tried} batches of filtered rows, all coins at {' and at '.join(COINS)}"
         return self._held(worker, way, "coins", COINS_CLAIM, method, {"batches": tried})
 
-    def _massless(self, worker: Worker, way: str, case: Case, coin: float) -> dict[str, int]:
+    def _massless(self, worker: Worker, way: str, case: Asked, coin: float) -> dict[str, int]:
         """Where a token was emitted that has no mass, and which; else nothing."""
         asked = {name: case[name].tolist() for name in ("p", "q", "draft")} | {"seed": 0, "coin": coin}
         emitted = worker.ask(op="verify", way=way, case=asked)["tokens"]
@@ -151,7 +153,7 @@ class KernelsAudit:
                     return {"lane": lane, "place": place, "token": token}
         return {}
 
-    def _points(self, worker: Worker, way: str, case: Case, coin: float) -> int:
+    def _points(self, worker: Worker, way: str, case: Asked, coin: float) -> int:
         """How many coins next to this one on their grid show it too, itself among them."""
         towards = 1.0 if coin == 0 else -1.0
         for point in range(1, MOST_POINTS):
@@ -159,7 +161,7 @@ class KernelsAudit:
                 return point
         return MOST_POINTS
 
-    def _without_mass(self, worker: Worker, way: str, witness: Case, points: int) -> Finding:
+    def _without_mass(self, worker: Worker, way: str, witness: Asked, points: int) -> Finding:
         return self._finding(
             worker,
             way,
@@ -173,7 +175,7 @@ class KernelsAudit:
             diagnosis=f"{ZERO_MASS}: it is what is left when a coin lies beyond the sum of the row",
         )
 
-    def _certain(self, worker: Worker, way: str, name: str, claim: str, witness: Case) -> Finding:
+    def _certain(self, worker: Worker, way: str, name: str, claim: str, witness: Asked) -> Finding:
         """What is wrong whatever the coins."""
         return self._finding(
             worker,
@@ -205,7 +207,12 @@ class KernelsAudit:
         }
 
 
-def batch(rng: np.random.Generator, mixed: bool) -> list[Case]:
+def small() -> list[Case]:
+    """The inputs that an interpreter gets through in less than a second."""
+    return [case for case in cases() if case.width <= MOST_IDS and case.lanes * (case.gamma + 1) <= MOST_ROWS]
+
+
+def batch(rng: np.random.Generator, mixed: bool) -> list[Asked]:
     """1 to 5 lanes of at most 4 drafts over one vocabulary, with what each has to emit. A lane is drawn from rows with
     one token, or, in a mixed batch, at temperature 0 from any; then lanes have drafts of their own number, 0 too."""
     gamma, lanes, vocabulary = int(rng.integers(1, 5)), int(rng.integers(1, 6)), int(rng.choice([2, 5, 33]))
@@ -226,13 +233,13 @@ def batch(rng: np.random.Generator, mixed: bool) -> list[Case]:
     return [made[i] for i in rng.permutation(lanes)]
 
 
-def as_case(lanes: list[Case], seed: int) -> Case:
+def as_case(lanes: list[Asked], seed: int) -> Asked:
     """What a worker's `verify` is asked with."""
     together = {name: [lane[name] for lane in lanes] for name in ("p", "q", "draft", "greedy")}
     return {**together, "counts": [lane["count"] for lane in lanes], "seed": seed}
 
 
-def _less(lanes: list[Case]) -> Iterator[list[Case]]:
+def _less(lanes: list[Asked]) -> Iterator[list[Asked]]:
     """The batch without one of its lanes; one with drafts stays."""
     for i in range(len(lanes)):
         rest = lanes[:i] + lanes[i + 1 :]
@@ -240,7 +247,7 @@ def _less(lanes: list[Case]) -> Iterator[list[Case]]:
             yield rest
 
 
-def trees(rng: np.random.Generator) -> Case:
+def trees(rng: np.random.Generator) -> Asked:
     """Trees of one size, whose root is node 0, with the target's token after each node, one in reach more often than
     not."""
     lanes, nodes, vocabulary = int(rng.integers(1, 5)), int(rng.integers(2, 12)), 12
@@ -271,7 +278,7 @@ def along(tokens: list[int], parents: list[int], best: list[int]) -> list[int]:
         (node,) = agrees
 
 
-def filtered(number: int, vocabulary: int) -> Case:
+def filtered(number: int, vocabulary: int) -> Asked:
     """Rows as a top-k filter leaves them, the last id without mass, and drafts from q."""
     rng = np.random.default_rng(number)
     lanes, gamma = 8, 2
