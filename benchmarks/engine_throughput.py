@@ -1,6 +1,6 @@
 """Rows verified per second by the ratio rule at the sizes of real use, beside its peers and the speed of reading.
 
-    python benchmarks/engine_throughput.py [--device cuda] [--vllm FILE] [--sglang FILE] [--out benchmarks/results/engine_cpu.json]
+    python benchmarks/engine_throughput.py [--device cuda] [--vllm FILE] [--sglang FILE] [--out FILE]
 
 A row is one row of p: a lane with gamma drafts has gamma + 1. All sides verify the same rows and drafts and throw coins
 of their own; they take turns in one process, and a ratio is the median over the turns, with its smallest and largest.

@@ -1,4 +1,4 @@
-"""Kernels without a GPU: packages of the layout that vLLM and SGLang have, honest and with a mistake, and what is absent."""
+"""Kernels without a GPU: packages of the layout of vLLM and SGLang, honest and with a mistake, and what is absent."""
 
 import sys
 from collections.abc import Callable
@@ -10,12 +10,12 @@ import pytest
 
 import refengine.commands.audit_engine
 from refengine.audit.adapters import TREE, kernels
-from refengine.audit.adapters.interpreted import along, batch, filtered, trees
+from refengine.audit.adapters.kernel_inputs import along, batch, filtered, trees
 from refengine.commands.audit_engine import audit_engine
 
 pytest.importorskip("triton")
 CALLS = 350  # enough for a total variation of a half, which is the least that an audit must see to say anything
-FIRST = '''
+FIRST = """
 from vllm.config import Config
 from vllm.logger import init_logger
 from vllm.platforms import on_a_gpu
@@ -29,7 +29,10 @@ class Sampler(Config):
         on_a_gpu()
 
 @triton.jit
-def kernel(out_ptr, ends_ptr, draft_ptr, p_ptr, q_ptr, best_ptr, bonus_ptr, other_ptr, coin_ptr, greedy_ptr, longest, vocabulary):
+def kernel(
+    out_ptr, ends_ptr, draft_ptr, p_ptr, q_ptr, best_ptr, bonus_ptr, other_ptr, coin_ptr, greedy_ptr, longest,
+    vocabulary
+):
     lane = tl.program_id(0)
     start = tl.load(ends_ptr + lane - 1, mask=lane > 0, other=0)
     start = {start}
@@ -63,8 +66,8 @@ def rejection_sample(draft, counts, longest, ends, q, logits, bonus, metadata):
         metadata.temperature == 0, longest, p.shape[-1],
     )
     return out
-'''
-CHAIN = '''
+"""
+CHAIN = """
 import torch
 
 def chain_speculative_sampling_triton(
@@ -88,8 +91,8 @@ def chain_speculative_sampling_triton(
         predicts[retrive_index[b, kept]] = min(at, len(row) - 1)
         accept_index[b, : kept + 1] = retrive_index[b, : kept + 1]
         accept_token_num[b] = kept
-'''
-GREEDY = '''
+"""
+GREEDY = """
 from sglang.srt.utils import is_cuda, is_xpu
 
 assert is_xpu() and not is_cuda()
@@ -106,7 +109,7 @@ def verify_tree_greedy_func(predicts, index, accepted, candidates, places, follo
                 break
             node, kept = int(child), kept + 1
         accepted[b] = kept
-'''
+"""
 
 
 @pytest.fixture
@@ -164,16 +167,16 @@ def test_a_correction_from_the_whole_row_is_another_law(
 ) -> None:
     """Kills an audit whose program is not the kernel that was named, or is not sampled enough to say anything."""
     python = installed("sglang", chain(minus=minus))
-    (finding,) = audit_engine("sglang_kernels", python, "chain", CALLS, only="law")[:1]
+    (finding,) = audit_engine("sglang_kernels", python, "chain, block", CALLS, only="law")
     assert (finding.verdict, finding.reason) == (verdict, "")
-    assert finding.recipe.arguments["way"] == "chain"
+    assert finding.recipe.arguments["way"] == "chain, block"
 
 
 @pytest.mark.parametrize(("total", "verdict"), [("sums[-1]", "consistent"), ("(1 + 1e-6)", "violated")])
 def test_a_coin_beyond_the_sum_of_a_row_shows(installed: Callable[..., str], total: str, verdict: str) -> None:
     """Kills an audit that never throws the last coin: the id at the end of the row comes out without mass."""
     python = installed("sglang", chain(total=total))
-    (finding,) = audit_engine("sglang_kernels", python, "chain", CALLS, only="coins")[:1]
+    (finding,) = audit_engine("sglang_kernels", python, "chain, block", CALLS, only="coins")
     assert finding.verdict == verdict
     if verdict == "violated":
         assert finding.magnitude is not None
@@ -214,10 +217,16 @@ def test_what_is_due_is_what_the_rows_say() -> None:
         assert lane["due"][:place] == lane["draft"][:place]
         assert place == lane["count"] or lane["draft"][place] != lane["due"][place]
     assert {(lane["count"] > 0, len(lane["due"]) <= lane["count"], lane["greedy"]) for lane in lanes} == {
-        (drafted, refused, greedy) for drafted in (0, 1) for refused in (0, 1) for greedy in (0, 1) if drafted >= refused
+        (drafted, refused, greedy)
+        for drafted in (0, 1)
+        for refused in (0, 1)
+        for greedy in (0, 1)
+        if drafted >= refused
     }
     cases = [trees(rng) for _ in range(30)]
-    emitted = [along(*lane) for case in cases for lane in zip(case["tokens"], case["parents"], case["best"], strict=True)]
+    emitted = [
+        along(*lane) for case in cases for lane in zip(case["tokens"], case["parents"], case["best"], strict=True)
+    ]
     assert {len(tokens) for tokens in emitted} >= {1, 2, 3, 4}
     rows = filtered(0, 600)
     assert (rows["p"][..., -1] == 0).all()

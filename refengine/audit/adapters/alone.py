@@ -1,8 +1,8 @@
-"""A few modules of a large package without the package. Runs under an engine's Python, where refengine is not installed.
+"""A few modules of a large package without the package. Runs under an engine's Python, without refengine.
 
-An engine's package imports a GPU, a server and a hundred others before its kernels are reached. `without_the_rest` makes
-the named files importable from where the package is installed and gives a stand-in for every other module of it: what
-is taken from a stand-in may be named, subclassed or annotated with, and raises when it is called. So a kernel that
+An engine's package imports a GPU, a server and a hundred others before its kernels are reached. `without_the_rest`
+makes the named files importable from where the package is installed and gives a stand-in for every other module of it:
+what is taken from a stand-in may be named, subclassed or annotated with, and raises when it is called. So a kernel that
 reaches code that was left out is `not tested`; it is never run beside something of ours.
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-os.environ |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": "", "TORCHDYNAMO_DISABLE": "1"}  # before they are imported
+# Read when triton and torch are imported, which nobody has done yet.
+os.environ |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": "", "TORCHDYNAMO_DISABLE": "1"}
 
 
 class LeftOut(type):

@@ -1,4 +1,4 @@
-"""SGLang's verification kernels, without a GPU: chains, blocks, DSpark's and UNO's, and greedy trees. Read `worker.py`."""
+"""SGLang's verification kernels, without a GPU: chains, blocks, DSpark's, UNO's and greedy trees. Read `worker.py`."""
 
 from functools import partial
 

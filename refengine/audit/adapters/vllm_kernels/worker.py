@@ -1,5 +1,5 @@
-"""vLLM's verification kernels over rows of ours, by Triton's interpreter. Runs under vLLM's Python: `speak.py` says what
-is here.
+"""vLLM's verification kernels over rows of ours, by Triton's interpreter. Runs under vLLM's Python: `speak.py` says
+what is here.
 
 Executed are the files of KEPT, as they are installed. Ours are the bonus token of the first runner, which its sampler
 draws elsewhere, `log1p`, which is a GPU's library, and the copy of a tensor onto the device.
@@ -45,7 +45,9 @@ alone.with_todays_numpy()
 alone.without_the_rest("vllm", KEPT, GIVEN)
 
 
-def first_runner(rows: bool, p: Tensor, q: Tensor, draft: Tensor, seed: int, counts: list[int], greedy: list[bool]) -> Any:
+def first_runner(
+    rows: bool, p: Tensor, q: Tensor, draft: Tensor, seed: int, counts: list[int], greedy: list[bool]
+) -> Any:
     """rejection_sample of the first runner; every other request has a generator of its own."""
     module, lanes = importlib.import_module(FIRST), range(len(counts))
     torch.manual_seed(seed)
