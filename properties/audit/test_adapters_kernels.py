@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import refengine.commands.audit_engine
-from refengine.audit.adapters import TREE, kernels
+from refengine.audit.adapters import TREE, interpreted, kernels
 from refengine.audit.adapters.kernel_inputs import along, batch, filtered, trees
 from refengine.commands.audit_engine import audit_engine
 
@@ -113,8 +113,11 @@ def verify_tree_greedy_func(predicts, index, accepted, candidates, places, follo
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Callable[[str, dict[str, str]], str]:
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, dict[str, str]], str]:
     """(package, files) -> a Python under which such a package is installed; importing it as a whole ends Python."""
+
+    monkeypatch.setattr(interpreted, "BATCHES", 40)
+    monkeypatch.setattr(interpreted, "ROWS", 3)
 
     def install(package: str, files: dict[str, str]) -> str:
         site = tmp_path / "site"

@@ -49,7 +49,11 @@ class Worker:
         self.lock = Lock()
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
-        self._version = self._start()
+        try:
+            self._version = self._start()
+        except BaseException:
+            self.__exit__()
+            raise
 
     @property
     def version(self) -> str:
