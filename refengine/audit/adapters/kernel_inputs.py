@@ -23,7 +23,7 @@ def batch(rng: np.random.Generator, mixed: bool) -> list[Asked]:
     """1 to 5 lanes of at most 4 drafts over one vocabulary, with what each has to emit. A lane is drawn from rows with
     one token, or, in a mixed batch, at temperature 0 from any; then lanes have drafts of their own number, 0 too."""
     gamma, lanes, vocabulary = int(rng.integers(1, 5)), int(rng.integers(1, 6)), int(rng.choice([2, 5, 33]))
-    made = []
+    made: list[Asked] = []
     for _ in range(lanes):
         greedy = mixed and rng.random() < 0.5
         count = int(rng.integers(0, gamma + 1)) if mixed and made else gamma  # the first has all of them

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-spec = importlib.util.spec_from_file_location("refengine_alone", Path(__file__).parents[1] / "alone.py")
+spec: Any = importlib.util.spec_from_file_location("refengine_alone", Path(__file__).parents[1] / "alone.py")
 alone = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(alone)
 
