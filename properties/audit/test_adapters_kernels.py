@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import refengine.commands.audit_engine
 from refengine.audit.adapters import TREE, interpreted, kernels
 from refengine.audit.adapters.kernel_inputs import along, batch, filtered, trees
+from refengine.cli import app
 from refengine.commands.audit_engine import audit_engine
 
 pytest.importorskip("triton")
@@ -208,6 +210,12 @@ def test_an_absent_package_is_not_tested_and_says_how_to_install_it(name: str, m
     assert finding.verdict == "not tested"
     assert "is not installed" in finding.reason
     assert adapter.install in finding.reason
+
+
+def test_the_command_line_knows_kernels_by_name() -> None:
+    """Kills a list of engines beside that of kernels."""
+    outcome = CliRunner().invoke(app, ["audit", "engine", "no-such-engine"])
+    assert all(name in str(outcome.exception) for name in kernels())
 
 
 def test_what_is_due_is_what_the_rows_say() -> None:
