@@ -6,7 +6,9 @@ from fractions import Fraction
 from refengine.commands.rounding import levels, pick_off, point_off, ratio_off
 from refengine.selfcheck.claims.coq_text import SOURCES
 
-NUMBER = re.compile(r"Example \w+ : (ratio|pick|point)_off_at ([\d ]+?) ?(?:\(frac (\d+) (\d+)\) )?=\s+frac (\d+) (\d+)\.")
+NUMBER = re.compile(
+    r"Example \w+ : (ratio|pick|point)_off_at ([\d ]+?) ?(?:\(frac (\d+) (\d+)\) )?=\s+frac (\d+) (\d+)\."
+)
 
 
 def test_the_number_is_coqs() -> None:

@@ -1,4 +1,4 @@
-"""The floats that the engine decides by are those that the theorems on floats speak of (claim design.floats_end_to_end).
+"""The floats that the engine decides by are those that the theorems on floats speak of (design.floats_end_to_end).
 
 The theorems say what follows from odds with so many roundings behind them; here every number that a rule hands to its
 coins is held to exact arithmetic on the same float32 rows, at the sizes of vocabularies, within just those roundings.

@@ -129,9 +129,9 @@ def test_what_is_said() -> None:
     assert [rounded_up(bound) for bound in ("1/3", "1", "2/1000")] == ["3.34e-1", "1.00e+0", "2.00e-3"]
     assert in_floats("block", 10, 2) is None
     long = in_floats("leviathan", 1 << 18, 10**6) or {}
-    assert long["TV at most, rows that check_rows admits"] == "1"
-    assert (in_floats("greedy", 10, 2) or {})["TV at most, rows that check_rows admits"] == "0"
+    assert long["TV at most, float32 rows that check_rows admits"] == "1"
+    assert (in_floats("greedy", 10, 2) or {})["TV at most, float32 rows that check_rows admits"] == "0"
     tree = in_floats("point_mass", 1024, 7, 3) or {}
-    assert tree["TV at most, rows that check_rows admits"] == str(7 * point_off(1024, 3))
+    assert tree["TV at most, float32 rows that check_rows admits"] == str(7 * point_off(1024, 3))
     short = in_floats("agreement", 1024, 7) or {}
-    assert short["TV at most, rows that sum to 1"] == str(7 * Fraction(85, 8796093022208))
+    assert short["TV at most, float32 rows that sum to 1"] == str(7 * Fraction(85, 8796093022208))

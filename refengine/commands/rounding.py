@@ -1,12 +1,13 @@
 """How far the float text of an engine may be from the target's, by a number that is proved.
 
-`proofs/rocq/FloatsEndToEnd.v` and `FloatsGiven.v` have the theorems and the formulas; numbers that Coq has evaluated are held to these in
-`proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what stands before it: n tokens
-cost n times as much, however long the drafted blocks are, since a token is judged once: at one node, by one coin for each
-of its candidates.
+`proofs/rocq/FloatsEndToEnd.v` and `FloatsGiven.v` have the theorems and the formulas; numbers that Coq has evaluated
+are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what
+stands before it: n tokens cost n times as much, however long the drafted blocks and however deep the trees are, since
+a token is judged once, by a coin for each of its candidates.
 
 What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
-engine's own arithmetic on a CPU. What it does not: how far the rows are from the model's (libm's exp, bfloat16 logits).
+engine's own arithmetic on a CPU. What it does not: rows of other formats, which `check_rows` admits too; how far the
+rows are from the model's (libm's exp, bfloat16 logits).
 """
 
 from collections.abc import Callable
@@ -75,7 +76,10 @@ def in_floats(rule: str, vocabulary: int, count: int, siblings: int = 1) -> dict
     """What `refengine law` says of an engine's text of `count` tokens; None where no theorem covers the rule."""
     if rule not in PROVED:
         return None
-    rows = (("rows that check_rows admits", admitted_miss(vocabulary)), ("rows that sum to 1", Fraction(0)))
+    rows = (
+        ("float32 rows that check_rows admits", admitted_miss(vocabulary)),
+        ("float32 rows that sum to 1", Fraction(0)),
+    )
     bounds = {f"TV at most, {name}": str(tokens_off(rule, vocabulary, count, miss, siblings)) for name, miss in rows}
     return {"vocabulary": vocabulary, "tokens": count, "siblings": siblings, **bounds}
 
