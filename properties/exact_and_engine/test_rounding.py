@@ -126,7 +126,7 @@ def test_what_is_admitted_is_what_the_check_admits() -> None:
 
 def test_what_is_said() -> None:
     """Kills a bound that is rounded down, that passes 1, and a rule without a theorem that is given a number."""
-    assert [rounded_up(bound) for bound in ("1/3", "1", "2/1000")] == ["3.34e-1", "1.00e+0", "2.00e-3"]
+    assert [rounded_up(bound) for bound in ("1/3", "1", "2/1000", "0")] == ["3.34e-1", "1.00e+0", "2.00e-3", "0"]
     assert in_floats("block", 10, 2) is None
     long = in_floats("leviathan", 1 << 18, 10**6) or {}
     assert long["TV at most, float32 rows that check_rows admits"] == "1"

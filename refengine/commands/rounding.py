@@ -88,4 +88,5 @@ def rounded_up(bound: str) -> str:
     """Three digits of a bound, none of which says less."""
     number = Fraction(bound)
     context = Context(prec=3, rounding=ROUND_CEILING)
-    return f"{context.divide(Decimal(number.numerator), Decimal(number.denominator)):.2e}"
+    digits = f"{context.divide(Decimal(number.numerator), Decimal(number.denominator)):.2e}"
+    return digits if number else "0"
