@@ -7,7 +7,7 @@
 
 From Coq Require Import ZArith Reals Lra Lia List.
 From Flocq Require Import Core.
-From Proofs Require Import FloatAccept FloatSums FloatThreshold FloatDescent FloatRow.
+From Proofs Require Import FloatAccept FloatSums FloatThreshold FloatDescent FloatRow FloatCoin.
 Open Scope R_scope.
 
 Lemma float64_one : float64 1.
@@ -67,3 +67,18 @@ Qed.
 
 Example used_excess : rounded 1 (Rmax (1 - 1) 0) (excess64 1 1).
 Proof. exact (excess_rounded 1 1 float32_one float32_one). Qed.
+
+(** A coin with odds of 1 to 4, and one that cannot lose. *)
+Lemma four_heavy : bpow radix2 (-900) <= 4.
+Proof. replace 4 with (bpow radix2 2) by reflexivity; apply bpow_le; lia. Qed.
+Example used_coin_error :
+  Rabs (INR (count (says_yes 4 1 4) 4) / INR 4 - Rmin 1 (1 / 4)) <= 4 * (INR (0 + 1 + 1) * e64) + / INR 4.
+Proof.
+apply (coin_error 4 grid_cells 0 1 1 4 1 4 four_uniforms); try lra; try exact four_heavy;
+  try (unfold rounded; simpl; try rewrite e64E; lra).
+Qed.
+Example used_coin_sure : says_yes 4 4 4 3 = true.
+Proof.
+apply (coin_sure 4 grid_cells 0 1 4 4 4 4 four_uniforms); try lra; try lia; try exact four_heavy;
+  try (unfold rounded; simpl; try rewrite e64E; lra).
+Qed.
