@@ -10,7 +10,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.
-From Proofs Require Import Prob Single Round Drift Typical Medusa.
+From Proofs Require Import Prob Range Single Round Drift Typical Medusa.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -62,14 +62,6 @@ move=> ij /eqP e; have short : (size (take i s) <= size (take j s))%N.
 rewrite /begins -(take_take short t) e; case: (leqP i (size s)) => [le|lt]; first by rewrite size_takel ?take_take.
 have [il jl] := (ltnW lt, leq_trans (ltnW lt) ij).
 by rewrite (take_oversize il) (take_oversize jl) take_size.
-Qed.
-
-Lemma law_sum B (m : law R B) (F : nat -> B -> R) k : lawful m ->
-  m (fun b => \sum_(0 <= i < k) F i b) = \sum_(0 <= i < k) m (F i).
-Proof.
-move=> mP; elim: k => [|k IH].
-  by rewrite big_geq // -[RHS](law_const mP); apply: (law_ext mP) => b; rewrite big_geq.
-by rewrite big_nat_recr //= -IH -(law_add mP); apply: (law_ext mP) => b; rewrite big_nat_recr.
 Qed.
 
 Lemma word_prob_take h s i j : (i <= j)%N -> A h s j <= A h s i.
