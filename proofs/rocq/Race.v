@@ -20,7 +20,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.
-From Proofs Require Import Prob Single Range.
+From Proofs Require Import Prob Range Single Round Drift Tree Agreement Greedy Coupled.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -29,6 +29,46 @@ Local Open Scope ring_scope.
 
 Lemma tokens_uniq (V : vocab) : uniq (tokens V).
 Proof. by apply: count_mem_uniq => x; rewrite tokens_once (token_in x). Qed.
+
+(** ** The coupling in the words of the papers *)
+Section Bounds.
+Variables (R : realFieldType) (V : vocab) (p q : V -> R).
+
+Definition coupling_odds : R :=
+  total (fun i => if (0 < p i) && (0 < q i) then (total (fun v => Num.max (p v / p i) (q v / q i)))^-1 else 0).
+
+Hypothesis pP : dist p.
+Hypothesis qP : dist q.
+
+Theorem agreement_between : (1 - tv p q) / (1 + tv p q) <= coupling_odds /\ coupling_odds <= 1 - tv p q.
+Proof.
+have [[p0 p1] [q0 q1]] := (pP, qP); rewrite -acceptance_is_one_minus_tv //.
+have union : total (fun v => Num.max (p v) (q v)) = 1 + tv p q.
+  rewrite (total_ext (g := fun v => p v + q v - Num.min (p v) (q v))) => [|v]; last by case: lerP => _; ring.
+  by rewrite total_sub total_add p1 q1 -/(overlap p q) acceptance_is_one_minus_tv //; ring.
+pose ratio i v := Num.max (p v / p i) (q v / q i).
+have above i (r : V -> R) : 0 < r i -> total r = 1 -> (forall v, r v / r i <= ratio i v) -> (r i)^-1 <= total (ratio i).
+  by move=> r0 r1 le; rewrite -[leLHS]mul1r -r1 -total_scaler; apply: total_le.
+have split_min i : 0 < p i -> 0 < q i -> 0 < Num.min (p i) (q i) by move=> pi qi; rewrite lt_minr pi qi.
+split.
+  rewrite -union /overlap -total_scaler; apply: total_le => i; case: ifP => [/andP[pi qi]|]; last first.
+    have nil (r : R) : 0 <= r -> r <= 0 -> r = 0 by move=> r0 r1; apply/eqP; rewrite eq_le r1.
+    case: (ltP 0 (p i)) => [pi /negbT|/(nil _ (p0 i)) -> _]; last by rewrite min_l // mul0r.
+    by rewrite /= -leNgt => /(nil _ (q0 i)) ->; rewrite min_r ?p0 // mul0r.
+  have m0 := split_min i pi qi; have ratio0 : 0 < total (ratio i).
+    have low : (p i)^-1 <= total (ratio i) by apply: above => // v; rewrite /ratio le_maxr lexx.
+    by apply: lt_le_trans low; rewrite invr_gt0.
+  have within : total (ratio i) <= total (fun v => Num.max (p v) (q v)) / Num.min (p i) (q i).
+    rewrite -total_scaler; apply: total_le => v; rewrite /ratio le_maxl.
+    have [mp mq] : Num.min (p i) (q i) <= p i /\ Num.min (p i) (q i) <= q i by rewrite !le_minl !lexx orbT.
+    by apply/andP; split; apply: ler_pmul; rewrite ?invr_ge0 ?(ltW pi) ?(ltW qi) ?lef_pinv ?le_maxr ?lexx ?orbT.
+  by rewrite -invf_div lef_pinv // posrE (lt_le_trans ratio0).
+apply: total_le => i; case: ifP => [/andP[pi qi]|_]; last by rewrite le_minr p0 q0.
+have inv (r : R) : 0 < r -> r^-1 <= total (ratio i) -> (total (ratio i))^-1 <= r.
+  by move=> r0 le; rewrite -[leRHS]invrK lef_pinv ?posrE ?invr_gt0 // (lt_le_trans _ le) ?invr_gt0.
+by rewrite le_minr; apply/andP; split; apply: inv => //; apply: above => // v; rewrite /ratio le_maxr lexx ?orbT.
+Qed.
+End Bounds.
 
 (** ** Clocks *)
 Section Clocks.
@@ -317,14 +357,14 @@ Definition writes_first w (choose : (V -> nat) -> V) : Prop :=
 
 Definition odds w v : R := (w v)%:R / (sum_of w)%:R.
 Definition written (choose : (V -> nat) -> V) v : R := prob raced (fun E => choose E == v).
-(** What the grid leaves of the odds. *)
-Definition left_over : R := theta ^+ most * (1 - theta ^+ ticks).
+(** What the grid leaves of the odds: the race ends in time, and not by a draw. *)
+Definition unspoilt : R := theta ^+ most * (1 - theta ^+ ticks).
 
-Lemma left_over01 : 0 <= left_over <= 1.
+Lemma unspoilt01 : 0 <= unspoilt <= 1.
 Proof.
 have [t0 t1] := andP theta01; have le1 n : 0 <= theta ^+ n <= 1 by rewrite exprn_ge0 // exprn_ile1.
 have [/andP[a0 a1] /andP[b0 b1]] := (le1 most, le1 ticks).
-by rewrite /left_over mulr_ge0 ?subr_ge0 //= mulr_ile1 ?subr_ge0 // ler_subl_addl ler_addr.
+by rewrite /unspoilt mulr_ge0 ?subr_ge0 //= mulr_ile1 ?subr_ge0 // ler_subl_addl ler_addr.
 Qed.
 
 Lemma odds_dist w : (0 < sum_of w)%N -> dist (odds w).
@@ -348,7 +388,7 @@ by case: eqP lead => // _; rewrite (gtn_eqF cj) /= ltnNge ahead_j.
 Qed.
 
 Lemma written_ge w choose v : writes_first w choose -> (sum_of w <= most)%N ->
-  odds w v * left_over <= written choose v.
+  odds w v * unspoilt <= written choose v.
 Proof.
 move=> first light; case: (posnP (w v)) => [z|wv].
   by rewrite /odds z !mul0r; case: (written_dist choose).
@@ -357,10 +397,10 @@ by apply/eqP; have [w0 front] := first E; apply: ahead_of_alone lead front.
 Qed.
 
 Theorem race_tv_left w choose : writes_first w choose -> (sum_of w <= most)%N ->
-  tv (odds w) (written choose) <= 1 - left_over.
+  tv (odds w) (written choose) <= 1 - unspoilt.
 Proof.
 move=> first light; have [w0 _] := first (fun=> 0%N); have W0 := leq_trans w0 (weight_le w _).
-have [oP wP] := (odds_dist W0, written_dist choose); have /andP[l0 l1] := left_over01.
+have [oP wP] := (odds_dist W0, written_dist choose); have /andP[l0 l1] := unspoilt01.
 have -> : tv (odds w) (written choose) = 1 - overlap (odds w) (written choose).
   by rewrite acceptance_is_one_minus_tv // subKr.
 rewrite ler_add2l ler_opp2 -[leLHS]mul1r; have [o0 <-] := oP; rewrite -total_scaler; apply: total_le => v.
@@ -419,7 +459,7 @@ by have [[wi _] [w'i _]] := (first E, first' E); rewrite e in wi; rewrite e' in 
 Qed.
 
 Theorem race_agreement_left :
-  agreement_odds * left_over <= agreed
+  agreement_odds * unspoilt <= agreed
   /\ theta ^+ most * (agreed - (size (tokens V))%:R * theta ^+ ticks) <= agreement_odds.
 Proof.
 have [t0 t1] := andP theta01; have odds0 i : 0 <= both_odds i.
@@ -441,10 +481,6 @@ have [_ high] := race_first ji (light i); apply: le_trans high; rewrite ler_wpmu
 apply: (prob_le racedP) => E /andP[/eqP e /eqP e']; rewrite both_ahead //.
 by have [[_ f] [_ f']] := (first E, first' E); rewrite e in f; rewrite e' in f'; rewrite f f'.
 Qed.
-
-(** In the words of the papers. *)
-Definition coupling_odds (p q : V -> R) : R :=
-  total (fun i => if (0 < p i) && (0 < q i) then (total (fun v => Num.max (p v / p i) (q v / q i)))^-1 else 0).
 
 Theorem agreement_formula : (0 < sum_of w)%N -> (0 < sum_of w')%N -> agreement_odds = coupling_odds (odds w) (odds w').
 Proof.
@@ -471,59 +507,87 @@ End Shared.
 (** ** In numbers *)
 Let eta := 1 - theta.
 
-Lemma left_over_ge : 1 - left_over <= most%:R * eta + (1 + ticks%:R * eta)^-1.
+Lemma slow k : 1 - theta ^+ k <= k%:R * eta.
 Proof.
-have [t0 t1] := andP theta01; have eta0 : 0 <= eta by rewrite subr_ge0.
-have slow k : 1 - theta ^+ k <= k%:R * eta.
-  by rewrite geometric mulrC ler_wpmul2r //; case: (sum_between k).
-have over k : theta ^+ k <= (1 + k%:R * eta)^-1.
-  have d0 : 0 < 1 + k%:R * eta by rewrite ltr_spaddl ?ltr01 // mulr_ge0 ?ler0n.
-  rewrite -[leRHS]mul1r ler_pdivl_mulr // mulrDr mulr1 -ler_subr_addl geometric mulrCA [X in _ <= X]mulrC.
-  by rewrite mulrA -/eta ler_wpmul2r //; case: (sum_between k).
-apply: le_trans _ (ler_add (slow most) (over ticks)).
-have -> : 1 - left_over = (1 - theta ^+ most) + theta ^+ most * theta ^+ ticks by rewrite /left_over; ring.
+have t1 : theta <= 1 by case/andP: theta01.
+by rewrite geometric mulrC ler_wpmul2r ?subr_ge0 //; case: (sum_between k).
+Qed.
+
+Lemma over_by k : theta ^+ k <= (1 + k%:R * eta)^-1.
+Proof.
+have eta0 : 0 <= eta by rewrite subr_ge0; case/andP: theta01.
+have d0 : 0 < 1 + k%:R * eta by rewrite ltr_spaddl ?ltr01 // mulr_ge0 ?ler0n.
+rewrite -[leRHS]mul1r ler_pdivl_mulr // mulrDr mulr1 -ler_subr_addl geometric mulrCA [X in _ <= X]mulrC.
+by rewrite mulrA -/eta ler_wpmul2r //; case: (sum_between k).
+Qed.
+
+Lemma spoilt_le : 1 - unspoilt <= most%:R * eta + (1 + ticks%:R * eta)^-1.
+Proof.
+have [t0 t1] := andP theta01.
+apply: le_trans _ (ler_add (slow most) (over_by ticks)).
+have -> : 1 - unspoilt = (1 - theta ^+ most) + theta ^+ most * theta ^+ ticks by rewrite /unspoilt; ring.
 rewrite ler_add2l -[leRHS]mul1r ler_wpmul2r ?exprn_ge0 //.
 by rewrite exprn_ile1.
 Qed.
 
 Theorem race_tv w choose : writes_first w choose -> (sum_of w <= most)%N ->
   tv (odds w) (written choose) <= most%:R * eta + (1 + ticks%:R * eta)^-1.
-Proof. by move=> first light; apply: le_trans left_over_ge; apply: race_tv_left. Qed.
+Proof. by move=> first light; apply: le_trans spoilt_le; apply: race_tv_left. Qed.
+
+(** The text of a loop whose drafter may see every clock, later ones too. *)
+Theorem race_text (weights : seq V -> V -> nat) (choose : seq V -> (V -> nat) -> V) (S : Type)
+    (propose : (nat -> V -> nat) -> S -> seq V -> seq V)
+    (update : (nat -> V -> nat) -> S -> seq V -> seq V -> S) clocks0 n st h f :
+  (forall h, writes_first (weights h) (choose h)) -> (forall h, sum_of (weights h) <= most)%N -> unit_test f ->
+  target (fun h => odds (weights h)) n h f
+  - drawn raced (size h) n clocks0
+      (fun places => f (greedy_loop (chosen choose places) (propose places) (update places) n n st h))
+  <= n%:R * (most%:R * eta + (1 + ticks%:R * eta)^-1).
+Proof.
+move=> first light f01; pose row h := written (choose h).
+have noiseP h' k : raced (fun E => k (choose h' E)) = pick (row h') k.
+  rewrite /pick /row /written /prob (total_ext (g := fun v => raced (fun E => (choose h' E == v)%:R * k v))) => [|v].
+    rewrite -(law_total racedP); apply: (law_ext racedP) => E.
+    by rewrite -[LHS](total_pick (choose h' E) k); apply: total_ext => v; rewrite eq_sym.
+  by rewrite (law_scaler racedP).
+rewrite (coupled_lossless racedP noiseP); apply: drift => // h'; last exact: race_tv.
+  by apply: odds_dist; have [w0 _] := first h' (fun=> 0%N); apply: leq_trans w0 (weight_le _ _).
+exact: written_dist.
+Qed.
+
+(** How often drafter and target write the same: the papers' number, within the grid's errors. *)
+Theorem race_agreement w w' choose choose' : writes_first w choose -> writes_first w' choose' ->
+  (forall i, sum_of (joint_weight w w' i) <= most)%N ->
+  let c := coupling_odds (odds w) (odds w') in
+  c - (most%:R * eta + (1 + ticks%:R * eta)^-1) <= agreed choose choose'
+  /\ agreed choose choose' <= c + (most%:R * eta + (size (tokens V))%:R / (1 + ticks%:R * eta)).
+Proof.
+move=> first first' light c; have [t0 t1] := andP theta01; have eta0 : 0 <= eta by rewrite subr_ge0.
+have [low high] := race_agreement_left first first' light.
+have [[w0 _] [w'0 _]] := (first (fun=> 0%N), first' (fun=> 0%N)).
+have [W0 W'0] : (0 < sum_of w)%N /\ (0 < sum_of w')%N.
+  by split; [apply: leq_trans w0 (weight_le _ _) | apply: leq_trans w'0 (weight_le _ _)].
+have [oP o'P] := (odds_dist W0, odds_dist W'0).
+have ce : agreement_odds w w' = c by apply: agreement_formula.
+have c01 : 0 <= c <= 1.
+  have [_ up] := agreement_between oP o'P; have tv0 : 0 <= tv (odds w) (odds w').
+    by rewrite mulr_ge0 ?invr_ge0 ?ler0n // total_ge0.
+  rewrite (le_trans up) ?ler_subl_addl ?ler_addr // andbT -ce; apply: total_ge0 => i; rewrite /both_odds.
+  by case: ifP => // _; rewrite divr_ge0 ?ler0n.
+have [c0 c1] := andP c01; rewrite ce in low high; split.
+  apply: le_trans low; rewrite -[X in X - _]mulr1 -(subKr 1 unspoilt) mulrBr mulr1 ler_add2l ler_opp2.
+  by apply: le_trans spoilt_le; rewrite -[leRHS]mul1r ler_wpmul2r // subr_ge0; case/andP: unspoilt01.
+have [x0 x1] : 0 <= theta ^+ most /\ theta ^+ most <= 1 by rewrite exprn_ge0 // exprn_ile1.
+have a01 : agreed choose choose' <= 1 by apply: prob_le1 racedP _.
+have size0 : 0 <= (size (tokens V))%:R * theta ^+ ticks by rewrite mulr_ge0 ?ler0n ?exprn_ge0.
+have slack : agreed choose choose' - c <= (1 - theta ^+ most) + (size (tokens V))%:R * theta ^+ ticks.
+  set a := agreed _ _ in high a01 *; set y := _ * theta ^+ ticks in high size0 *; set x := theta ^+ most in high x0 x1 *.
+  have -> : a - c = (1 - x) * a + x * y + (x * (a - y) - c) by ring.
+  have [loss late] : (1 - x) * a <= 1 - x /\ x * y <= y.
+    by split; [rewrite -[leRHS]mulr1 ler_wpmul2l ?subr_ge0 | rewrite -[leRHS]mul1r ler_wpmul2r].
+  by rewrite -[leRHS]addr0 ler_add ?ler_add // subr_le0.
+rewrite addrC -ler_subl_addr; apply: le_trans slack _; apply: ler_add; first exact: slow.
+by rewrite ler_wpmul2l ?ler0n // over_by.
+Qed.
 
 End Race.
-
-(** ** Bounds on the coupling *)
-Section Bounds.
-Variables (R : realFieldType) (V : vocab) (p q : V -> R).
-Hypothesis pP : dist p.
-Hypothesis qP : dist q.
-
-Theorem agreement_between : (1 - tv p q) / (1 + tv p q) <= coupling_odds p q /\ coupling_odds p q <= 1 - tv p q.
-Proof.
-have [[p0 p1] [q0 q1]] := (pP, qP); rewrite -acceptance_is_one_minus_tv //.
-have union : total (fun v => Num.max (p v) (q v)) = 1 + tv p q.
-  rewrite (total_ext (g := fun v => p v + q v - Num.min (p v) (q v))) => [|v]; last by case: lerP => _; ring.
-  by rewrite total_sub total_add p1 q1 -/(overlap p q) acceptance_is_one_minus_tv //; ring.
-pose ratio i v := Num.max (p v / p i) (q v / q i).
-have above i (r : V -> R) : 0 < r i -> total r = 1 -> (forall v, r v / r i <= ratio i v) -> (r i)^-1 <= total (ratio i).
-  by move=> r0 r1 le; rewrite -[leLHS]mul1r -r1 -total_scaler; apply: total_le.
-have split_min i : 0 < p i -> 0 < q i -> 0 < Num.min (p i) (q i) by move=> pi qi; rewrite lt_minr pi qi.
-split.
-  rewrite -union /overlap -total_scaler; apply: total_le => i; case: ifP => [/andP[pi qi]|]; last first.
-    have nil (r : R) : 0 <= r -> r <= 0 -> r = 0 by move=> r0 r1; apply/eqP; rewrite eq_le r1.
-    case: (ltP 0 (p i)) => [pi /negbT|/(nil _ (p0 i)) -> _]; last by rewrite min_l // mul0r.
-    by rewrite /= -leNgt => /(nil _ (q0 i)) ->; rewrite min_r ?p0 // mul0r.
-  have m0 := split_min i pi qi; have ratio0 : 0 < total (ratio i).
-    have low : (p i)^-1 <= total (ratio i) by apply: above => // v; rewrite /ratio le_maxr lexx.
-    by apply: lt_le_trans low; rewrite invr_gt0.
-  have within : total (ratio i) <= total (fun v => Num.max (p v) (q v)) / Num.min (p i) (q i).
-    rewrite -total_scaler; apply: total_le => v; rewrite /ratio le_maxl.
-    have [mp mq] : Num.min (p i) (q i) <= p i /\ Num.min (p i) (q i) <= q i by rewrite !le_minl !lexx orbT.
-    by apply/andP; split; apply: ler_pmul; rewrite ?invr_ge0 ?(ltW pi) ?(ltW qi) ?lef_pinv ?le_maxr ?lexx ?orbT.
-  by rewrite -invf_div lef_pinv // posrE (lt_le_trans ratio0).
-apply: total_le => i; case: ifP => [/andP[pi qi]|_]; last by rewrite le_minr p0 q0.
-have inv (r : R) : 0 < r -> r^-1 <= total (ratio i) -> (total (ratio i))^-1 <= r.
-  by move=> r0 le; rewrite -[leRHS]invrK lef_pinv ?posrE ?invr_gt0 // (lt_le_trans _ le) ?invr_gt0.
-by rewrite le_minr; apply/andP; split; apply: inv => //; apply: above => // v; rewrite /ratio le_maxr lexx ?orbT.
-Qed.
-End Bounds.
