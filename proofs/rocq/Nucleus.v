@@ -215,7 +215,8 @@ apply: total_le => x; have /andP[m0 m1] := within_mass01 h; have [p0 _] := pP h.
 have tP := lawful_target pP n (rcons h x).
 pose inside := target p n (rcons h x) (fun s => (along within (rcons h x) s)%:R * f (x :: s)).
 have inside0 : 0 <= inside by apply: (law_ge0 tP) => s; rewrite mulr_ge0 ?ler0n.
-have -> : (s <~ target p n (rcons h x);; ret (x :: s)) (fun t => (along within h t)%:R * f t) = (within h x)%:R * inside.
+have -> : (s <~ target p n (rcons h x);; ret (x :: s)) (fun t => (along within h t)%:R * f t)
+        = (within h x)%:R * inside.
   by rewrite -(law_scale tP); apply: (law_ext tP) => s; rewrite /ret /= -mulnb natrM mulrA.
 rewrite mulrA; apply: ler_pmul => //; [by rewrite mulr_ge0 ?ler0n | | exact: (IH (rcons h x) (fun s => f (x :: s)))].
 by rewrite mulrC /nuclei /nucleus_row ler_pdivl_mulr // -[leRHS]mulr1 ler_wpmul2l // mulr_ge0 ?ler0n.
