@@ -36,8 +36,8 @@ Proof.
 apply: (@reached _ _ p _ _ drafted (fun i => word_prob p [::] (take i drafted))) => //; first exact: lawful_agreeing.
 by move=> j le; apply: agreeing_tail.
 Qed.
-Example used_kept : exists2 j, (j <= 2)%N & forall f, unit_test f ->
-  kept_law p [::] drafted along_draft 3 f - target p 3 [::] f <= kept_gain p [::] drafted along_draft j.
+Example used_kept : exists2 j, (j <= 2)%N & (forall f, unit_test f ->
+  kept_law p [::] drafted along_draft 3 f - target p 3 [::] f <= kept_gain p [::] drafted along_draft j).
 Proof.
 have [] := kept_word_tv pP (lawful_agreeing pP _ _) (@agreeing_size _ _ p [::] drafted) along_draft_reached (n := 3) isT.
 by [].
@@ -68,9 +68,9 @@ Proof.
 apply: nucleus_text_le; try exact: likeliest_some; try exact: likeliestP; try exact: test01; last by vm_compute.
 exact: pP.
 Qed.
-Example used_far : exists2 j, (j <= 2)%N & forall f, unit_test f ->
+Example used_far : exists2 j, (j <= 2)%N & (forall f, unit_test f ->
   nucleus_paths (nuclei p likeliest) false (fun _ => tok0) [::] [:: drafted] (fun o => complete (nuclei p likeliest) 3 [::] o f)
-  - target p 3 [::] f <= chain_gain (nuclei p likeliest) tok0 [::] drafted j + (1 - stays p likeliest 3 [::]).
+  - target p 3 [::] f <= chain_gain (nuclei p likeliest) tok0 [::] drafted j + (1 - stays p likeliest 3 [::])).
 Proof. exact: (@nucleus_word_far _ _ p likeliest pP likeliest_some (fun _ => tok0) tok0 [::] drafted 3 isT). Qed.
 
 (** ** Races *)
@@ -138,7 +138,7 @@ Proof. by apply/eqP; vm_compute. Qed.
 
 Definition by_rank h (d : seq two) : two -> field := if d is [::] then q h else p h.
 Lemma by_rankP h d : dist (by_rank h d).
-Proof. by case: d. Qed.
+Proof. by case: d => [|x d]; [exact: qP | exact: pP]. Qed.
 Notation few := (fun h d : seq two => (size h + size d > 4)%N).
 Notation varied := (fun h : seq two => (size h %% 3).+1).
 Example used_traversal g h : lossless p h (traversal p by_rank few varied g h).
