@@ -12,7 +12,7 @@ from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed
 
 INSTANCES = (
     *("Instances", "LoopInstances", "FloatInstances", "EndToEndInstances", "RunningInstances", "Vacuity"),
-    *("BeyondInstances", "EntropyInstances"),
+    *("BeyondInstances", "EntropyInstances", "WordInstances"),
 )
 
 
