@@ -9,38 +9,65 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from properties.helpers.served_engine import Engine
+from properties.helpers.served_model import TIED
 
 LEAK = "a request that was left leaks a token"
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
     *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop_token_ids", "stream_options"),
+    *("response_format", "ignore_eos"),
 }
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
     "strips spaces", "counts the end", "takes all and does nothing", "falls over some parameters", "odd pieces",
     "small context", "refuses with speculation", "rows of the policy", "rounded rows", "stratified choices",
+    "exact ties", "ties broken at random", "noisy, one entry a row", "refuses seeds", "context of 96",
+    "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
 )  # fmt: skip
+MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
+CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
+
+
+def masked(told: dict[str, Any]) -> None:
+    """Every fifth token is but a piece of a character, and all of these look alike."""
+
+    def name(token: str) -> str:
+        return MASKED if sum(token.encode()) % 5 == 0 else token
+
+    for entry in told.get("content") or ():
+        entry["token"] = name(entry["token"])
+        for other in entry["top_logprobs"]:
+            other["token"] = name(other["token"])
+    if "tokens" in told:
+        told["tokens"] = [name(token) for token in told["tokens"]]
+        told["top_logprobs"] = [row and {name(t): c for t, c in row.items()} for row in told["top_logprobs"]]
 
 
 @contextmanager
 def serving(engine: Engine, manner: str = "") -> Iterator[str]:
-    """The base address. manner: "text only", "seedless", "busy", "slow", "no logprobs" of an honest server."""
+    """The base address. manner: one of ODD, of an honest server."""
     count = iter(range(10**9))
     if manner.startswith("noisy") or manner == "another text every time":
         engine.noise, engine.every_time = 0.05, manner == "another text every time"
     engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
     engine.stratified = manner == "stratified choices"
+    if manner in ("exact ties", "ties broken at random"):  # the first token of a tie without speculation
+        engine.language, engine.noise = TIED, 1e-9 * engine.speculative
+        engine.every_time = manner == "ties broken at random"
+    engine.listed = 1 if manner == "noisy, one entry a row" else 5
+    if manner.startswith("context of"):
+        engine.context = int(manner.split()[-1])
     size = 1 if manner == "odd pieces" else 7  # characters of a piece
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+        protocol_version = "HTTP/1.0" if manner == "closes every time" else "HTTP/1.1"
         wbufsize = 1 << 16  # an answer in one write: a second small one waits until the first is acknowledged
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             chat = self.path.endswith("/chat/completions")
-            unknown = set(body) - TAKEN
+            unknown = set(body) - TAKEN | ({"response_format"} & set(body) if not engine.language.json else set())
             if manner == "busy" and next(count) % 5 == 0:
                 return self.say(429, {"error": "too many requests"}, {"Retry-After": "0.01"})
             if unknown or (chat and manner == "text only"):
@@ -60,6 +87,15 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 body.pop("logprobs", None)
             if manner == "seedless":
                 body.pop("seed", None)
+            if manner == "refuses seeds" and "seed" in body:
+                return self.say(400, {"error": "seeds are not supported"})
+            if manner == "streams without rows" and body.get("stream"):
+                body.pop("logprobs", None)
+            if manner == "cuts prompts" and not chat:
+                body["prompt"] = " ".join(body["prompt"].split()[-CUT_WORDS:])
+            room = body["max_tokens"] if manner == "context of 32" else 1  # others end at the edge of the context
+            if engine.tokens_of(body) + room > engine.context:
+                return self.say(400, {"error": f"longer than the context of {engine.context} tokens"})
             if manner == "slow":
                 time.sleep(0.02)
             made = engine.answer(body, chat)
@@ -67,6 +103,9 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 made.pop("usage")
             if manner == "counts the end":
                 made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
+            if manner == "pieces of characters":
+                for choice in made["choices"]:
+                    masked(choice.get("logprobs") or {})
             if manner == "strips spaces":
                 for choice in made["choices"]:
                     told = choice["message"] if chat else choice
@@ -87,7 +126,10 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 text = choice["message"]["content"] if chat else choice["text"]
                 for i in range(0, len(text), size):
                     piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
-                    events.append({"choices": [{"index": choice["index"], **piece}]})
+                    index = choice["index"]
+                    if i and engine.has("streamed choices change places"):
+                        index = (index + 1) % len(made["choices"])
+                    events.append({"choices": [{"index": index, **piece}]})
                 last = {"delta": {}} if chat else {"text": ""}
                 more = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
                 events.append(

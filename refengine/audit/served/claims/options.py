@@ -16,6 +16,7 @@ Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer 
 
 TOKENS = 32  # of a completion: some rounds of every drafter, and the borders between them
 STOP_CHARACTERS = 5  # of a stop string: longer than most tokens, so that it crosses from one to the next
+LONG_STOP = 24  # characters of one that no block of a few tokens holds
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,20 @@ def _stop(text: str, number: int) -> tuple[Options, ...]:
     start = 4 + number * 7 % max(1, len(text) - STOP_CHARACTERS - 4)
     piece = text[start : start + STOP_CHARACTERS]
     return ({"stop": [piece]},) if len(piece.strip()) >= 2 else ()
+
+
+def stop_at_once(plain: Choice, number: int) -> tuple[Options, ...]:
+    """What is said first: the token that comes of the prompt, before any round, ends the text or helps to."""
+    piece = plain.text[: 1 + number % STOP_CHARACTERS].rstrip()
+    return ({"stop": [piece]},) if piece.strip() else ()
+
+
+def several_stops(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A long piece, and before it in the list the word where that ends: whichever comes first in the text ends it."""
+    start = number * 5 % max(1, len(plain.text) - LONG_STOP - STOP_CHARACTERS)
+    end = start + LONG_STOP
+    piece, after = plain.text[start:end], plain.text[end + 1 : end + 1 + STOP_CHARACTERS]
+    return ({"stop": [after, piece]},) if len(after.strip()) >= 2 and plain.text.find(after) >= end else ()
 
 
 def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -105,6 +120,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("allowed_token_ids", fixed({"allowed_token_ids": list(range(2, 24, 3))})),
     Option("bad_words", bad_word),
     Option("stop", stop),
+    Option("stop, at once", stop_at_once),
+    Option("stop, long and several", several_stops),
     Option("stop_token_ids", stop_token),
     Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
@@ -137,11 +154,12 @@ class Setting:
 SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}),
     Setting("temperature 1.7", 1.7, {}),
+    Setting("temperature 0.4", 0.4, {}),
     Setting("top_k 3", 1.0, {"top_k": 3}),
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
     Setting("logit_bias", 1.0, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
-    Setting("penalties", 1.0, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),
+    Setting("penalties", 1.4, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 4}),
     Setting("long", 1.0, {}, tokens=96, choices=4),
 )
