@@ -42,7 +42,8 @@ class Engine:
     stratified: bool = False  # the choices of a request begin in different parts of the law
     listed: int = 5  # tokens of a row that are reported
     context: int = 512  # the most tokens of a prompt with its answer
-    expected: int = 1  # requests that are being sent together: each waits for the others
+    expected: int = 1  # requests that are being sent together: each waits until all have come
+    arrived: int = 0  # of them, refused ones too
     gate: threading.Condition = field(default_factory=threading.Condition)
 
     def shaped(self, row: list[float], body: dict[str, Any], out: list[int], least: int) -> list[float]:
@@ -217,6 +218,16 @@ class Engine:
             return emitted
         return emitted
 
+    def announce(self, count: int) -> None:
+        """So many requests come together."""
+        with self.gate:
+            self.expected, self.arrived = count, 0
+
+    def arrive(self) -> None:
+        with self.gate:
+            self.arrived += 1
+            self.gate.notify_all()
+
     def answer(self, body: dict[str, Any], chat: bool) -> dict[str, Any]:
         with self.gate:
             self.under_way += 1
@@ -225,9 +236,9 @@ class Engine:
             self.temperatures.append(body.get("temperature", 1.0))
             if body.get("logit_bias"):
                 self.biases.append(body["logit_bias"])
-            self.gate.notify_all()
             # Requests that are sent together are under way together, however loaded the machine is.
-            self.gate.wait_for(lambda: self.under_way >= self.expected, PATIENCE)
+            self.arrive()
+            self.gate.wait_for(lambda: self.arrived >= self.expected, PATIENCE)
             company = max(self.under_way, self.expected)
         try:
             text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]

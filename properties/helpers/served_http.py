@@ -44,6 +44,27 @@ def masked(told: dict[str, Any]) -> None:
         told["top_logprobs"] = [row and {name(t): c for t, c in row.items()} for row in told["top_logprobs"]]
 
 
+def streamed(
+    engine: Engine, made: dict[str, Any], chat: bool, body: dict[str, Any], size: int = 7, comment: str = ""
+) -> str:
+    """An answer as events, in pieces of so many characters."""
+    events = []
+    for choice in made["choices"]:
+        text = choice["message"]["content"] if chat else choice["text"]
+        for i in range(0, len(text), size):
+            piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
+            swapped = i and engine.has("streamed choices change places")
+            index = (choice["index"] + 1) % len(made["choices"]) if swapped else choice["index"]
+            events.append({"choices": [{"index": index, **piece}]})
+        last = {"delta": {}} if chat else {"text": ""}
+        more = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
+        told = {"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}
+        events.append({"choices": [told]})
+    if (body.get("stream_options") or {}).get("include_usage") and "usage" in made:
+        events.append({"choices": [], "usage": made["usage"]})
+    return "".join(f"data: {json.dumps(event)}\n\n{comment}" for event in events) + "data: [DONE]\n\n"
+
+
 @contextmanager
 def serving(engine: Engine, manner: str = "") -> Iterator[str]:
     """The base address. manner: one of ODD, of an honest server."""
@@ -58,11 +79,12 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
     engine.listed = 1 if manner == "noisy, one entry a row" else 5
     if manner.startswith("context of"):
         engine.context = int(manner.split()[-1])
-    size = 1 if manner == "odd pieces" else 7  # characters of a piece
+    size = 1 if manner == "odd pieces" else 7
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.0" if manner == "closes every time" else "HTTP/1.1"
-        wbufsize = 1 << 16  # an answer in one write: a second small one waits until the first is acknowledged
+        disable_nagle_algorithm = True  # or a second small write waits until the first is acknowledged
+        wbufsize = 1 << 16
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -71,24 +93,24 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             if manner == "busy" and next(count) % 5 == 0:
                 return self.say(429, {"error": "too many requests"}, {"Retry-After": "0.01"})
             if unknown or (chat and manner == "text only"):
-                return self.say(400, {"error": f"unknown: {sorted(unknown)}"})
+                return self.refuse(400, f"unknown: {sorted(unknown)}")
             if manner == "takes all and does nothing":
                 for name in ("top_k", "min_p", "logit_bias", "frequency_penalty", "min_tokens", "bad_words", "stop"):
                     body.pop(name, None)
             if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
-                return self.say(500, {"error": "internal"})
+                return self.refuse(500, "internal")
             if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
-                return self.say(400, {"error": "not with speculative decoding"})
+                return self.refuse(400, "not with speculative decoding")
             if manner == "small context":
                 words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
                 if words // 4 + body["max_tokens"] > 64:
-                    return self.say(400, {"error": "longer than the context of 64 tokens"})
+                    return self.refuse(400, "longer than the context of 64 tokens")
             if manner in ("text only", "noisy, text only", "no logprobs"):
                 body.pop("logprobs", None)
             if manner == "seedless":
                 body.pop("seed", None)
             if manner == "refuses seeds" and "seed" in body:
-                return self.say(400, {"error": "seeds are not supported"})
+                return self.refuse(400, "seeds are not supported")
             if manner == "streams without rows" and body.get("stream"):
                 body.pop("logprobs", None)
             if manner == "cuts prompts" and not chat:
@@ -112,6 +134,10 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                     told["content" if chat else "text"] = told["content" if chat else "text"].strip()
             return self.pour(made, chat, body) if body.get("stream") else self.say(200, made)
 
+        def refuse(self, code: int, why: str) -> None:
+            engine.arrive()
+            self.say(code, {"error": why})
+
         def say(self, code: int, content: Any, headers: dict[str, str] | None = None) -> None:
             encoded = json.dumps(content).encode()
             self.send_response(code)
@@ -121,24 +147,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             self.wfile.write(encoded)
 
         def pour(self, made: dict[str, Any], chat: bool, body: dict[str, Any]) -> None:
-            events = []
-            for choice in made["choices"]:
-                text = choice["message"]["content"] if chat else choice["text"]
-                for i in range(0, len(text), size):
-                    piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
-                    index = choice["index"]
-                    if i and engine.has("streamed choices change places"):
-                        index = (index + 1) % len(made["choices"])
-                    events.append({"choices": [{"index": index, **piece}]})
-                last = {"delta": {}} if chat else {"text": ""}
-                more = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
-                events.append(
-                    {"choices": [{"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}]}
-                )
-            if (body.get("stream_options") or {}).get("include_usage") and "usage" in made:
-                events.append({"choices": [], "usage": made["usage"]})
-            comment = ": still here\r\n\r\n" if manner == "odd pieces" else ""
-            content = "".join(f"data: {json.dumps(e)}\n\n{comment}" for e in events) + "data: [DONE]\n\n"
+            content = streamed(engine, made, chat, body, size, ": still here\r\n\r\n" if manner == "odd pieces" else "")
             self.send_response(200)
             self.send_header("Content-Length", str(len(content.encode())))
             self.end_headers()
