@@ -117,7 +117,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 body["prompt"] = " ".join(body["prompt"].split()[-CUT_WORDS:])
             room = body["max_tokens"] if manner == "context of 32" else 1  # others end at the edge of the context
             if engine.tokens_of(body) + room > engine.context:
-                return self.say(400, {"error": f"longer than the context of {engine.context} tokens"})
+                return self.refuse(400, f"longer than the context of {engine.context} tokens")
             if manner == "slow":
                 time.sleep(0.02)
             made = engine.answer(body, chat)

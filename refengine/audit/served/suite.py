@@ -91,7 +91,9 @@ def planned(bench: Bench) -> Plan:
         if dialect is None:
             plan.lacking[option.name] = why
             continue
-        arms = [(False, False), *([(False, True)] * streams), *([(True, False)] * chat)]
+        arms = [(False, False)]
+        if option.front:
+            arms += [*([(False, True)] * streams), *([(True, False)] * chat)]
         plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
     needs: dict[str, Options] = {"n": {"n": 3}, "neighbour": HEAVY, "ignore_eos": {"ignore_eos": True}}
     extra = {name: bench.accepts(Ask((bench.prompt(0),), 4, 1.0, needed, seed=1)) for name, needed in needs.items()}
@@ -106,7 +108,7 @@ def planned(bench: Bench) -> Plan:
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
     plan.cells += schedules(bench.noise, rows, extra, long)
     if bench.together and (edge := found_edge(bench)):
-        plan.cells.append(Plain("state/context edge", bench.noise, rows, asked=edge.ask))
+        plan.cells.append(Plain("state/context edge", bench.noise, rows, asked=edge.ask, cost=3, wanted=8))
     else:
         plan.lacking["state/context edge"] = f"a prompt of {MOST_WORDS} words is taken"
     return plan

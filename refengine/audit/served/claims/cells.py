@@ -101,7 +101,7 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 3 if self.chat or self.stream else 9  # a front end adds little to be wrong
+        self.wanted = 3 if self.chat or self.stream else 8  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:

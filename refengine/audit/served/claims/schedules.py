@@ -56,7 +56,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     cells += [
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
         Plain("state/long", noise, rows, tokens=long, options={"ignore_eos": True} if extra["ignore_eos"] else {}),
-        Plain("state/short prompt", noise, rows, turns=one_word),
+        Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
         Plain("state/continued", noise, rows, turns=continued, cost=4),
     ]
