@@ -49,7 +49,7 @@ def _stop(text: str, number: int) -> tuple[Options, ...]:
 
 def stop_at_once(plain: Choice, number: int) -> tuple[Options, ...]:
     """What is said first: the token that comes of the prompt, before any round, ends the text or helps to."""
-    piece = plain.text[: 1 + number % STOP_CHARACTERS].rstrip()
+    piece = plain.text[: 2 + number % STOP_CHARACTERS].rstrip()
     return ({"stop": [piece]},) if piece.strip() else ()
 
 
@@ -57,8 +57,9 @@ def several_stops(plain: Choice, number: int) -> tuple[Options, ...]:
     """A long piece, and before it in the list the word where that ends: whichever comes first in the text ends it."""
     start = number * 5 % max(1, len(plain.text) - LONG_STOP - STOP_CHARACTERS)
     end = start + LONG_STOP
-    piece, after = plain.text[start:end], plain.text[end + 1 : end + 1 + STOP_CHARACTERS]
-    return ({"stop": [after, piece]},) if len(after.strip()) >= 2 and plain.text.find(after) >= end else ()
+    told = [plain.text[end + 1 : end + 1 + STOP_CHARACTERS], plain.text[start:end]]
+    stops = [piece for piece in told if piece.strip()]
+    return ({"stop": stops},) if stops else ()
 
 
 def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
