@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -65,21 +66,97 @@ def streamed(
     return "".join(f"data: {json.dumps(event)}\n\n{comment}" for event in events) + "data: [DONE]\n\n"
 
 
+@dataclass
+class Front:
+    """What stands before an engine. manner: one of ODD, of an honest server."""
+
+    engine: Engine
+    manner: str = ""
+    count: Iterator[int] = field(default_factory=lambda: iter(range(10**9)))
+
+    def __post_init__(self) -> None:
+        engine, manner = self.engine, self.manner
+        if manner.startswith("noisy") or manner == "another text every time":
+            engine.noise, engine.every_time = 0.05, manner == "another text every time"
+        engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
+        engine.stratified = manner == "stratified choices"
+        if manner in ("exact ties", "ties broken at random"):  # the first token of a tie without speculation
+            engine.language, engine.noise = TIED, 1e-9 * engine.speculative
+            engine.every_time = manner == "ties broken at random"
+        engine.listed = 1 if manner == "noisy, one entry a row" else 5
+        if manner.startswith("context of"):
+            engine.context = int(manner.split()[-1])
+
+    def answer(self, body: dict[str, Any], chat: bool) -> tuple[int, dict[str, Any]]:
+        """(status, content)."""
+        if self.manner == "busy" and next(self.count) % 5 == 0:
+            return 429, {"error": "too many requests"}
+        if refused := self.refused(body, chat):
+            self.engine.arrive()
+            return refused[0], {"error": refused[1]}
+        self.take(body, chat)
+        made = self.engine.answer(body, chat)
+        self.tell(made, chat)
+        return 200, made
+
+    def refused(self, body: dict[str, Any], chat: bool) -> tuple[int, str] | None:
+        engine, manner = self.engine, self.manner
+        unknown = set(body) - TAKEN | ({"response_format"} & set(body) if not engine.language.json else set())
+        if unknown or (chat and manner == "text only"):
+            return 400, f"unknown: {sorted(unknown)}"
+        if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
+            return 500, "internal"
+        if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
+            return 400, "not with speculative decoding"
+        if manner == "refuses seeds" and "seed" in body:
+            return 400, "seeds are not supported"
+        words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
+        if manner == "small context" and words // 4 + body["max_tokens"] > 64:
+            return 400, "longer than the context of 64 tokens"
+        room = body["max_tokens"] if manner == "context of 32" else 1  # others end at the edge of the context
+        if engine.tokens_of(body) + room > engine.context and manner != "cuts prompts":
+            return 400, f"longer than the context of {engine.context} tokens"
+        return None
+
+    def take(self, body: dict[str, Any], chat: bool) -> None:
+        """What becomes of a request before the engine has it."""
+        manner = self.manner
+        if manner == "takes all and does nothing":
+            for name in ("top_k", "min_p", "logit_bias", "frequency_penalty", "min_tokens", "bad_words", "stop"):
+                body.pop(name, None)
+        if (
+            "text only" in manner
+            or manner == "no logprobs"
+            or (manner == "streams without rows" and body.get("stream"))
+        ):
+            body.pop("logprobs", None)
+        if manner == "seedless":
+            body.pop("seed", None)
+        if manner == "cuts prompts" and not chat:
+            body["prompt"] = " ".join(body["prompt"].split()[-CUT_WORDS:])
+        if manner == "slow":
+            time.sleep(0.02)
+
+    def tell(self, made: dict[str, Any], chat: bool) -> None:
+        """What becomes of an answer behind the engine."""
+        manner = self.manner
+        if "text only" in manner:
+            made.pop("usage")
+        if manner == "counts the end":
+            made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
+        for choice in made["choices"]:
+            told, name = (choice["message"], "content") if chat else (choice, "text")
+            if manner == "pieces of characters":
+                masked(choice.get("logprobs") or {})
+            if manner == "strips spaces":
+                told[name] = told[name].strip()
+
+
 @contextmanager
 def serving(engine: Engine, manner: str = "") -> Iterator[str]:
-    """The base address. manner: one of ODD, of an honest server."""
-    count = iter(range(10**9))
-    if manner.startswith("noisy") or manner == "another text every time":
-        engine.noise, engine.every_time = 0.05, manner == "another text every time"
-    engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
-    engine.stratified = manner == "stratified choices"
-    if manner in ("exact ties", "ties broken at random"):  # the first token of a tie without speculation
-        engine.language, engine.noise = TIED, 1e-9 * engine.speculative
-        engine.every_time = manner == "ties broken at random"
-    engine.listed = 1 if manner == "noisy, one entry a row" else 5
-    if manner.startswith("context of"):
-        engine.context = int(manner.split()[-1])
-    size = 1 if manner == "odd pieces" else 7
+    """The base address of an engine with that manner."""
+    front = Front(engine, manner)
+    size, comment = (1, ": still here\r\n\r\n") if manner == "odd pieces" else (7, "")
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.0" if manner == "closes every time" else "HTTP/1.1"
@@ -89,65 +166,21 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             chat = self.path.endswith("/chat/completions")
-            unknown = set(body) - TAKEN | ({"response_format"} & set(body) if not engine.language.json else set())
-            if manner == "busy" and next(count) % 5 == 0:
-                return self.say(429, {"error": "too many requests"}, {"Retry-After": "0.01"})
-            if unknown or (chat and manner == "text only"):
-                return self.refuse(400, f"unknown: {sorted(unknown)}")
-            if manner == "takes all and does nothing":
-                for name in ("top_k", "min_p", "logit_bias", "frequency_penalty", "min_tokens", "bad_words", "stop"):
-                    body.pop(name, None)
-            if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
-                return self.refuse(500, "internal")
-            if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
-                return self.refuse(400, "not with speculative decoding")
-            if manner == "small context":
-                words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
-                if words // 4 + body["max_tokens"] > 64:
-                    return self.refuse(400, "longer than the context of 64 tokens")
-            if manner in ("text only", "noisy, text only", "no logprobs"):
-                body.pop("logprobs", None)
-            if manner == "seedless":
-                body.pop("seed", None)
-            if manner == "refuses seeds" and "seed" in body:
-                return self.refuse(400, "seeds are not supported")
-            if manner == "streams without rows" and body.get("stream"):
-                body.pop("logprobs", None)
-            if manner == "cuts prompts" and not chat:
-                body["prompt"] = " ".join(body["prompt"].split()[-CUT_WORDS:])
-            room = body["max_tokens"] if manner == "context of 32" else 1  # others end at the edge of the context
-            if engine.tokens_of(body) + room > engine.context:
-                return self.refuse(400, f"longer than the context of {engine.context} tokens")
-            if manner == "slow":
-                time.sleep(0.02)
-            made = engine.answer(body, chat)
-            if "text only" in manner:
-                made.pop("usage")
-            if manner == "counts the end":
-                made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
-            if manner == "pieces of characters":
-                for choice in made["choices"]:
-                    masked(choice.get("logprobs") or {})
-            if manner == "strips spaces":
-                for choice in made["choices"]:
-                    told = choice["message"] if chat else choice
-                    told["content" if chat else "text"] = told["content" if chat else "text"].strip()
-            return self.pour(made, chat, body) if body.get("stream") else self.say(200, made)
+            code, made = front.answer(body, chat)
+            if code == 200 and body.get("stream"):
+                self.pour(streamed(engine, made, chat, body, size, comment))
+            else:
+                self.say(code, made, {"Retry-After": "0.01"} if code == 429 else {})
 
-        def refuse(self, code: int, why: str) -> None:
-            engine.arrive()
-            self.say(code, {"error": why})
-
-        def say(self, code: int, content: Any, headers: dict[str, str] | None = None) -> None:
+        def say(self, code: int, content: dict[str, Any], headers: dict[str, str]) -> None:
             encoded = json.dumps(content).encode()
             self.send_response(code)
-            for name, value in {"Content-Length": str(len(encoded)), **(headers or {})}.items():
+            for name, value in {"Content-Length": str(len(encoded)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(encoded)
 
-        def pour(self, made: dict[str, Any], chat: bool, body: dict[str, Any]) -> None:
-            content = streamed(engine, made, chat, body, size, ": still here\r\n\r\n" if manner == "odd pieces" else "")
+        def pour(self, content: str) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(content.encode())))
             self.end_headers()
