@@ -1,6 +1,7 @@
 """What the test engine tells of a completion: its text up to a stop, why it ended, its tokens and their rows."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import exp, log
 from typing import Any, TypeAlias
 
@@ -65,12 +66,12 @@ def stops_of(body: dict[str, Any]) -> list[str]:
 
 def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int) -> dict[str, Any]:
     words = engine.language.words
-    chances, others = ([_normal(row) for row in side[: len(shown)]] for side in (zip(*rows, strict=True)))
+    chances, others = ([_normal(tuple(row)) for row in side[: len(shown)]] for side in (zip(*rows, strict=True)))
     if engine.has("log probabilities of the row before") and chances:
         chances = [chances[0], *chances[:-1]]
         others = chances
     own = [row[x] for x, row in zip(shown, chances, strict=False)]
-    tops = [dict(sorted(zip(words, row, strict=True), key=lambda t: -t[1])[: engine.listed]) for row in others]
+    tops = [{words[i]: row[i] for i in _likeliest(tuple(row))[: engine.listed]} for row in others]
     if not engine.has("a sampled token is missing from its row"):
         tops = [{**row, words[x]: c} for x, c, row in zip(shown, own, tops, strict=False)]
     if engine.rounded:
@@ -83,9 +84,15 @@ def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int) -> di
     return {"tokens": [words[i] for i in shown], "token_logprobs": own, "top_logprobs": tops}
 
 
-def _normal(row: list[float]) -> list[float]:
+@lru_cache(1 << 12)
+def _normal(row: tuple[float, ...]) -> list[float]:
     total = log(sum(exp(x) for x in row))
     return [x - total for x in row]
+
+
+@lru_cache(1 << 12)
+def _likeliest(row: tuple[float, ...]) -> list[int]:
+    return sorted(range(len(row)), key=lambda i: -row[i])
 
 
 def echoed(engine: Any, told: dict[str, Any], prompt: list[int], body: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +100,7 @@ def echoed(engine: Any, told: dict[str, Any], prompt: list[int], body: dict[str,
     told["text"] = body["prompt"] + told["text"]
     if "logprobs" not in told:
         return told
-    chances = [_normal(engine.language.logits(prompt[:i], 0.0)) for i in range(len(prompt))]
+    chances = [_normal(tuple(engine.language.logits(prompt[:i], 0.0))) for i in range(len(prompt))]
     if engine.has("echoed log probabilities are shifted"):
         chances = [chances[0], *chances[:-1]]
     before: dict[str, list[Any]] = {

@@ -7,8 +7,8 @@ the others to all in turn, in proportion to what each wants: a small run sees a 
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from math import log
+from dataclasses import dataclass, field, replace
+from math import inf, log
 from typing import Any
 
 from refengine.audit.common import Progress
@@ -43,6 +43,7 @@ class State:
     failures: int = 0
     failed: str = ""
     small: dict[str, Any] | None = None  # the smallest witness that was found
+    heard: set[str] = field(default_factory=set)  # faults of answers that showed in its looks, with speculation alone
 
     @property
     def given_up(self) -> bool:
@@ -205,6 +206,7 @@ class Suite:
                 progress(f"{chosen[0].cell.name}, {self.bench.sent} requests", self.bench.sent / self.requests)
 
     def look(self, state: State) -> None:
+        self.bench.heard.names = state.heard
         try:
             state.cell.unit(self.bench, state.looks)
         except Gone as error:
@@ -228,12 +230,22 @@ class Suite:
         except (Failed, Refused) as error:
             state.small = {"not made smaller": str(error)}
 
+    def heard(self, state: State) -> float:
+        """The most evidence for a fault of answers that its looks came upon, and that is not decided."""
+        told = self.bench.of_answers()
+        found = (told[name].log_evidence for name in state.heard)
+        return max((evidence for evidence in found if evidence < self.bar), default=-inf)
+
+    def doubt(self, state: State) -> float:
+        return max(state.evidence(), self.heard(state))
+
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
         left = self.requests - self.bench.sent
         open_ = [s for s in self.states if not s.given_up and s.evidence() < self.bar and s.cell.cost <= left]
         fresh = [s for s in open_ if s.looks < TURNS]
-        suspects = sorted((s for s in open_ if s.signs()), key=lambda s: -s.evidence())[:SUSPECTS]
+        doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
+        suspects = sorted(doubted, key=self.doubt, reverse=True)[:SUSPECTS]
         if fresh:
             order = sorted(fresh, key=lambda s: s.looks)
         elif suspects and turn % 4 in (1, 2):

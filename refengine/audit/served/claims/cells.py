@@ -14,7 +14,7 @@ from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import TOKENS, Option, Options
 from refengine.audit.served.claims.ties import asked_tie, parted, tied
-from refengine.audit.served.faults import shown
+from refengine.audit.served.faults import contradicts, shown
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
 
 
@@ -101,7 +101,7 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 3 if self.chat or self.stream else 8  # a front end adds little to be wrong
+        self.wanted = 3 if self.chat or self.stream else 7  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
@@ -147,8 +147,11 @@ class Parity:
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
-        """A filter that leaves one token leaves no tie to ask about: that is asked without it. Rows that are reported
-        may be those before the parameter: a tie in them excuses a parting, and hides few that the parameter made."""
+        """What the request does not allow is no tie. A filter that leaves one token leaves none to ask about: that is
+        asked without it. Rows that are reported may be those before the parameter: a tie in them excuses a parting, and
+        hides few that the parameter made."""
+        if contradicts(ask, on) and not contradicts(ask, off):
+            return True
         if not parted(on, off) or tied(on, off, bench.noise.nats):
             return False
         asked = replace(ask, temperature=0.0, options=bench.logprobs) if self.option.extreme else ask
