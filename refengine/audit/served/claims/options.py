@@ -54,10 +54,10 @@ def stop_at_once(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def several_stops(plain: Choice, number: int) -> tuple[Options, ...]:
-    """A long piece, and before it in the list the word where that ends: whichever comes first in the text ends it."""
+    """A long piece, and before it in the list a short one over its end, which the next token makes whole."""
     start = number * 5 % max(1, len(plain.text) - LONG_STOP - STOP_CHARACTERS)
     end = start + LONG_STOP
-    told = [plain.text[end + 1 : end + 1 + STOP_CHARACTERS], plain.text[start:end]]
+    told = [plain.text[end - 2 : end - 2 + STOP_CHARACTERS], plain.text[start:end]]
     stops = [piece for piece in told if piece.strip()]
     return ({"stop": stops},) if stops else ()
 
