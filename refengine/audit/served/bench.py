@@ -125,8 +125,9 @@ class Bench:
         return [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
 
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
+        heard: set[str] = getattr(self.heard, "names", set())
         if on and not off:
-            getattr(self.heard, "names", set()).add(name)
+            heard.add(name)
         with self.lock:
             if name == USAGE:
                 self.usage.add(on, witness)

@@ -70,7 +70,7 @@ class Plain:
 
     def unit(self, bench: Bench, k: int) -> None:
         ask = self.ask(bench, k)
-        bare = self.turns is self.asked is None and not self.chat and self.tokens == TOKENS
+        bare = not (self.turns or self.asked or self.chat) and self.tokens == TOKENS
         on, off = bench.plain(k, TOKENS) if bare else bench.both(ask)
         if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
@@ -164,7 +164,7 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer
     apart, others = logprobs_apart(mine, theirs), mine.text == theirs.text and mine.tokens != theirs.tokens
     if LOGPROBS in beliefs and (others or apart is not None):
         witness = difference(ask, on, off) | {"reported": mine.tokens, "nats apart": apart and round(apart, 3)}
-        beliefs[LOGPROBS].add(others or apart > bench.noise.nats, witness)
+        beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.nats, witness)
 
 
 # --- a side against itself -------------------------------------------------------------------------------------------

@@ -4,7 +4,9 @@ The longest prompt that the side without speculation takes is found by halving, 
 Servers that refuse what would not fit take an answer of just that length, as do those that end at the edge.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
@@ -42,10 +44,10 @@ def found_edge(bench: Bench) -> Edge | None:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _taken(bench, middle, 1) else (low, middle)
-    spare, answer = 0, None
+    spare: int = 0
+    told: Mapping[str, Any] = {}
     while spare < SPARE and (longer := _taken(bench, low, spare + 1)):
-        spare, answer = spare + 1, longer
-    told = answer.usage if answer else {}
+        spare, told = spare + 1, longer.usage
     if "prompt_tokens" not in told or "completion_tokens" not in told:
         return Edge(low, min(1, spare), None)
     return Edge(low, spare, told["prompt_tokens"] + told["completion_tokens"])
