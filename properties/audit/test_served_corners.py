@@ -9,6 +9,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logprobs, logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
+from refengine.audit.served.claims.schedules import choices_differ, greedy_choices
 from refengine.audit.served.suite import planned
 
 
@@ -85,6 +86,17 @@ def test_one_text_is_reported_in_the_same_tokens() -> None:
         for said in (whole, Choice("a b", "length", (" b",), (-0.5,), ({" b": -0.5},)), Choice("a b", "length")):
             compare_logprobs(cell.beliefs, bench, Ask(("a",), 2), Answer((said,)), Answer((whole,)))
         assert (cell.beliefs[LOGPROBS].looks, cell.beliefs[LOGPROBS].parted) == (3, 2)
+
+
+def test_choices_at_temperature_0_are_told_apart_by_their_rows() -> None:
+    """Kills an accusation of a server that breaks exact ties at random, choice by choice."""
+    with Bench(Counts(9), Counts(9)) as bench:
+        bench.logprobs = {"logprobs": True}
+        ((ask,),) = greedy_choices(bench, 0)
+        assert ask.options == {"logprobs": True, "n": 3}
+        row = {" a": -0.7, " b": -0.7}
+        said = [Choice(text, "length", (text,), (-0.7,), (row,)) for text in (" a", " b")]
+        assert not choices_differ([Answer(tuple(said))], bench.noise.nats)
 
 
 def test_stops_are_asked_for_where_they_are_missed() -> None:

@@ -161,7 +161,7 @@ def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[replace(plain(bench, k), options={"n": 3})]]
+    return [[replace(plain(bench, k), options={**bench.logprobs, "n": 3})]]
 
 
 def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
