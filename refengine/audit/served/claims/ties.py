@@ -10,6 +10,7 @@ from dataclasses import replace
 from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.scores import pieces
+from refengine.audit.served.faults import stops
 from refengine.evidence.ties import tied as within
 
 TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 16 to 32, has odds of one in twelve
@@ -58,5 +59,8 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     (answer,) = bench.without([warm])
     said = [pieces(choice.text) for choice in answer.choices]
     if i < len(here):
+        reach = len("".join(here[:i])) + max(map(len, stops(ask)), default=0)  # from where no stop would have ended it
+        while i + 1 < len(here) and len("".join(here[: i + 1])) < reach:
+            i += 1
         return any(words[: i + 1] == here[: i + 1] for words in said)
     return any(words[:i] == here and len(words) == i for words in said)
