@@ -10,6 +10,7 @@ from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logpro
 from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
 from refengine.audit.served.claims.schedules import choices_differ, greedy_choices
+from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.suite import planned
 
 
@@ -128,3 +129,19 @@ def test_a_server_that_refuses_seeds_is_asked_without() -> None:
         assert {"parity/frequency_penalty", "law/temperature 1", "seed/none"} <= names
         assert not {"seed/same", "seed/other", "seed/under load"} & names
         assert plan.lacking["seed"].startswith("refused")
+
+
+def test_a_tie_at_a_stop_goes_on_past_it() -> None:
+    """Kills an excuse for a stop that was missed: nearly at temperature 0 some choice parts within a long stop, which
+    then ends nothing, but later than the text that is to be excused."""
+
+    class Warm:
+        def send(self, ask: Ask) -> Answer:
+            return Answer((Choice(" a b c x y", "length"),))
+
+    ask = Ask(("p",), 8, options={"stop": [" b c d e"]})
+    with Bench(Warm(), Warm()) as bench:
+        bench.choices = 2
+        ended = Answer((Choice(" a", "stop"),))
+        assert not asked_tie(bench, ask, Answer((Choice(" a b c d e f", "length"),)), ended)
+        assert asked_tie(bench, ask, Answer((Choice(" a b c x y", "length"),)), ended)
