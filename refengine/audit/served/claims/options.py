@@ -160,7 +160,7 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
     Setting("logit_bias, temperature 0.4", 0.4, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
-    Setting("penalties", 1.4, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
+    Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 4}),
     Setting("long", 1.0, {}, tokens=96, choices=4),
 )
