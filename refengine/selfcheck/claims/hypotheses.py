@@ -18,7 +18,9 @@ COMMAND = "python3 -m proofs.hypotheses"
 
 @cache
 def digest_of(name: str) -> str:
-    """Of a file's text and of all that it imports, comments and spaces aside."""
+    """Of a file's text and of all that it imports, comments and spaces aside; no file that is gone has the same."""
+    if not (SOURCES / f"{name}.v").is_file():
+        return "gone"
     code = blank_comments((SOURCES / f"{name}.v").read_text())
     imports = re.search(r"^From Proofs Require Import ([^.]*)\.\s", code, re.M)
     below = [digest_of(other) for other in (imports[1].split() if imports else [])]
@@ -32,6 +34,12 @@ def fresh() -> dict[str, str]:
     """Hypothesis -> what fails without it, of the answers on record that still hold."""
     kept = [entry["missed_by"] for name in RECORD.entries() if (entry := RECORD.fresh(name))]
     return {key: by for answers in kept for key, by in answers.items()}
+
+
+def gone() -> list[str]:
+    """The answers on record that are about no file any more, one line for each file."""
+    lost = [name for name in RECORD.entries() if not (SOURCES / f"{name}.v").is_file()]
+    return [f"{name}.v is gone, and {RECORD.file.name} still answers for it (run: {COMMAND})" for name in lost]
 
 
 def status(theorems: Sequence[str]) -> dict[str, str]:
