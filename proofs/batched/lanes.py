@@ -11,7 +11,7 @@ from unittest import mock
 import torch
 import z3
 
-from proofs.batched.masses import Mass, mass_of
+from proofs.batched.masses import Mass, mass_of, weighed
 from proofs.batched.tensor import Terms, column_of, entries, greatest_of
 from proofs.batched.terms import ANY, NOTHING, ONE, OTHER, Entry, Paths, Stray, Token, control, same
 from proofs.smt.real import Atom, Real, Step, asked, term
@@ -19,7 +19,6 @@ from refengine.engine.block import Block as BatchedBlock
 from refengine.exact import row as exact_row
 from refengine.exact.block import Block, Round
 from refengine.exact.card import Card
-
 
 
 class Row(tuple[Real, ...]):
@@ -76,7 +75,7 @@ class Expected:
     rows: list[Atom]
     known: dict[str, int]
     masses: dict[str, Mass]
-    facts: dict[str, list[Atom]] = field(default_factory=dict)  # of the masses that the batched text takes
+    weighed: dict[str, Mass] = field(default_factory=dict)  # by the batched text
     proved: dict[Any, Any] = field(
         default_factory=dict
     )  # what was found alike; kept, so that no other term gets its number
@@ -251,8 +250,9 @@ def chooses_alike(ours: Any, wanted: Any, world: Paths) -> Atom:
     """At every token: drafted ones, and any other one."""
     if len(ours) != len(wanted):
         return z3.BoolVal(False)
-    mass, right = term_of(mass_of(ours, world)), term_of(mass_of(wanted, world))
-    return z3.And(mass > 0, *(term_of(a) * right == b * mass for a, b in zip(ours, wanted, strict=True)))
+    left, right = (weighed([term_of(e) for e in row], world) for row in (ours, wanted))
+    proportions = [a * right.sum == b * left.sum for a, b in zip(left.columns, wanted, strict=True)]
+    return z3.And(left.sum > 0, *proportions)
 
 
 def term_of(entry: Entry) -> Any:
@@ -314,7 +314,8 @@ def difference(card: Card, rule: Callable[..., Any], shapes: Sequence[Shape]) ->
     for shape in shapes:
         own = shape.parents[shape.lane]
         for path in paths(own, shape.same):
-            world = Paths(assumed=list(path.rows), given=path.known, given_masses=path.masses, facts=path.facts)
+            assumed = [*path.rows, *(fact for mass in path.weighed.values() for fact in mass.facts)]
+            world = Paths(assumed=assumed, given=path.known, given_masses=path.masses, weighed=path.weighed)
             try:
                 world.leaves(partial(run, rule, path, shape, world, bool(card.drawn)))
             except Differs as error:
@@ -350,16 +351,16 @@ def trees(most: int) -> Iterator[tuple[int, ...]]:
 def shapes(card: Card, most: int) -> Iterator[Shape]:
     """Every block of at most so many nodes, beside blocks that are shorter, longer and hung up otherwise.
 
-    Where no two drafted tokens are the same, it stands beside each of the other blocks, else beside one of them in turn.
+    Where all drafted tokens are distinct it stands beside each of the other blocks, else beside one of them in turn.
     There is one more place than both have where there is room. The judged lane is the first and the second in turn.
     """
     chain, fan = tuple(range(-1, most - 1)), (-1,) * min(most, 2)
     others = list(chains(most)) if card.shape == "chain" else [(), chain, fan]
     for at, own in enumerate(chains(most) if card.shape == "chain" else trees(most)):
-        for turn, same in enumerate(reversed(list(samenesses(len(own))))):
+        for turn, pattern in enumerate(reversed(list(samenesses(len(own))))):
             for other in others if turn == 0 else [others[(at + turn) % len(others)]]:
                 lane = (at + turn + len(other)) % 2
                 width = min(most, max(len(own), len(other)) + 1)
-                yield Shape((other, own) if lane else (own, other), width, lane, same)
+                yield Shape((other, own) if lane else (own, other), width, lane, pattern)
     if card.shape == "chain":  # which is no chain, and refused
         yield Shape(((-1, -1), ()), 2, 0, (0, 1))

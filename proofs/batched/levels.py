@@ -1,8 +1,8 @@
 """`total` of `refengine/engine/sums.py` is the sum of a row, whatever its length: the text runs on a row of n tokens.
 
 n and what stands at each place are unknown. One turn of the loop must make of a row, of odd or even length, the row of
-its neighbours' sums, half as long (EveryVocabulary.halved says that the sum is the same); a row of one token must be its
-own sum. That is every length by induction, where a turn knows nothing of the turns before but the row that they left:
+its neighbours' sums, half as long; a row of one token must be its own sum. `EveryVocabulary.root_is_sum` then says that
+the sum comes out, for every length, as long as a turn knows nothing of the turns before but the row that they left:
 `carried` reads that in the text.
 """
 
@@ -44,7 +44,7 @@ class Length:
 
 
 class Level:
-    """A row of unknown length: `at` says what stands at a place. With `pairs`, its neighbours are an axis of their own."""
+    """A row of unknown length: `at` says what stands at a place. With `pairs`, an entry is two neighbours of it."""
 
     def __init__(self, run: "Run", length: Any, at: Callable[[Any], Any], pairs: bool = False) -> None:
         self.run, self.length, self.at, self.pairs = run, length, at, pairs
@@ -95,7 +95,9 @@ class Run:
             return self.world.holds(level.length > 1)
         i, next_to = z3.Int("i"), 2 * z3.Int("i") + 1
         sums = self.weight(2 * i) + z3.If(next_to < self.n, self.weight(next_to), z3.RealVal(0))
-        halved = z3.And(level.length == (self.n + 1) / 2, z3.Implies(z3.And(i >= 0, i < level.length), level.at(i) == sums))
+        halved = z3.And(
+            level.length == (self.n + 1) / 2, z3.Implies(z3.And(i >= 0, i < level.length), level.at(i) == sums)
+        )
         if self.turns != 2 or level.pairs or not self.sure(halved):
             raise Other("a turn leaves other numbers than the sums of neighbours")
         self.rest = level
@@ -137,7 +139,9 @@ def carried(text: str) -> None:
     """
     (function,) = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name == "pairs")
     (loop,) = (n for n in function.body if isinstance(n, ast.While))
-    if any(isinstance(n, ast.While | ast.For | ast.NamedExpr | ast.AugAssign) and n is not loop for n in ast.walk(function)):
+    if any(
+        isinstance(n, ast.While | ast.For | ast.NamedExpr | ast.AugAssign) and n is not loop for n in ast.walk(function)
+    ):
         raise Other("`pairs` has another loop than the one over the levels")
     if {n.id for n in ast.walk(loop.test) if isinstance(n, ast.Name)} != {"level"}:
         raise Other("whether the loop goes on depends on more than the row that is left")

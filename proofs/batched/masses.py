@@ -19,47 +19,53 @@ from proofs.smt.real import Atom, Term
 
 @dataclass(frozen=True)
 class Mass:
-    """The unknown that stands for the sum of a row over all tokens."""
+    """The sum of a row over all tokens: an unknown, or a multiple of one; what is sure of it; and the row."""
 
-    symbol: Term
+    sum: Term
     columns: tuple[Term, ...]
+    facts: tuple[Atom, ...] = ()
 
 
-MASSES: dict[tuple[str, ...], Mass] = {}
+NAMES: dict[tuple[str, ...], str] = {}
+
+
+def weighed(row: Sequence[Entry], world: Paths) -> Mass:
+    """The mass of a row of terms, given as entries at every drafted token and at any other one.
+
+    Where the row is in proportion to one that the exact text weighed, it is handed back as a multiple of that.
+    """
+    columns = tuple(z3.simplify(real(entry)) for entry in row)
+    if all(z3.is_rational_value(c) and c.as_fraction() == 0 for c in columns):
+        return Mass(z3.RealVal(0), columns)
+    name = NAMES.setdefault(tuple(c.sexpr() for c in columns), f"mass{len(NAMES)}")
+    if name not in world.weighed:
+        world.weighed[name] = in_proportion(name, columns, world) or alone(name, columns, world)
+        world.assumed.extend(world.weighed[name].facts)
+    world.masses[name] = world.weighed[name]
+    return world.weighed[name]
 
 
 def mass_of(row: Sequence[Entry], world: Paths) -> Entry:
-    """Of entries at every drafted token and at any other one; ANY where one of them is."""
-    if any(entry is ANY for entry in row):
-        return ANY
-    columns = tuple(z3.simplify(real(entry)) for entry in row)
-    if all(z3.is_rational_value(c) and c.as_fraction() == 0 for c in columns):
-        return z3.RealVal(0)
-    found = MASSES.setdefault(tuple(c.sexpr() for c in columns), Mass(z3.Real(f"mass{len(MASSES)}"), columns))
-    name = found.symbol.decl().name()
-    if name not in world.masses:
-        world.masses[name] = found
-        if name not in world.facts:
-            world.facts[name] = list(facts(found, world))
-        world.assumed.extend(world.facts[name])
-    return found.symbol
+    """The mass alone; ANY where an entry is."""
+    return ANY if any(entry is ANY for entry in row) else weighed(row, world).sum
 
 
-def facts(mass: Mass, world: Paths) -> Iterator[Atom]:
-    """What is sure of a mass, beside the masses that the exact text took."""
-    if world.sure(z3.And(*(c >= 0 for c in mass.columns))):
-        yield mass.symbol >= 0
-    for wanted in world.given_masses.values():
-        if wanted is not mass and (fact := in_proportion(mass, wanted, world)) is not None:
-            yield fact
+def alone(name: str, columns: tuple[Term, ...], world: Paths) -> Mass:
+    mass = z3.Real(name)
+    return Mass(mass, columns, (mass >= 0,) if world.sure(z3.And(*(c >= 0 for c in columns))) else ())
 
 
-def in_proportion(ours: Mass, wanted: Mass, world: Paths) -> Atom | None:
-    """a sum(ours) = b sum(wanted), where a ours = b wanted at every token; None where no such a and b are found."""
-    for a, b in factors(ours.columns[-1], wanted.columns[-1]):
-        alike = (a * u == b * w for u, w in zip(ours.columns, wanted.columns, strict=True))
-        if all(world.sure(z3.And(a > 0, b > 0, equal)) for equal in alike):
-            return a * ours.symbol == b * wanted.symbol
+def in_proportion(name: str, columns: tuple[Term, ...], world: Paths) -> Mass | None:
+    """As a multiple of a mass that the exact text took; None where none is found to be in proportion."""
+    for given, wanted in world.given_masses.items():
+        if given == name:
+            return wanted
+        for a, b in factors(columns[-1], wanted.columns[-1]):
+            alike = (a * u == b * w for u, w in zip(columns, wanted.columns, strict=True))
+            if all(world.sure(z3.And(a > 0, b > 0, equal)) for equal in alike):
+                times = z3.Real(f"ratio of {name} to {given}")
+                row = tuple(times * w for w in wanted.columns)
+                return Mass(times * wanted.sum, row, (times > 0, a * times == b))
     return None
 
 

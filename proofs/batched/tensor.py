@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import z3
 
-from proofs.batched.masses import mass_of
+from proofs.batched.masses import weighed
 from proofs.batched.terms import (
     ANY,
     Entry,
@@ -104,6 +104,11 @@ class Terms:
         if not isinstance(array, np.ndarray):
             array = entries((), lambda at, entry=array: entry)
         return Terms(array, dtype or self.dtype, self.world, rows)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"torch.Tensor.{name} has no meaning on terms")
 
     def bounded(self, dim: int | None = None) -> None:
         """Refuse the vocabulary, or where an axis is named that axis."""
@@ -231,11 +236,19 @@ class Terms:
 
     def sum(self, dim: int) -> "Terms":
         if self.rows and self.dtype == torch.float64 and dim % self.array.ndim == self.array.ndim - 1:
-            return self.made(entries(self.array.shape[:-1], lambda at: mass_of(self.array[at], self.world)))
+            return self.made(entries(self.array.shape[:-1], self.mass_at))
         self.bounded()
         if self.dtype == torch.bool:
             return self.made(self.decided().sum(dim).astype(object), torch.int64)
         return self.folded(computed(lambda a, b: a + b), 0, dim)
+
+    def mass_at(self, at: tuple[int, ...]) -> Entry:
+        """The mass of one row, which from then on is written as a multiple of one that the exact text weighed."""
+        if any(entry is ANY for entry in self.array[at]):
+            return ANY
+        mass = weighed(self.array[at], self.world)
+        self.array[at] = mass.columns
+        return mass.sum
 
     def cumsum(self, dim: int) -> "Terms":
         self.bounded()
@@ -313,7 +326,9 @@ class Terms:
         """Refuse an index that reaches the vocabulary; that of a leading axis leaves it the last one."""
         if not self.rows:
             return
-        taken = [getattr(p, "ndim", 0) if getattr(p, "dtype", None) == torch.bool else 1 for p in parts if p is not None]
+        taken = [
+            getattr(p, "ndim", 0) if getattr(p, "dtype", None) == torch.bool else 1 for p in parts if p is not None
+        ]
         if any(part is Ellipsis for part in parts) or sum(taken) >= self.array.ndim:
             raise Unbounded("an index reaches the vocabulary")
 

@@ -39,13 +39,15 @@ class Paths(World):
     count: int = 0  # of the unknowns of this path
     made: int = 0  # tensors, on this path
     implied: dict[int, tuple[Atom, bool]] = field(default_factory=dict)  # what `assumed` alone decides
-    masses: dict[str, Any] = field(default_factory=dict)  # that were taken, by name
+    weighed: dict[str, Any] = field(
+        default_factory=dict
+    )  # the masses that were taken, by name; their facts are assumed
+    masses: dict[str, Any] = field(default_factory=dict)  # those of them that were taken on this path
     given_masses: dict[str, Any] = field(default_factory=dict)  # that were taken before a path begins
-    facts: dict[str, list[Atom]] = field(default_factory=dict)  # what is sure of a mass, by its name
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         def afresh() -> Any:
-            self.known, self.count, self.made = dict(self.given), 0, 0
+            self.known, self.count, self.made, self.masses = dict(self.given), 0, 0, {}
             return program()
 
         return super().leaves(afresh)
