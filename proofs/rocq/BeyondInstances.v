@@ -180,10 +180,10 @@ Definition rest_scaled : text field 1 :=
 Definition in_turn : statement field 1 := Statement [:: MassOf rest_scaled; at_draft; MassOf rest_of]
   (fun xs => xs`_0 = xs`_1 * xs`_2 /\ 0 <= xs`_2).
 Definition drafts_some : statement field 1 := Statement [:: at_draft] (fun xs => 0 < xs`_0).
-Definition weighed : seq (mass_fact field 1) :=
+Definition known_masses : seq (mass_fact field 1) :=
   [:: Proportion (Number _ 1) rest_scaled at_draft rest_of; NoNegative rest_of].
 
-Lemma weighed_shown : derived [:: drafts_some] weighed.
+Lemma known_masses_shown : derived [:: drafts_some] known_masses.
 Proof.
 split=> //; last split=> //.
   move=> s [_ [/= d0 _] _] c; rewrite /said /= in d0 *.
@@ -191,7 +191,7 @@ split=> //; last split=> //.
 by move=> s _ c; rewrite /said /= le_maxr lexx orbT.
 Qed.
 
-Lemma in_turn_shown : shows [:: drafts_some] weighed in_turn.
+Lemma in_turn_shown : shows [:: drafts_some] known_masses in_turn.
 Proof.
 move=> s [_ _ [/= scaled [/= mass0 _]]] c; rewrite /said /= in scaled mass0 *.
 by rewrite mul1r in scaled.
@@ -205,7 +205,7 @@ have rows0 i v : 0 <= some_row i v by rewrite addr_ge0.
 have apart : injective the_draft by move=> i j _; rewrite !ord1.
 have taken v : all_hold (fun c => said (shown_at some_row the_draft v) c None) [:: drafts_some].
   by split=> //; rewrite /said /= ltr_paddl.
-by have [] := every_vocabulary apart rows0 weighed_shown in_turn_shown taken x.
+by have [] := every_vocabulary apart rows0 known_masses_shown in_turn_shown taken x.
 Qed.
 End AnyVocabulary.
 
