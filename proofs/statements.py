@@ -135,7 +135,9 @@ def applied_nowhere(cited: Collection[str]) -> list[str]:
     """Statements of all kinds that are cited as `File.name` and assume something that nothing need satisfy."""
     assumed = {f"{file.stem}.{name}" for file in files() for name in assuming(file, STATEMENTS)}
     known = used()
-    return [f"{name} is cited and never applied" for name in sorted(assumed & {*cited}) if name.split(".")[1] not in known]
+    return [
+        f"{name} is cited and never applied" for name in sorted(assumed & {*cited}) if name.split(".")[1] not in known
+    ]
 
 
 def unapplied() -> list[str]:

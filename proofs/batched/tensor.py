@@ -17,6 +17,7 @@ import torch
 import z3
 
 from proofs.batched.masses import weighed
+from proofs.batched.powers import Magnitude
 from proofs.batched.terms import (
     ANY,
     Entry,
@@ -33,6 +34,7 @@ from proofs.batched.terms import (
     real,
     same,
 )
+from proofs.batched.vocabulary import Unbounded, Vocabulary, column_of
 
 LONGEST = 1_000  # tensors that one run makes; a run that makes more does not end
 
@@ -42,21 +44,6 @@ def entries(shape: Sequence[int], of: Callable[[tuple[int, ...]], Entry]) -> Any
     for at in np.ndindex(*out.shape):
         out[at] = of(at)
     return out
-
-
-class Unbounded(LookupError):
-    """A word that does not mean the same on every vocabulary."""
-
-
-class Vocabulary:
-    """The length of a vocabulary. It is no number: what depends on it is refused."""
-
-    def refuse(self, *_: Any) -> Any:
-        raise Unbounded("the text depends on how many tokens the vocabulary has")
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = refuse  # type: ignore
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __floordiv__ = __truediv__ = refuse
-    __hash__ = None  # type: ignore[assignment]
 
 
 class Terms:
@@ -343,16 +330,6 @@ class Terms:
         return found
 
 
-def column_of(place: Entry) -> int | None:
-    """Where a row shows the entry of a token; None where that entry may be anything."""
-    if not isinstance(place, Token):
-        return None  # of the other lane; or of no token at all, where torch looks up an arbitrary one
-    column = place.column()
-    if column == place.classes:
-        raise Unbounded(f"a row is looked up at {place}, which nobody drafted")
-    return column
-
-
 def put(at: tuple[int, ...], dim: int, place: int) -> tuple[int, ...]:
     dim %= len(at)
     return (*at[:dim], place, *at[dim + 1 :])
@@ -429,47 +406,6 @@ def greatest_of(row: Sequence[Entry], world: Paths) -> Entry:
     if any(entry is ANY for entry in row):
         return Stray(world, drafted=True)
     return Token(f"argmax{[z3.simplify(real(entry)).sexpr() for entry in row]}", len(row) - 1, world)
-
-
-class Magnitude:
-    """The power of two of each number: known only as what brings its mass near 1."""
-
-    def __init__(self, numbers: Terms) -> None:
-        self.exponent = Exponent(numbers)
-
-
-class Exponent:
-    """What `frexp` gives; minus it, as a power of two, is a positive number that depends on the number alone."""
-
-    def __init__(self, numbers: Terms, sign: int = 1) -> None:
-        self.numbers, self.sign = numbers, sign
-
-    def double(self) -> "Exponent":
-        return self
-
-    def __neg__(self) -> "Exponent":
-        return Exponent(self.numbers, -self.sign)
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.__name__ != "exp2":
-            raise NotImplementedError(f"torch.{func.__name__} has no meaning on an exponent")
-        (exponent,) = args
-        return exponent.numbers.each(lambda e: power(e, exponent.sign, exponent.numbers.world))
-
-
-POWERS: dict[tuple[str, int], Any] = {}
-
-
-def power(number: Entry, sign: int, world: Paths) -> Entry:
-    """Any positive number, the same for the same number."""
-    if number is ANY:
-        return ANY
-    key = (z3.simplify(real(number)).sexpr(), sign)
-    scale = POWERS.setdefault(key, z3.Real(f"scale{len(POWERS)}"))
-    if all(not (scale > 0).eq(a) for a in world.assumed):
-        world.assumed.append(scale > 0)
-    return scale
 
 
 WORDS: dict[str, Callable[..., Any]] = {

@@ -25,7 +25,8 @@ Ltac told := intros; lazymatch goal with
   | |- prod ?B ?C => try (assert B by (told; fail)); try (assert C by (told; fail))
   | |- ?A => let t := head_of A in let x := base_of A in
     tryif is_var t then idtac else tryif is_var x then idtac "of" t else
-    (hnf; intros; lazymatch goal with |- ?F => let t := head_of F in tryif is_var t then idtac else idtac "of fixed" t end)
+    (hnf; intros; lazymatch goal with |- ?F => let t := head_of F in tryif is_var t then idtac else idtac "of fixed" t
+    end)
   end.
 Ltac quantified := repeat lazymatch goal with
   | |- forall {unnamed} : ?A, _ =>
@@ -91,9 +92,7 @@ def assumptions(build: Path, names: Sequence[str], permitted: Mapping[str, Seque
     return wrong
 
 
-def hidden_premises(
-    build: Path, names: Sequence[str], inhabited: Sequence[str], sources: Path = SOURCES
-) -> list[str]:
+def hidden_premises(build: Path, names: Sequence[str], inhabited: Sequence[str], sources: Path = SOURCES) -> list[str]:
     """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow.
 
     And those about all members of a type that is not known to have any (`inhabited`): they assume that there is one.

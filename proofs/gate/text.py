@@ -27,7 +27,15 @@ HINT = re.compile(r"#\[local\] Hint Resolve [\w' ]+ : core\.")
 TACTIC = re.compile(r"[a-z(\[]|\d+\s*:|\d+-\d+\s*:|[-+*{}]")
 NAMED = re.compile(r"(?:Section|End|Ltac|Implicit Types?) |Arguments [\w' {}\[\]]+\.")  # of arguments no scope
 BLIND = re.compile(r"native_c|<<:|_no_check")  # what the kernel would have to believe, or only believes at the end
-MEANING = ("Definition", "Fixpoint", "Inductive", "Structure", "Record", "Let", "Notation")  # what statements are read by
+MEANING = (
+    "Definition",
+    "Fixpoint",
+    "Inductive",
+    "Structure",
+    "Record",
+    "Let",
+    "Notation",
+)  # what statements are read by
 
 
 @cache
