@@ -210,5 +210,5 @@ Qed.
 End AnyVocabulary.
 
 (** Five tokens: three turns of the loop over the levels. *)
-Example used_root_is_sum (a b c d e : field) : root 4 [:: a; b; c; d; e] = \sum_(w <- [:: a; b; c; d; e]) w.
+Example used_root_is_sum (a b c d e : field) : last_left 4 [:: a; b; c; d; e] = \sum_(w <- [:: a; b; c; d; e]) w.
 Proof. exact: (@root_is_sum _ 4). Qed.

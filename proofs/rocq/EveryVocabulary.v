@@ -181,8 +181,8 @@ by rewrite !big_cons IH ?addrA // ltnW.
 Qed.
 
 (** The loop of sums.py: while more than one is left. *)
-Fixpoint root (turns : nat) (s : seq R) : R :=
-  if turns is n.+1 then if (1 < size s)%N then root n (neighbours s) else s`_0 else s`_0.
+Fixpoint last_left (turns : nat) (s : seq R) : R :=
+  if turns is n.+1 then if (1 < size s)%N then last_left n (neighbours s) else s`_0 else s`_0.
 
 Lemma size_neighbours s : (size (neighbours s) <= size s)%N.
 Proof.
@@ -190,7 +190,7 @@ have [n le] := ubnP (size s); elim: n s le => // n IH [|x [|y s]] //= le.
 by rewrite ltnS; apply: leq_trans (IH s (ltnW le)) (leqnSn _).
 Qed.
 
-Theorem root_is_sum turns (s : seq R) : (size s <= turns.+1)%N -> root turns s = \sum_(x <- s) x.
+Theorem root_is_sum turns (s : seq R) : (size s <= turns.+1)%N -> last_left turns s = \sum_(x <- s) x.
 Proof.
 elim: turns s => [|n IH] [|x [|y s]] //= le; rewrite ?big_nil ?big_seq1 //.
 rewrite IH ?(halved (x :: y :: s)) //.
