@@ -9,6 +9,9 @@ from typing import Any
 from refengine.errors import BadInput
 
 
+ROOM = 1 << 22  # bytes that a folder must have left: a report's page takes as many
+
+
 def write_atomic(path: Path, text: str) -> None:
     """Write `text` so that, killed at any moment, `path` holds either all of it or what it held before.
 
@@ -49,12 +52,21 @@ def json_of(text: str, name: str, **options: Any) -> Any:
         raise BadInput(f"{name} is not valid JSON to read here: {why}") from None
 
 
+def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An `object_pairs_hook`. Raises BadInput for a key that an object has twice: a reader would take either."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+    return out
+
+
 def make_folder(path: Path) -> None:
     """A folder that files can be written in. Raises BadInput where there cannot be one."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(bytes(ROOM))  # a full disk takes a name, and says so at the first byte
     except OSError as error:
         raise BadInput(f"cannot write in {path}: {error.strerror}") from None
 

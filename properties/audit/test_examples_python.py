@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -16,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from properties.commands.test_command_line import run
+from properties.helpers.listening import listening
 from refengine.audit.kernel import plan
 from refengine.commands.export_fixtures import export_fixtures
 from refengine.source_tree import ROOT
@@ -129,14 +129,8 @@ def loaded(name: str) -> ModuleType:
 
 @contextmanager
 def served(module: ModuleType, pair: Path, speculation: bool, mistake: str = "") -> Iterator[str]:
-    listening = module.server(module.Served(pair, speculation, mistake))
-    listening.daemon_threads = True
-    threading.Thread(target=listening.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{listening.server_port}/v1"
-    finally:
-        listening.shutdown()
-        listening.server_close()
+    with listening(module.server(module.Served(pair, speculation, mistake))) as address:
+        yield f"{address}/v1"
 
 
 def addressed(words: list[str], on: str, off: str) -> list[str]:

@@ -38,12 +38,12 @@ class Announced(Bench):
         if len(asks) == 1:
             return super().each(asks)
         for engine in self.engines:
-            engine.expected = len(asks)
+            engine.announce(len(asks))
         try:
             return super().each(asks)
         finally:
             for engine in self.engines:
-                engine.expected = 1
+                engine.announce(1)
 
 
 def audited(defect: str, manner: str, requests: int, only: str = "") -> list[Finding]:

@@ -1,6 +1,5 @@
 """docs/serving.md: every command in it runs, against servers on the addresses that it names."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,16 +7,14 @@ from typer.testing import CliRunner
 
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
+from properties.house.test_blocks import blocks
 from refengine.cli import app
-from refengine.source_tree import ROOT
-
-BLOCK = re.compile(r"(<!-- not run: [^\n]+ -->\n)?```(\w+)\n(.*?)```", re.S)
 
 
 def test_every_command_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a page whose commands nobody has tried, a file that is not written, and a verdict of an honest server."""
     monkeypatch.chdir(tmp_path)
-    run = [text for marked, _, text in BLOCK.findall((ROOT / "docs" / "serving.md").read_text()) if not marked]
+    run = [text for above, _, text in blocks("docs/serving.md") if above.endswith(Path(__file__).name)]
     assert len(run) == 2
     with serving(Engine(True)) as on, serving(Engine()) as off:
         for text in run:

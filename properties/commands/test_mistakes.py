@@ -8,6 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from properties.commands.test_command_line import MISTAKES, files, run
@@ -61,6 +62,37 @@ def speechless(p, q, draft, generator): raise Speechless
 class Speechless(Exception):
     def __str__(self): raise ValueError
 def manifold(p, q, draft, generator): raise ValueError("first line\\n\\x1b[31msecond line")
+def endless(p, q, draft, generator):
+    while True: yield 0
+def enormous(p, q, draft, generator): return torch.zeros(10**8, dtype=torch.int64)
+def unreadable(p, q, draft, generator): return Unreadable()
+class Unreadable:
+    def __iter__(self): raise RuntimeError("no iteration")
+def sparse(p, q, draft, generator): return right(p, q, draft, generator).to_sparse()
+def cyclic(p, q, draft, generator):
+    answer = []
+    answer.append(answer)
+    return answer
+def digits(p, q, draft, generator): return [10**5000]
+def talkative(p, q, draft, generator): raise ValueError("x" * 10**6)
+def replaces(p, q, draft, generator):
+    torch.tensor = None
+    return [int(draft[0])]
+def elsewhere(p, q, draft, generator):
+    torch.set_default_device("meta")
+    return [0] * 9
+def daemon(p, q, draft, generator):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open("daemon", "w").write(str(os.getpid()))
+            os.execvp("sleep", ["sleep", "600"])
+        os._exit(0)
+    while not os.path.exists("daemon"): time.sleep(0.01)
+    return None
+def shouts(p, q, draft, generator):
+    print("y" * (1 << 20))
+    return None
 def forks(p, q, draft, generator):
     os.fork()
     return right(p, q, draft, generator)
@@ -82,6 +114,8 @@ def prints(p, q, draft, generator):
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "sampler.py").write_text(SAMPLERS)
     (tmp_path / "wrong.py").write_text("def verify(p, q, draft, generator)\n    return 0\n")
+    (tmp_path / "my-sampler.py").touch()
+    (tmp_path / "json.py").write_text("def verify(p, q, draft, generator): return [0]\n")
     (tmp_path / "lacking.py").write_text("import no_such_library\n")
     return tmp_path
 
@@ -121,6 +155,15 @@ SUBJECTS = {
     "asks": (3, [RAISED + f"EOFError: EOF when reading a line ({at('def asks')})"]),
     "speechless": (3, [RAISED, "Speechless", f"({at('def speechless')})"]),
     "manifold": (3, [RAISED + f"ValueError: first line [31msecond line ({at('def manifold')})"]),
+    "endless": (1, [CONTRACT + "the answer has more than 65536 entries"]),
+    "enormous": (1, [CONTRACT + "the answer has more than 65536 entries"]),
+    "unreadable": (3, [RAISED + f"RuntimeError: no iteration ({at('    def __iter__')})"]),
+    "sparse": (1, [CONTRACT + "the answer is a tensor of the layout sparse_coo"]),
+    "cyclic": (1, [CONTRACT + "entry 0 of the answer is ["]),
+    "digits": (1, [CONTRACT + "entry 0 of the answer has more than 64 bits"]),
+    "talkative": (3, [RAISED + "ValueError: xxx", f"xxx... ({at('def talkative')})"]),
+    "replaces": (3, ["our own code around the subject failed (a bug of ours, or the subject replaced what it calls)"]),
+    "elsewhere": (1, [CONTRACT + "9 tokens were emitted"]),
     "forks": (0, ["VERDICT consistent"]),
     "keywords": (2, ["it takes (*, p, q, draft, generator), and is called as f(p, q, draft, generator)"]),
     "three": (2, ["it takes (p, q, draft)", "wrap it"]),
@@ -158,12 +201,16 @@ def test_a_subject_that_goes_wrong_is_told_how(name: str, folder: Path, capsys: 
         ("sub/sampler.py:right", "did you mean sampler:right --path sub?"),
         ("smapler:right", "no module is called 'smapler'"),
         ("sampler:rihgt", "no attribute 'rihgt'"),
+        ("my-sampler.py:verify", "'my-sampler' is no name of a module, so nothing can import my-sampler.py; rename it"),
+        ("a:b:c", "a subject is MODULE:FUNCTION, got 'a:b:c'"),
+        ("json:verify", "json.py is hidden by a module of its name"),
     ],
 )
 def test_a_subject_that_cannot_be_loaded(
-    subject: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    subject: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kills a line that does not say which of the user's files is at fault."""
+    monkeypatch.chdir(folder)
     assert run("audit", "kernel", subject, "--path", folder) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert says in line
@@ -284,6 +331,34 @@ def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
     while runs(int(begun.read_text())) and time.monotonic() < until:
         time.sleep(0.1)
     assert not runs(int(begun.read_text()))
+
+
+def test_what_a_subject_leaves_behind_ends_with_the_audit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills a process that leaves the group of the subject's, and lives on."""
+    monkeypatch.chdir(folder)
+    assert run("audit", "kernel", "sampler:daemon") == 1
+    left, until = int((folder / "daemon").read_text()), time.monotonic() + 30
+    while runs(left) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not runs(left)
+
+
+def test_what_a_subject_prints_does_not_fill_the_disk(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills a file of everything that a subject prints, a megabyte a call."""
+    from refengine.audit.sandbox.child import MAX_PRINTED_BYTES, Child
+
+    asked = {"op": "open", "subject": "sampler:shouts", "signature": "verify"}
+    rows = {"p": np.full((1, 2, 1, 2), 0.5, np.float32), "q": np.full((1, 1, 1, 2), 0.5, np.float32)}
+    with Child("refengine.audit.kernel.child.worker:make", path=str(folder)) as child:
+        assert child.ask(asked, 60).ok
+        assert child.ask({"op": "case", "name": "a", "noise": "uniform", **rows}, 60).ok
+        for start in range(3):
+            seeds = np.array([[1, 2, 3]])
+            assert child.ask({"op": "run", "name": "a", "seeds": seeds, "start": start, "fresh": True}, 60).ok
+            assert os.fstat(child._log.fileno()).st_size <= 2 * MAX_PRINTED_BYTES
+        assert len(child.printed()) == MAX_PRINTED_BYTES
 
 
 def runs(process: int) -> bool:

@@ -87,9 +87,9 @@ def test_a_neighbours_rows_move_the_law() -> None:
 
 OWN = "positions = torch.stack([_longer(rows.positions, new)"
 DEFECTS = {
-    "padding is seen": ("sees = sees | (", "sees = (distance >= 0) | ("),
+    "padding is seen": ("sees = sees | (", "sees = torch.ones_like(sees) | ("),
     "one position for all": (OWN, OWN.replace("rows.positions", "asks[0][1].positions[:1].expand(len(rows.tokens))")),
-    "the cache of the padding": ("old : old + count]", ":count]"),
+    "the cache of the padding": ("slice(old, old + count)", "slice(count)"),
 }
 
 

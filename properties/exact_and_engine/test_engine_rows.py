@@ -12,7 +12,7 @@ from torch import Tensor
 from refengine.bugs.checks.batches import EVERY, Pair, batch, cases, unpadded
 from refengine.engine import check
 from refengine.engine.block import NOTHING, Block
-from refengine.engine.check import check_rows
+from refengine.engine.check import check_row, check_rows
 from refengine.engine.coins import Philox, Recorded
 from refengine.engine.path import child, path_of
 from refengine.engine.row import correction, rescaled
@@ -212,6 +212,23 @@ def test_check_rows_names_the_fault(fault: str) -> None:
     spoil, message = FAULTS[fault]
     with pytest.raises(ValueError, match=message):
         check_rows(*spoil(*good()))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (torch.tensor([0.5, NAN]), "row 0 of p in lane 0 holds NaN"),
+        (torch.tensor([1.5, -0.5]), "row 0 of p in lane 0 has negative mass"),
+        (torch.tensor([0.5, 0.4998]), "row 0 of p in lane 0 does not sum to 1"),
+        (torch.tensor([1, 0]), r"p must be float \[V\], got torch.int64 \[2\]"),
+        (torch.tensor([[0.5, 0.5]]), r"p must be float \[V\], got torch.float32 \[1, 2\]"),
+    ],
+)
+def test_a_single_row_is_looked_at_too(row: Tensor, message: str) -> None:
+    """Kills plain decoding that draws from a row that no rule would judge."""
+    check_row(torch.tensor([0.5, 0.5]))
+    with pytest.raises(ValueError, match=message):
+        check_row(row)
 
 
 @pytest.fixture(params=[(True, check.AT_ONCE), (False, check.AT_ONCE), (False, 1), (False, 30)], ids=str)

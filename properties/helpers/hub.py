@@ -6,13 +6,14 @@ to another host that takes ranges. A small one is answered at once, with git's S
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+
+from properties.helpers.listening import Quiet, listening
 
 COMMIT = hashlib.sha1(b"the commit").hexdigest()
 LARGE = (".safetensors", ".bin")
@@ -136,20 +137,7 @@ def serving(hub: Hub) -> Iterator[Hub]:
         def log_message(self, *_: Any) -> None:
             """Quiet."""
 
-    class Quiet(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: Any) -> None:
-            """A client that went away is no error."""
-
     server = Quiet(("127.0.0.1", 0), Handler)
-    hub.url, cdn = (
-        f"http://127.0.0.1:{server.server_port}",
-        f"http://localhost:{server.server_port}/cdn",
-    )  # another host
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with listening(server) as hub.url:
+        cdn = f"http://localhost:{server.server_port}/cdn"  # another host
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()

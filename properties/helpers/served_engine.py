@@ -39,7 +39,8 @@ class Engine:
     processed: bool = False  # rows are reported as they are sampled from
     rounded: bool = False  # log probabilities are printed to two decimals
     stratified: bool = False  # the choices of a request begin in different parts of the law
-    expected: int = 1  # requests that are being sent together: each waits for the others
+    expected: int = 1  # requests that are being sent together: each waits until all have come
+    arrived: int = 0  # of them, refused ones too
     gate: threading.Condition = field(default_factory=threading.Condition)
 
     def shaped(self, row: list[float], body: dict[str, Any], out: list[int], least: int) -> list[float]:
@@ -248,6 +249,16 @@ class Engine:
             told["text"] = "".join(self.language.words[i] for i in shown[:-1])
         return told
 
+    def announce(self, count: int) -> None:
+        """So many requests come together."""
+        with self.gate:
+            self.expected, self.arrived = count, 0
+
+    def arrive(self) -> None:
+        with self.gate:
+            self.arrived += 1
+            self.gate.notify_all()
+
     def answer(self, body: dict[str, Any], chat: bool) -> dict[str, Any]:
         with self.gate:
             self.under_way += 1
@@ -256,9 +267,9 @@ class Engine:
             self.temperatures.append(body.get("temperature", 1.0))
             if body.get("logit_bias"):
                 self.biases.append(body["logit_bias"])
-            self.gate.notify_all()
             # Requests that are sent together are under way together, however loaded the machine is.
-            self.gate.wait_for(lambda: self.under_way >= self.expected, PATIENCE)
+            self.arrive()
+            self.gate.wait_for(lambda: self.arrived >= self.expected, PATIENCE)
             company = max(self.under_way, self.expected)
         try:
             text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]

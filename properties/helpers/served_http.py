@@ -35,7 +35,8 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = 1 << 16  # an answer in one write: a second small one waits until the first is acknowledged
+        disable_nagle_algorithm = True  # or a second small write waits until the first is acknowledged
+        wbufsize = 1 << 16
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -44,18 +45,18 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             if manner == "busy" and next(count) % 5 == 0:
                 return self.say(429, {"error": "too many requests"}, {"Retry-After": "0.01"})
             if unknown or (chat and manner == "text only"):
-                return self.say(400, {"error": f"unknown: {sorted(unknown)}"})
+                return self.refuse(400, f"unknown: {sorted(unknown)}")
             if manner == "takes all and does nothing":
                 for name in ("top_k", "min_p", "logit_bias", "frequency_penalty", "min_tokens", "bad_words", "stop"):
                     body.pop(name, None)
             if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
-                return self.say(500, {"error": "internal"})
+                return self.refuse(500, "internal")
             if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
-                return self.say(400, {"error": "not with speculative decoding"})
+                return self.refuse(400, "not with speculative decoding")
             if manner == "small context":
                 words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
                 if words // 4 + body["max_tokens"] > 64:
-                    return self.say(400, {"error": "longer than the context of 64 tokens"})
+                    return self.refuse(400, "longer than the context of 64 tokens")
             if manner in ("text only", "noisy, text only", "no logprobs"):
                 body.pop("logprobs", None)
             if manner == "seedless":
@@ -72,6 +73,10 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                     told = choice["message"] if chat else choice
                     told["content" if chat else "text"] = told["content" if chat else "text"].strip()
             return self.pour(made, chat, body) if body.get("stream") else self.say(200, made)
+
+        def refuse(self, code: int, why: str) -> None:
+            engine.arrive()
+            self.say(code, {"error": why})
 
         def say(self, code: int, content: Any, headers: dict[str, str] | None = None) -> None:
             encoded = json.dumps(content).encode()

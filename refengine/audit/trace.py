@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -112,11 +113,14 @@ def audit_trace(
         raise BadInput(f"{file} is not the record that was audited: its SHA-256 is {sha}")
     trial = Trial(RoundEvidence(record.draft.shape[1]), -np.log(alpha))
     rounds = record.rounds()
-    for one in rounds:
-        trial.add(*one)
-        progress(f"{trial.rounds} rounds", trial.rounds / len(record.draft))
-        if trial.end:
-            break
+    try:
+        for one in rounds:
+            trial.add(*one)
+            progress(f"{trial.rounds} rounds", trial.rounds / len(record.draft))
+            if trial.end:
+                break
+    except BadInput as error:
+        raise BadInput(f"{file}: {error}") from None
     return [_finding(file, alpha, sha, record, trial, _named(trial, rounds) if trial.end else None)]
 
 
@@ -204,7 +208,7 @@ def read(file: Path) -> Record:
     ):
         if list(tensor.shape) != shape:
             raise BadInput(f"{file}: {name} has shape {list(tensor.shape)}; beside p {list(p.shape)} it is {shape}")
-        if tensor.is_floating_point() != rows:
+        if tensor.is_floating_point() != rows or tensor.dtype == torch.bool or tensor.is_complex():
             raise BadInput(f"{file}: {name} is {tensor.dtype}, not {'probabilities' if rows else 'token ids'}")
     padded = (draft[:, 1:] >= 0) & (draft[:, :-1] < 0)
     if padded.any() or (draft < -1).any() or (draft >= vocabulary).any():

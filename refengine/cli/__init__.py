@@ -6,17 +6,20 @@ consistent and every negative control came out violated: a third party's defect 
 """
 
 import errno
+import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from refengine.cli import audit, campaign, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.lists import bugs, checkpoints, claims, rules
-from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL
+from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL, one_line
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
 
@@ -26,13 +29,24 @@ UNWRITABLE = (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk,
 ITS_OWN_OPTIONS = {"ignore_unknown_options": True}  # a program's own options are passed on to it
 
 
+class Once(typer.core.TyperCommand):
+    """A command that refuses an option that is given twice: the first would be forgotten in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = self.make_parser(ctx).parse_args(args=list(args))[2]
+        once = [option for option in given if option.param_type_name == "option" and not option.multiple]
+        for option, count in Counter(once).items():
+            if count > 1:
+                raise BadInput(f"{max(option.opts, key=len)} is given {count} times")
+        return super().parse_args(ctx, args)
+
+
 def group(about: str, commands: dict[str, Command]) -> typer.Typer:
     """Commands by the names they are called by."""
     made = typer.Typer(no_args_is_help=True, add_completion=False, help=about)
     for name, command in commands.items():
-        made.command(name, context_settings=ITS_OWN_OPTIONS if command in (audit.process, vectors.run) else None)(
-            command
-        )
+        settings = ITS_OWN_OPTIONS if command in (audit.process, vectors.run) else None
+        made.command(name, cls=Once, context_settings=settings)(command)
     return made
 
 
@@ -108,6 +122,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (it was closed when we started)
     if sys.stdout is None:
         refuse("cannot write to stdout: it is closed")
+    for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)  # a sign that the terminal's encoding has not is no fault of ours
+    try:
+        os.getcwd()
+    except OSError:
+        refuse("the current folder is gone: change to one that exists")
     try:
         command = typer.main.get_command(app)
         code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
@@ -133,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def refuse(why: str) -> NoReturn:
-    print(f"refengine: {why}", file=sys.stderr)
+    print(f"refengine: {one_line(why)}", file=sys.stderr)
     sys.exit(BAD_INPUT)
 
 

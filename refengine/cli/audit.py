@@ -4,6 +4,7 @@ import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
+from urllib.parse import urlsplit
 
 import typer
 
@@ -232,6 +233,9 @@ def acceptance(
         raise BadInput("name what the engine counted: a scrape of /metrics, answers, a log or a profile")
     if (golden is None) == (known is None) and not save_golden:
         raise BadInput("name what is due: --golden FILE or --known DIR, one of them; or write one with --save-golden")
+    checks.readable(*[file for file in (*(files or ()), since, golden) if file is not None])
+    if known is not None:
+        checks.exported(known)
     from refengine.audit.acceptance import audit
 
     names = [str(file) for file in files or ()]
@@ -277,7 +281,9 @@ def endpoint(
         if off is not None or prompts is not None or only or journal is not None:
             raise BadInput("--known needs one server and has prompts: without --off, --prompts, --only and --journal")
         check_alpha(alpha)
+        check_requests(requests)
         check_address(on)
+        checks.exported(known)
         from refengine.audit.served.endpoint import audit_known
 
         with progress() as tell:
@@ -328,15 +334,19 @@ def generate(
 
 
 def check_address(base: str) -> None:
-    if not base.startswith(("http://", "https://")):
+    try:
+        parts = urlsplit(base)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and base.isprintable()
+    except ValueError:  # a port that is none, half an IPv6 address
+        good = False
+    if not good or " " in base:
         raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
 
 
 def questions(requests: int, prompts: Path | None, only: str, alpha: float) -> dict[str, Any]:
     """What two sides are asked, from the command line; prompts of our own unless others are given."""
     check_alpha(alpha)
-    if requests < 1:
-        raise BadInput(f"--requests {requests} is not a positive number")
+    check_requests(requests)
     asked = {"requests": requests, "only": only, "alpha": alpha}
     return asked | ({"prompts": lines_of(prompts)} if prompts else {})
 
@@ -351,12 +361,16 @@ def check_alpha(alpha: float) -> None:
         raise BadInput(f"--alpha {alpha} is not between 0 and 1")
 
 
+def check_requests(requests: int) -> None:
+    if requests < 1:
+        raise BadInput(f"--requests {requests} is not a positive number")
+
+
 def lines_of(file: Path) -> list[str]:
     """The lines of a text file that say something."""
-    try:
-        lines = [line for line in file.read_text().splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} cannot be read: {error}") from None
+    from refengine.files import read_text
+
+    lines = [line for line in read_text(file).splitlines() if line.strip()]
     if not lines:
         raise BadInput(f"{file} has no prompt in it")
     return lines

@@ -60,6 +60,10 @@ def engine(
     out: Out = None,
 ) -> None:
     """The engine's own lossless rules, held to the target at length."""
+    from refengine.exact.rules import RULES
+
+    if unknown := [rule for rule in rules or () if rule not in RULES]:
+        raise BadInput(f"no rule is called {unknown[0]!r}: one of {', '.join(RULES)}")
     from refengine.jobs.campaign import Counts, merged
     from refengine.selfcheck import at_length
     from refengine.selfcheck.rounds import LOSSLESS
@@ -91,12 +95,13 @@ def kernel(
     """A verification function over far more calls than an audit makes: what is too small for `audit kernel` shows."""
     check_folder(path)
     check_alpha(alpha)
-    from refengine.audit.kernel import at_length
     from refengine.audit.kernel.request import Request, opened
 
     folder, number = str(path.absolute()) if path else str(Path.cwd()), campaign_seed(seed)
     request = Request(subject, signature.value, folder, number, alpha, None, calls)
     request.check_that_it_exists()
+    from refengine.audit.kernel import at_length
+
     opened(request).close()  # what cannot be loaded is said once, and here
     settings = {"campaign": "kernel", **request.arguments()}
     lines = Where(workers, cluster, journal, fresh).run(

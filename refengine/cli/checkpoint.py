@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from refengine.cli import checks
-from refengine.cli.decoder import Ngram, Precision
+from refengine.cli.decoder import Device, Dtype, Ngram, Precision
 from refengine.cli.output import AsJson, Files, Out, finish
 from refengine.errors import BadInput
 
@@ -14,10 +14,11 @@ from refengine.errors import BadInput
 def verify(
     drafter: Annotated[str, typer.Argument(help="The drafter as released: its folder, or org/name[@revision].")],
     target: Annotated[str, typer.Option(help="The target that it was made for: a folder, or org/name[@revision].")],
-    dtype: Annotated[Precision, typer.Option()] = Precision.float32,
-    device: Annotated[str, typer.Option()] = "cpu",
+    dtype: Dtype = Precision.float32,
+    device: Device = "cpu",
     gamma: Annotated[
-        int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
+        int | None,
+        typer.Option(min=1, help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given."),
     ] = None,
     ngram: Ngram = None,
     memory: Annotated[

@@ -1,6 +1,7 @@
 """What a command line says of files, checked before torch is imported. Each raises BadInput in one line."""
 
 import os
+import shutil
 from pathlib import Path
 
 from refengine.errors import BadInput
@@ -22,10 +23,30 @@ def drafter(folder: Path) -> None:
 
 def readable(*files: Path) -> None:
     for file in files:
-        if not file.is_file():
+        if file.is_dir():
+            raise BadInput(f"{file} is a folder, not a file")
+        if not file.exists():
             raise BadInput(f"{file}: no such file")
         if not os.access(file, os.R_OK):
             raise BadInput(f"{file} cannot be read: permission denied")
+
+
+def exported(folder: Path) -> None:
+    """What `fixtures export` wrote."""
+    if not (folder / "law.json").is_file():
+        raise BadInput(f"{folder} is no folder of `refengine fixtures export`: it has no law.json")
+
+
+def empty(folder: Path) -> None:
+    """An empty folder, or one to be made."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} has something in it, or is a file: name an empty folder")
+
+
+def python(command: str | None) -> None:
+    """The Python of an engine."""
+    if command is not None and shutil.which(command) is None:
+        raise BadInput(f"--python {command} cannot be started: there is no such program")
 
 
 def new(out: Path, suffix: str = "") -> None:

@@ -9,11 +9,14 @@ import typer
 
 from refengine.cli import checks
 from refengine.cli.output import AsJson, print_rows
+from refengine.errors import BadInput
 from refengine.report.terminal import Progress
 
 if TYPE_CHECKING:
     from refengine.report.tables import Battery
 
+SLOTS = 1024  # of a bitwise decode
+REPORT = Path("out/report.json")  # that `refengine report` writes unless told otherwise
 Ngram = Annotated[Path | None, typer.Option(help="The n-gram store of a drafter that has one elsewhere (DART).")]
 
 
@@ -31,6 +34,10 @@ class Switch(StrEnum):
 
     on = "on"
     off = "off"
+
+
+Dtype = Annotated[Precision, typer.Option(help="What the networks are run in.")]
+Device = Annotated[str, typer.Option(help="Where they are run: cpu, cuda, cuda:1, as torch calls it.")]
 
 
 def decode(
@@ -55,8 +62,8 @@ def decode(
         int | None, typer.Option(help="Drafted tokens a round, where the checkpoint leaves it open; 4 unless given.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of every coin.")] = 0,
-    dtype: Annotated[Precision, typer.Option()] = Precision.float32,
-    device: Annotated[str, typer.Option()] = "cpu",
+    dtype: Dtype = Precision.float32,
+    device: Device = "cpu",
     ngram: Ngram = None,
     load: Annotated[
         str | None,
@@ -70,13 +77,18 @@ def decode(
         bool, typer.Option("--bitwise", help="Logits have the same bits however a row is computed; slower.")
     ] = False,
     slots: Annotated[
-        int, typer.Option(help="With --bitwise: tokens that a text may have; the bits depend on it.")
-    ] = 1024,
+        int | None,
+        typer.Option(
+            min=1, help="With --bitwise: tokens that a text may have; the bits depend on it; 1024 unless given."
+        ),
+    ] = None,
 ) -> None:
     """Decode one prompt with the reference decoder and print the text. Then, as JSON on standard error: acceptance,
     tokens per pass, times and memory."""
     from refengine.commands.decode_request import Request, check
 
+    if slots is not None and not bitwise:
+        raise BadInput("--slots is a size of --bitwise decoding: give both or neither")
     request = Request(
         target=target,
         drafter=drafter,
@@ -96,7 +108,7 @@ def decode(
         device=device,
         ngram=ngram,
         load=load,
-        slots=slots if bitwise else None,
+        slots=(slots or SLOTS) if bitwise else None,
         chat=chat,
         markov=None if markov is Switch.on else False,
     )
@@ -112,27 +124,31 @@ def decode(
 
 def drafters(
     report: Annotated[
-        Path,
+        Path | None,
         typer.Option(help="Take the verdicts from this report; without it those on record, and the rest is run."),
-    ] = Path("out/report.json"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
-    from refengine.jobs.steps import played
     from refengine.report.report import load_report
-    from refengine.report.tables import battery
-    from refengine.selfcheck.drafters.battery import steps
-    from refengine.selfcheck.recorded import PRELOAD, settle
 
-    if report.exists():
-        typer.echo(f"verdicts from {report}", err=True)
+    if report is None and REPORT.exists():
+        report = REPORT
+    if report is not None:
         findings = load_report(report).findings
+        typer.echo(f"verdicts from {report}", err=True)
     else:
+        from refengine.jobs.steps import played
+        from refengine.selfcheck.drafters.battery import steps
+        from refengine.selfcheck.recorded import PRELOAD, settle
+
         work, findings = list(steps()), []
         with Progress("drafters", len(work)) as shown:
             for step, (found, how), seconds in played(work, settle, preload=PRELOAD, begun=shown.at):
                 findings += found
                 shown.finish(f"{step.name}: {how or f'{seconds:.1f} s'}")
+    from refengine.report.tables import battery
+
     print_battery(battery(findings), as_json)
 
 

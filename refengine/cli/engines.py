@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from refengine.cli.audit import Only, Requests, check_alpha
+from refengine.cli import checks
+from refengine.cli.audit import Alpha, Only, Requests, check_alpha, check_requests
+from refengine.cli.fixtures import WeightsSeed
 from refengine.cli.output import AllowUntested, AsJson, Badge, Files, Junit, Out, Sarif, Summary, finish_grouped
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
@@ -21,7 +23,7 @@ def engine(
     way: Annotated[str, typer.Option(help="Only the ways of speculating that begin so: `server`, `draft`.")] = "",
     requests: Requests = 1000,
     only: Only = "",
-    alpha: float = ALPHA,
+    alpha: Alpha = ALPHA,
     allow_untested: AllowUntested = False,
     as_json: AsJson = False,
     out: Out = None,
@@ -31,9 +33,13 @@ def engine(
     badge: Badge = None,
 ) -> None:
     """Audit an installed engine on a tiny model, every way of speculating and its server (docs/auditing.md)."""
+    from refengine.audit.adapters import engines
+
     check_alpha(alpha)
-    if requests < 1:
-        raise BadInput(f"--requests {requests} is not a positive number")
+    check_requests(requests)
+    if name not in (known := engines()):
+        raise BadInput(f"no engine is called {name!r}: one of {', '.join(known)}")
+    checks.python(python)
     from refengine.commands.audit_engine import audit_engine
 
     with progress() as tell:
@@ -45,9 +51,16 @@ def tiny(
     layout: Annotated[str, typer.Argument(metavar="hf|onnx|openvino|mlx|gguf", help="Whose layout.")],
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one to be made.")],
     python: Python = None,
-    seed: Annotated[int, typer.Option(help="Of the weights.")] = 0,
+    seed: WeightsSeed = 0,
 ) -> None:
     """Write a tiny target and drafter in the layout that an engine loads, with law.json, which says their law."""
+    from refengine.audit.adapters import engines
+
+    layouts = sorted(engine.format for _, engine in engines().values())
+    if layout not in layouts:
+        raise BadInput(f"no layout is called {layout!r}: one of {', '.join(layouts)}")
+    checks.empty(folder)
+    checks.python(python)
     from refengine.commands.tiny import write_tiny
 
     write_tiny(layout, folder, python or sys.executable, seed)

@@ -5,12 +5,17 @@ from typing import Annotated
 
 import typer
 
+from refengine.cli import checks
+
+WeightsSeed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the weights.")]
+
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one to be made.")],
-    seed: Annotated[int, typer.Option(help="Of the weights.")] = 0,
+    seed: WeightsSeed = 0,
 ) -> None:
     """Write a tiny target and drafter, in the layout of transformers, whose law `audit endpoint --known` computes."""
+    checks.empty(folder)
     from refengine.commands.export_fixtures import export_fixtures
 
     export_fixtures(folder, seed)

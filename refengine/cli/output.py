@@ -21,10 +21,17 @@ CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone; a verdict line goes to standard error.")]
 
 
-def writable(option: CallbackParam, file: Path | None) -> Path | None:
-    """A file that can be written when the work is done; else that is said before it begins."""
-    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+def writable(context: typer.Context, option: CallbackParam, file: Path | None) -> Path | None:
+    """A file that can be written when the work is done, and that no other option names; else that is said before it
+    begins."""
+    if file is None:
+        return None
+    if file.is_dir() or not file.absolute().parent.is_dir():
         raise BadInput(f"--{option.name} {file} is a folder, or is in none")
+    if file.is_file() or not file.exists():  # a device takes them all
+        first = context.meta.setdefault(f"{__name__}.written", {}).setdefault(file.resolve(), option.name)
+        if first != option.name:
+            raise BadInput(f"--{first} and --{option.name} both name {file}: the second would replace the first")
     return file
 
 
@@ -110,6 +117,7 @@ def told_rows(finding: "Finding") -> list[str]:
 
 def end(findings: "Sequence[Finding]", code: int, line: str, as_json: bool, files: Files) -> NoReturn:
     """The verdict is said even where a file cannot be written; beside JSON, on standard error."""
+    line = one_line(line)
     typer.echo(line, err=as_json)
     try:
         files.write(findings, line)
@@ -121,7 +129,7 @@ def end(findings: "Sequence[Finding]", code: int, line: str, as_json: bool, file
 def print_findings(findings: "Sequence[Finding]") -> None:
     import msgspec
 
-    typer.echo(msgspec.json.format(msgspec.json.encode(list(findings)), indent=2).decode())
+    print_json(msgspec.to_builtins(list(findings)))
 
 
 def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
@@ -154,6 +162,11 @@ def _together(diagnoses: Sequence[str]) -> str:
     explained = glossary(different)
     classes = [[found.name for found in explained.get(said, [])] or [said] for said in different]
     return different[0] if len(different) == 1 else ", ".join(sorted({name for names in classes for name in names}))
+
+
+def one_line(text: str) -> str:
+    """With line breaks and control characters, which a file's name may have, as Python writes them."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def coloured(verdict: str) -> str:

@@ -9,6 +9,8 @@ import typer
 from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
 from refengine.errors import BadInput
 
+MAX_SECONDS = 1e7  # what every clock can wait
+
 
 def table(as_json: AsJson = False) -> None:
     """How many vectors there are of each rule."""
@@ -23,11 +25,10 @@ def table(as_json: AsJson = False) -> None:
 def export(file: Annotated[Path, typer.Argument(help="JSON lines file to write.")]) -> None:
     """Write every vector as one JSON line."""
     from refengine.exact.vectors import vectors
+    from refengine.files import write_atomic
 
-    try:
-        file.write_text("".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
-    except OSError as error:
-        raise BadInput(f"cannot write {file}: {error.strerror}") from None
+    write_atomic(file, "".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
+    typer.echo(f"written: {file}")
 
 
 def release(folder: Annotated[Path, typer.Argument(help="Folder to write in.")]) -> None:
@@ -44,6 +45,8 @@ def run(
     seconds: Annotated[float, typer.Option(help="Wall-clock limit.")] = 60.0,
 ) -> None:
     """Run a program on the vectors and compare token by token."""
+    if not 0 < seconds < MAX_SECONDS:
+        raise BadInput(f"--seconds {seconds:g} is not a time: above 0, below {MAX_SECONDS:g}")
     from refengine.commands.vectors import run_command
 
     count, wrong = run_command(command, rule or [], seconds)

@@ -37,6 +37,7 @@ def fresh_vectors(seed: str, rules: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 def new(seed: str, rules: Sequence[str] = ()) -> dict[str, Any]:
     """The questions of a seed with both commitments; all lossless rules unless some are named."""
+    check_seed(seed)
     check_rules(rules)
     rules = sorted(set(rules)) or list(LOSSLESS)
     given = list(fresh_vectors(seed, rules))
@@ -58,6 +59,7 @@ def judged(challenge: Any, answers: Sequence[Any], seed: str) -> dict[str, Any]:
     """
     if not isinstance(challenge, dict) or challenge.get("format") != FORMAT:
         raise BadInput(f"this is no challenge of the format {FORMAT!r}")
+    check_seed(seed)
     if challenge.get("seed_digest") != digest_of({"seed": seed}):
         raise BadInput("the seed is not the one that the challenge is committed to")
     rules = challenge.get("rules")
@@ -68,6 +70,15 @@ def judged(challenge: Any, answers: Sequence[Any], seed: str) -> dict[str, Any]:
     pairs = zip(fresh_vectors(seed, rules), answers, strict=True)
     wrong = [vector["id"] for vector, answer in pairs if not same(vector["emitted"], answer)]
     return {"format": TRANSCRIPT, "challenge": challenge, "seed": seed, "answers": list(answers), "wrong": wrong}
+
+
+def check_seed(seed: str) -> None:
+    try:
+        seed.encode()
+    except UnicodeEncodeError:
+        raise BadInput("the seed is no UTF-8 text") from None
+    if not seed:
+        raise BadInput("the seed is empty, which anyone can guess: take 32 random bytes")
 
 
 def same(expected: list[int], answer: Any) -> bool:

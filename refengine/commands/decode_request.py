@@ -7,6 +7,8 @@ from pathlib import Path
 from refengine.errors import BadInput
 from refengine.exact.rules import RULES
 
+MOST = 1e30  # of a penalty: with a logit it is still a number of float32
+
 
 @dataclass(frozen=True)
 class Request:
@@ -52,20 +54,20 @@ def check(request: Request) -> None:
         raise BadInput(f"--max-new-tokens {request.max_new_tokens} is not positive")
     if request.slots is not None and request.slots < 1:
         raise BadInput(f"--slots {request.slots} is not positive")
-    if request.temperature < 0:
-        raise BadInput(f"--temperature {request.temperature} is negative")
-    if request.top_k is not None and request.top_k < 1:
-        raise BadInput(f"--top-k {request.top_k}: one token at least is kept")
+    if not 0 <= request.temperature < math.inf:
+        raise BadInput(f"--temperature {request.temperature} is negative or not finite; 0 is greedy")
+    if request.top_k is not None and not 1 <= request.top_k < 1 << 31:
+        raise BadInput(f"--top-k {request.top_k}: one token at least is kept, and fewer than 2^31")
     if request.top_p is not None and not 0 < request.top_p <= 1:
         raise BadInput(f"--top-p {request.top_p} is not a share of the mass: above 0, at most 1")
     if request.min_p is not None and not 0 <= request.min_p <= 1:
         raise BadInput(f"--min-p {request.min_p} is not a share of the heaviest token's probability: 0 to 1")
-    if request.repetition_penalty is not None and not 0 < request.repetition_penalty < math.inf:
+    if request.repetition_penalty is not None and not 1 / MOST < request.repetition_penalty < MOST:
         raise BadInput(
             f"--repetition-penalty {request.repetition_penalty} is not positive and finite; 1 changes nothing"
         )
     for name in ("presence_penalty", "frequency_penalty"):
-        if not math.isfinite(getattr(request, name) or 0.0):
+        if not abs(getattr(request, name) or 0.0) < MOST:
             raise BadInput(f"--{name.replace('_', '-')} {getattr(request, name)} is not finite; 0 changes nothing")
     if request.gamma is not None and request.gamma < 1:
         raise BadInput(f"{request.gamma} drafted tokens a round: there must be one")

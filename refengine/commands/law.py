@@ -24,10 +24,11 @@ from refengine.exact.chance import Chance, Site
 from refengine.exact.law import Law, completed, law, target_law, tv
 from refengine.exact.row import Row, normalised
 from refengine.exact.rules import RULES
-from refengine.files import json_of, read_text
+from refengine.files import each_key_once, json_of, read_text
 
 SLACK = Fraction(1, 10**6)  # 2^-24 relative per entry, summed: float32 softmax rows stay well inside
 MOST = Fraction(10**300)  # what a float still holds
+MOST_DRAFTS = 100_000  # of a chain that is drawn: minutes
 LONG = re.compile(r"e[+-]?\d{4}", re.IGNORECASE)  # an exponent that a Fraction would write out for hours
 KEYS = {"rule", "p", "q", "tokens", "parents"}
 
@@ -45,7 +46,14 @@ class Question:
 
 def read(file: Path) -> Question:
     """The question in a file. Raises BadInput with one line that names what is wrong."""
-    data = json_of(read_text(file), str(file), parse_float=str, parse_constant=_not_a_number)
+    options = {"parse_float": str, "parse_constant": _not_a_number, "object_pairs_hook": each_key_once}
+    try:
+        return asked(json_of(read_text(file), str(file), **options), file)
+    except BadInput as error:
+        raise error if str(file) in str(error) else BadInput(f"{file}: {error}") from None
+
+
+def asked(data: Any, file: Path) -> Question:
     if not isinstance(data, dict):
         raise BadInput(f"{file}: expected a JSON object with the keys {', '.join(sorted(KEYS))}")
     if unknown := sorted(data.keys() - KEYS):
@@ -56,7 +64,7 @@ def read(file: Path) -> Question:
 def question(data: dict[str, Any]) -> Question:
     """Check every part of a question, in the order in which a reader would."""
     name = data.get("rule")
-    if name not in RULES:
+    if not isinstance(name, str) or name not in RULES:
         raise BadInput(f"rule {name!r} is unknown: one of {', '.join(RULES)}")
     p = rows("p", data.get("p"))
     vocabulary, count = len(p[0]), len(p) - 1
@@ -67,6 +75,8 @@ def question(data: dict[str, Any]) -> Question:
     for node, token in enumerate(tokens or ()):
         if not 0 <= token < vocabulary:
             raise BadInput(f"tokens[{node}] is {token}, outside the vocabulary of {vocabulary} tokens")
+    if tokens is None and vocabulary**count > MOST_DRAFTS:
+        raise BadInput(f"{vocabulary}^{count} drafts are too many to enumerate (at most {MOST_DRAFTS}): give tokens")
     if tokens is None and q is None:
         raise BadInput("give q, from which the draft is drawn, or tokens, or both")
     parents = tuple(range(-1, count - 1))

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from refengine.decoder.protocols import Drafter, Pass, Rows, State, Target, Tokens, Turn, Verdict
-from refengine.decoder.rows import chain_block, chain_rows, tree_rows
+from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.engine.block import NOTHING, ROOT, Block, Round
-from refengine.engine.check import check_rows
+from refengine.engine.check import check_row, check_rows
 from refengine.engine.coins import Coins, Shifted
 from refengine.engine.policy import NothingLeft, Policy
 from refengine.engine.policy import rows as policy_rows
@@ -72,12 +72,16 @@ class Played:
 
 @dataclass(frozen=True)
 class Result:
-    """tokens: what was generated, a stop token included. rounds: how. The first token comes before the first round."""
+    """tokens: what was generated, a stop token included. rounds: how. The first token comes before the first round.
+
+    Tensors are made in inference mode: who wants to write into one, or a gradient, takes a clone.
+    """
 
     tokens: Tokens
     rounds: tuple[Played, ...]
 
 
+@torch.inference_mode()
 def generate(
     target: Target,
     drafter: Drafter,
@@ -96,16 +100,17 @@ def generate(
     return Result(session.out, tuple(session.rounds))
 
 
+@torch.inference_mode()
 def plain(
     target: Target, policy: Policy, prompt: Sequence[int], max_new_tokens: int, coins: Coins, stop: Stop = Stop()
 ) -> Tokens:
     """The same without speculation, one token per pass: what `generate` must equal, in law and greedily."""
-    passed = begin(target, tuple(prompt), ())
+    passed = begin(target, tuple(prompt), (), judged=1)
     out: Tokens = ()
     while len(out) < max_new_tokens:
         row = policy(passed.logits[-1], tuple(prompt), out)
         out = (*out, target_token(row, coins, len(prompt) + len(out)))
-        if stop.reached(out):
+        if stop.reached(out) or len(out) == max_new_tokens:
             break
         passed = target.run(chain_rows(out[-1:], len(prompt) + len(out) - 1, target.device))
         target.keep((0,))
@@ -145,7 +150,7 @@ class Session:
     def open(self, prompt: Tokens) -> Rows:
         """The rows that `begun` wants to see run."""
         self.prompt, self.out, self.rounds, self.done = prompt, (), [], self.max_new_tokens <= 0
-        return opening(self.target, prompt)
+        return opening(self.target, prompt, judged=1)
 
     def begun(self, passed: Pass, coins: Coins) -> None:
         """The prompt was run."""
@@ -173,9 +178,10 @@ class Session:
         """
         tokens, parents = nodes(block)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
-        nothing = (p == 0).all(-1)
-        self.barren = frozenset((nothing.nonzero()[:, 0] - 1).tolist())
-        p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])
+        nothing = (p.amax(-1) == 0) & (p.amin(-1) == 0)
+        self.barren = frozenset(node for node, empty in enumerate(nothing.tolist(), ROOT) if empty)
+        if self.barren:
+            p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])
         check_rows(p[None], block)
         return p
 
@@ -198,7 +204,7 @@ class Session:
         """The state after `out`, recomputed from scratch."""
         self.prompt, self.out, self.rounds, self.done = prompt, out, [], False
         cached = (prompt + out)[:-1]
-        self.drafter.start(cached, begin(self.target, cached, self.drafter.taps))
+        self.drafter.start(cached, begin(self.target, cached, self.drafter.taps, judged=1))
 
     def state(self) -> State:
         """All live state, target's and drafter's."""
@@ -221,26 +227,26 @@ class Session:
         return tokens
 
 
-def begin(target: Target, tokens: Tokens, taps: Sequence[int]) -> Pass:
-    """A new request: run and keep all of `tokens`."""
-    passed = target.run(opening(target, tokens), taps)
+def begin(target: Target, tokens: Tokens, taps: Sequence[int], judged: int | None = None) -> Pass:
+    """A new request: run and keep all of `tokens`. judged: see `Rows`."""
+    passed = target.run(opening(target, tokens, judged), taps)
     target.keep(range(len(tokens)))
     return passed
 
 
-def opening(target: Target, tokens: Tokens) -> Rows:
+def opening(target: Target, tokens: Tokens, judged: int | None) -> Rows:
     """The rows of a prompt; the target forgets everything else. Raises ValueError where it is no prompt."""
     if not tokens:
         raise ValueError("the prompt is empty: decoding needs at least one token to condition on")
     if bad := [token for token in tokens if not 0 <= token < target.vocabulary]:
         raise ValueError(f"prompt token {bad[0]} is outside the vocabulary of {target.vocabulary} tokens")
     target.reset()
-    return chain_rows(tokens, 0, target.device)
+    return chain_rows(tokens, 0, target.device, judged)
 
 
 def target_token(row: Tensor, coins: Coins, position: int) -> int:
     """A token from the target's own row [V], with the coin of its absolute position."""
-    check_rows(row[None, None], chain_block((), (), (), row))
+    check_row(row)
     return int(coins.choose(row[None], ("emit", position)))
 
 

@@ -41,11 +41,13 @@ class Rows:
     positions  int64 [n]         absolute positions
     visible    bool [n, t + n]   whether row i sees row j of the t tentative rows and these n; kept rows always
                                  None: a chain, each row sees all before it
+    judged     logits are asked for of the last so many rows, and the others' may be left out; None: of all
     """
 
     tokens: Tensor
     positions: Tensor
     visible: Tensor | None = None
+    judged: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Pass:
 
     tokens     int64 [n]
     positions  int64 [n]
-    logits     float [n, V]         row i is about the token after row i; float32, or float64 where the target is
+    logits     float [n, V]         row i is about the token after row i; float32, or float64 where the target is.
+                                    Of the last rows alone where no others were asked for (`Rows.judged`)
     taps       hs index -> [n, H]   the hidden states that were asked for
     """
 
@@ -65,7 +68,9 @@ class Pass:
 
     def select(self, rows: Sequence[int]) -> "Pass":
         """The same pass, these rows alone."""
-        index = torch.tensor(rows, dtype=torch.long, device=self.tokens.device)
+        index: slice | Tensor = slice(len(rows))  # which copies nothing
+        if tuple(rows) != tuple(range(len(rows))):
+            index = torch.tensor(rows, dtype=torch.long, device=self.tokens.device)
         taps = {j: tap[index] for j, tap in self.taps.items()}
         return Pass(self.tokens[index], self.positions[index], self.logits[index], taps)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,23 +11,25 @@ from refengine.engine.block import ROOT, Block
 from refengine.exact.chance import Site
 
 
-def chain_rows(tokens: Sequence[int], start: int, device: torch.device) -> Rows:
+def chain_rows(tokens: Sequence[int], start: int, device: torch.device, judged: int | None = None) -> Rows:
     """Rows in which each follows the one before; tokens[0] is at position `start`."""
     positions = torch.arange(start, start + len(tokens), device=device)
-    return Rows(torch.tensor(tokens, device=device), positions)
+    return Rows(torch.tensor(tokens, device=device), positions, judged=judged)
 
 
 def tree_rows(anchor: int, tokens: Tokens, parents: Tokens, start: int, device: torch.device) -> Rows:
     """The anchor at position `start` and every node of a tree after it: row j + 1 is node j and sees its ancestors."""
+    if parents == tuple(range(ROOT, len(tokens) - 1)):
+        return chain_rows((anchor, *tokens), start, device)
     count = len(tokens) + 1
-    visible = torch.eye(count, dtype=torch.bool, device=device)
+    visible = np.eye(count, dtype=np.bool_)
     depth = [0] * count
     for row, parent in enumerate(parents, 1):
         above = 0 if parent == ROOT else parent + 1
         visible[row] |= visible[above]
         depth[row] = depth[above] + 1
     positions = torch.tensor(depth, device=device) + start
-    return Rows(torch.tensor((anchor, *tokens), device=device), positions, visible)
+    return Rows(torch.tensor((anchor, *tokens), device=device), positions, torch.from_numpy(visible).to(device))
 
 
 class DrawnChain:
@@ -55,7 +58,7 @@ class DrawnChain:
         what precedes the place, so the chain may be shorter without a change of law.
         """
         self.like = self.turn.row(logits, self.path)
-        if not bool(self.like.any()):
+        if bool(self.like.amax() == 0):  # rows are not negative
             return False
         self.q.append(self.like)
         self.path = (*self.path, self.turn.draw(self.q[-1], ("draft", len(self.path))))

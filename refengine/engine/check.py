@@ -40,6 +40,13 @@ def check_rows(p: Tensor, block: Block) -> None:
         _check_distribution("q", block.q, there)
 
 
+def check_row(row: Tensor) -> None:
+    """The same of a single row p [V], after which nothing was drafted."""
+    if row.dim() != 1 or not row.is_floating_point():
+        raise ValueError(f"p must be float [V], got {row.dtype} {list(row.shape)}")
+    _check_distribution("p", row[None, None], torch.ones(1, 1, dtype=torch.bool, device=row.device))
+
+
 def _check_distribution(name: str, rows: Tensor, there: Tensor) -> None:
     here = kernels(rows.device.type)
     if rows.numel() == 0 or (here is not None and here.sums_to_one(rows, there, SUM_TOLERANCE)):

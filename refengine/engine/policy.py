@@ -8,13 +8,15 @@ A policy is `policy(logits, prompt, prefix) -> row`, for one node at a time:
     row     float [V] of the same dtype: probabilities
 
 A *step* has the same arguments and returns logits; `pipeline(*steps)` is a policy: the steps from left to right, then
-one softmax. Orders and ties are those of the exact text: top-k keeps k tokens, ties to the lowest id; top-p keeps the
-smallest head whose mass reaches p, heavier first, ties to the lowest id, the token that crosses p included; min-p keeps
-what has at least min_p times the heaviest probability. Logits are log weights, so where the exact text multiplies
-weights by a factor, here a penalty is subtracted.
+one softmax. Where every step is `Textless`, many rows [..., V] may be given at once. Orders and ties are those of the
+exact text: top-k keeps k tokens, ties to the lowest id; top-p keeps the smallest head whose mass reaches p, heavier
+first, ties to the lowest id, the token that crosses p included; min-p keeps what has at least min_p times the heaviest
+probability. Logits are log weights: where the exact text multiplies weights by a factor, here a penalty is subtracted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
@@ -31,17 +33,37 @@ class NothingLeft(ValueError):
     """A policy bans every token."""
 
 
-def pipeline(*steps: Step) -> Policy:
-    """The steps from left to right, then softmax. Raises NothingLeft where the steps have banned every token."""
+@dataclass(frozen=True)
+class Textless:
+    """A step that looks at no text, on rows [..., V]: what it does to one does not depend on the others."""
 
-    def policy(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
-        for step in steps:
+    of: Callable[[Tensor], Tensor]
+
+    def __call__(self, logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        return self.of(logits)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The steps from left to right, then softmax."""
+
+    steps: tuple[Step, ...]
+
+    def __call__(self, logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        for step in self.steps:
             logits = step(logits, prompt, prefix)
-        if bool((logits == BANNED).all()):
+        if float(logits.amax(-1).amin()) == BANNED:
             raise NothingLeft(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
         return logits.softmax(-1)
 
-    return policy
+    @property
+    def textless(self) -> bool:
+        return all(isinstance(step, Textless) for step in self.steps)
+
+
+def pipeline(*steps: Step) -> Policy:
+    """The steps from left to right, then softmax. Raises NothingLeft where the steps have banned every token."""
+    return Pipeline(steps)
 
 
 def or_zeros(policy: Policy) -> Policy:
@@ -64,6 +86,9 @@ def rows(
     Row 0 follows the prefix, row j + 1 follows node j (`tokens[j]`, child of `parents[j]`, -1 being the root).
     A row of zeros is one of which the policy leaves nothing: behind a token that ends the text, or that it bans itself.
     """
+    if isinstance(policy, Pipeline) and policy.textless:
+        with suppress(NothingLeft):
+            return policy(logits, prompt, prefix)
     policy = or_zeros(policy)
     paths: list[Tokens] = [()]
     for token, parent in zip(tokens, parents, strict=True):
@@ -73,7 +98,12 @@ def rows(
 
 def greedy() -> Step:
     """Ban all but the heaviest token, ties to the lowest id: the limit of temperature to 0."""
-    return top_k(1)
+
+    def step(logits: Tensor) -> Tensor:
+        best = logits.argmax(-1, keepdim=True)  # the first of several
+        return torch.full_like(logits, BANNED).scatter_(-1, best, logits.gather(-1, best))
+
+    return Textless(step)
 
 
 def temperature(value: float) -> Step:
@@ -84,31 +114,29 @@ def temperature(value: float) -> Step:
     if not 0 < value < float("inf"):
         raise ValueError(f"a temperature is positive (greedy() is the limit at 0) and finite, got {value}")
 
-    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+    def step(logits: Tensor) -> Tensor:
         divided, dtype = logits / value, torch.finfo(logits.dtype)
-        if dtype.tiny <= value <= dtype.max and bool((divided.isfinite() | (divided == logits)).all()):
+        within = (divided.isfinite() | (divided == logits)).all(-1, keepdim=True)
+        if dtype.tiny <= value <= dtype.max and bool(within.all()):
             return divided
-        return ((logits.double() - logits.max().double()) / value).to(logits.dtype)
+        from_largest = ((logits.double() - logits.amax(-1, keepdim=True).double()) / value).to(logits.dtype)
+        return divided.where(within, from_largest) if dtype.tiny <= value <= dtype.max else from_largest
 
-    return step
+    return Textless(step)
 
 
 def top_k(k: int) -> Step:
     """Keep the k heaviest tokens."""
     if k < 1:
         raise ValueError(f"top_k keeps at least one token, got {k}")
-    return lambda logits, prompt, prefix: logits.where(_heaviest(logits, k), BANNED)
+    return Textless(lambda logits: logits.where(_heaviest(logits, k), BANNED))
 
 
 def top_p(p: float) -> Step:
     """Keep the smallest head whose share of the mass is at least p."""
     if not 0 < p <= 1:
         raise ValueError(f"top_p lies in (0, 1], got {p}")
-
-    def step(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
-        return logits.where(head(logits.double().softmax(-1), p), BANNED)
-
-    return step
+    return Textless(lambda logits: logits.where(head(logits.double().softmax(-1), p), BANNED))
 
 
 def head(weights: Tensor, p: float) -> Tensor:
@@ -125,7 +153,9 @@ def min_p(share: float) -> Step:
     """Keep tokens whose probability is at least `share` of the heaviest."""
     if not 0 <= share <= 1:
         raise ValueError(f"min_p lies in [0, 1], got {share}")
-    return lambda logits, prompt, prefix: logits.where((logits - logits.max()).double().exp() >= share, BANNED)
+    return Textless(
+        lambda logits: logits.where((logits - logits.amax(-1, keepdim=True)).double().exp() >= share, BANNED)
+    )
 
 
 def repetition_penalty(penalty: float) -> Step:
@@ -198,10 +228,10 @@ def _heaviest_first(logits: Tensor) -> Tensor:
 
 
 def _heaviest(logits: Tensor, k: int) -> Tensor:
-    """bool [V]: the k heaviest tokens, ties to the lowest id. Without sorting the vocabulary."""
-    least = logits.topk(min(k, len(logits))).values[-1]
+    """bool [..., V]: the k heaviest tokens, ties to the lowest id. Without sorting the vocabulary."""
+    least = logits.topk(min(k, logits.shape[-1])).values[..., -1:]
     above, level = logits > least, logits == least
-    return above | (level & (level.cumsum(-1) <= k - above.sum()))
+    return above | (level & (level.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
 
 
 def _ban(logits: Tensor, banned: Sequence[int]) -> Tensor:

@@ -5,9 +5,9 @@ from functools import partial
 from typing import TypeAlias
 
 from refengine.jobs.campaign import campaign
-from refengine.jobs.cluster import Cluster
-from refengine.jobs.processes import Processes, cores
-from refengine.jobs.run import Here, Job, Workers, run
+from refengine.jobs.options import workers
+from refengine.jobs.processes import cores
+from refengine.jobs.run import Job, Workers, run
 from refengine.report.finding import Finding
 from refengine.report.journal import Journal, Line
 from refengine.report.step import Step
@@ -38,8 +38,8 @@ def run_steps(
     runs, for a name that occurs twice. `preload`: modules that every process needs.
     """
     todo = [step for step in steps if journal.finished(step.name) is None]
-    workers = workers_for(todo, processes, preload)
-    return campaign(jobs_of(steps, perform), workers, journal, title="report", result=lambda made: made, told=_told)
+    chosen = workers_for(todo, processes, "", preload)
+    return campaign(jobs_of(steps, perform), chosen, journal, title="report", result=lambda made: made, told=_told)
 
 
 def _told(line: Line) -> str:
@@ -63,7 +63,7 @@ def played(
     What is found does not depend on where and in how many processes it is. An exception in a step is raised here.
     """
     named = {step.name: step for step in steps}
-    chosen = Cluster(cluster, processes) if cluster else workers_for(steps, processes, preload)
+    chosen = workers_for(steps, processes, cluster, preload)
     for job, performed, seconds in run(jobs_of(steps, perform), chosen, begun):
         yield named[job.name], performed, seconds
 
@@ -72,7 +72,8 @@ def jobs_of(steps: Sequence[Step], perform: Perform) -> list[Job]:
     return [Job(step.name, partial(perform, step), step.place or "no place") for step in steps]
 
 
-def workers_for(steps: Sequence[Step], processes: int | None, preload: Sequence[str]) -> Workers:
-    """No more processes than places. With one, everything runs in this one."""
-    count = min(processes or cores(), MAX_PROCESSES, len({step.place for step in steps}))
-    return Processes(count, preload) if count > 1 else Here()
+def workers_for(steps: Sequence[Step], processes: int | None, cluster: str, preload: Sequence[str]) -> Workers:
+    """Here no more processes than places. With one, everything runs in this one."""
+    if not cluster:
+        processes = min(processes or cores(), MAX_PROCESSES, len({step.place for step in steps})) or 1
+    return workers(processes, cluster, preload)

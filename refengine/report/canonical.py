@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from refengine.errors import BadInput
-from refengine.files import json_of
+from refengine.files import each_key_once, json_of
 from refengine.report.finding import Quantity
 
 
@@ -55,11 +55,10 @@ def parse(text: str, name: str) -> Any:
     """The value of a JSON text; BadInput naming `name` for broken JSON, NaN, or a key that is given twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        out = dict(pairs)
-        if len(out) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise BadInput(f"{name} gives the key {next(k for k in keys if keys.count(k) > 1)!r} twice")
-        return out
+        try:
+            return each_key_once(pairs)
+        except BadInput as error:
+            raise BadInput(f"{name}: {error}") from None
 
     def refuse(constant: str) -> float:
         raise BadInput(f"{name} contains {constant}: a report holds finite numbers only")

@@ -21,6 +21,8 @@ from refengine.report.canonical import canonical, parse
 from refengine.report.finding import Finding
 from refengine.report.report import environment
 
+BEGINS = b'{"how":'  # every line, its keys being sorted
+
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finished step as it stands in the journal.
@@ -94,6 +96,8 @@ class Journal:
         with open(self._file, "rb", closefd=False) as file:
             data = file.read()
         whole = data.rfind(b"\n") + 1  # what follows the last newline was cut off by the kill
+        if not (data[whole:].startswith(BEGINS) or BEGINS.startswith(data[whole:])):
+            raise BadInput(f"{path} is no journal: name a file that is not there yet")
         os.ftruncate(self._file, whole)
         os.lseek(self._file, whole, os.SEEK_SET)
         done: dict[str, Line] = {}

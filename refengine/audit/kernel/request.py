@@ -61,7 +61,12 @@ class Request:
         if self.is_program():
             program, *_ = shlex.split(self.subject.removeprefix(MARK)) or [""]
             if shutil.which(program) is None:
-                raise BadInput(f"there is no program {program!r} here")
+                wrong = (
+                    "is a folder" if os.path.isdir(program) else "may not be executed: chmod +x, or name what runs it"
+                )
+                raise BadInput(
+                    f"{program} {wrong}" if os.path.exists(program) else f"there is no program {program!r} here"
+                )
             return
         package = self.subject.partition(":")[0].partition(".")[0]
         folder = self.path or os.getcwd()
@@ -94,12 +99,12 @@ def check_name(subject: str) -> None:
     if colon and all(part.isidentifier() for part in parts) and not module.endswith(".py"):
         return
     folder, file = os.path.split(module)
-    meant = f"{file.removesuffix('.py')}:{name or 'FUNCTION'}"
-    hint = (
-        f": did you mean {meant}{' --path ' + folder if folder else ''}?"
-        if file.removesuffix(".py").isidentifier()
-        else ""
-    )
+    named = file.removesuffix(".py")
+    hint = ""
+    if named.isidentifier() and (not name or name.replace(".", "_").isidentifier()):
+        hint = f": did you mean {named}:{name or 'FUNCTION'}{' --path ' + folder if folder else ''}?"
+    elif os.path.isfile(os.path.join(folder, f"{named}.py")):
+        hint = f": {named!r} is no name of a module, so nothing can import {named}.py; rename it"
     raise BadInput(f"a subject is MODULE:FUNCTION, got {subject!r}{hint}")
 
 
@@ -111,5 +116,16 @@ def opened(request: Request) -> Child:
     if not outcome.ok:
         child.close()
         why = outcome.message if outcome.kind == "raised" else outcome
-        raise BadInput(f"cannot load {request.subject}: {why}")
+        raise BadInput(f"cannot load {request.subject}: {why}{hidden(request)}")
     return child
+
+
+def hidden(request: Request) -> str:
+    """What to do where another module comes before the subject's own on the import path; "" where none does."""
+    package = request.subject.partition(":")[0].partition(".")[0]
+    own = None if request.is_program() else PathFinder.find_spec(package, [request.path or os.getcwd()])
+    known = PathFinder.find_spec(package, sys.path)
+    first = known.origin if known else "Python's own" if package in sys.builtin_module_names else None
+    if own is None or own.origin is None or first is None or os.path.realpath(first) == os.path.realpath(own.origin):
+        return ""
+    return f"; {own.origin} is hidden by a module of its name ({first}): rename it"

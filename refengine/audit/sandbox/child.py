@@ -46,6 +46,7 @@ START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded mac
 BEAT_SECONDS = 0.2  # how often a child says that it is alive, at most
 WORKER = ("refengine.audit.kernel.child.worker",)  # what the children of most audits have imported
 MAX_PRINTED_BYTES = 1 << 16  # of what a subject prints, that are passed on
+MAX_MESSAGE = 400  # characters of what a subject says of its own error
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Outcome:
 
     def __str__(self) -> str:
         words = {"raised": "the subject raised", "hang": "the subject hung", "killed": "the subject's process died"}
-        return f"{words.get(self.kind, 'the adapter failed')}: {self.message}"
+        ours = "our own code around the subject failed (a bug of ours, or the subject replaced what it calls)"
+        return f"{words.get(self.kind, ours)}: {self.message}"
 
 
 class SubjectRaised(Exception):
@@ -93,7 +95,8 @@ def subject_code() -> Iterator[None]:
 def last_line(error: BaseException) -> str:
     """The type and the message of an exception in one line, also where its text has several, or cannot be made."""
     said = traceback.format_exception_only(error)[-1]
-    return " ".join("".join(c if c.isprintable() else " " for c in said).split())
+    line = " ".join("".join(c if c.isprintable() else " " for c in said[: 1 << 16]).split())
+    return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}..."
 
 
 def place_in_subject(error: BaseException) -> str:
@@ -222,8 +225,17 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # a subject may have closed or replaced it
                 stream.flush()
+        _cut_log()
         replies.write(reply)
         replies.flush()
+
+
+def _cut_log() -> None:
+    """Forget what was printed beyond what is passed on: a subject that prints at every call must not fill the disk."""
+    with suppress(OSError):  # a subject may have closed it
+        if os.fstat(2).st_size > 2 * MAX_PRINTED_BYTES:
+            os.truncate(2, MAX_PRINTED_BYTES)
+            os.lseek(2, MAX_PRINTED_BYTES, os.SEEK_SET)
 
 
 @dataclass

@@ -9,6 +9,7 @@ runs the parent's main module in every child; so this one is our own.
 """
 
 import atexit
+import ctypes
 import gc
 import importlib
 import os
@@ -21,6 +22,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -36,6 +38,9 @@ from refengine.audit.sandbox.child import serve
 from refengine.audit.sandbox.forkserver import main
 main(int(sys.argv[2]), sys.argv[3:], serve)
 """
+
+MAX_ADOPTED = 100  # generations of processes that are killed, one after the other
+ENDING_SECONDS = 2.0  # that a server has to end by itself
 
 # One thread, one hash seed: the same seed gives the same bytes. Warnings of a subject are not ours to judge.
 FIXED_ENVIRONMENT = {
@@ -74,8 +79,10 @@ class Server:
             return received(partial(_recv, self._line))
 
     def close(self) -> None:
-        self._line.close()
+        self._line.close()  # at which it ends, with what subjects have left behind
         if self.owner == os.getpid():
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(ENDING_SECONDS)
             self._process.kill()
             self._process.wait()
 
@@ -167,17 +174,42 @@ def main(line: int, preload: Sequence[str], serve: Callable[..., None]) -> None:
         with suppress(Exception):  # a library that cannot be imported fails in the child, which says so
             importlib.import_module(module)
     gc.freeze()
+    _adopt()
+    running: set[int] = set()
     with socket.socket(fileno=line) as connection:
         while True:
             mark, files, _, _ = socket.recv_fds(connection, 1, 3, socket.MSG_CMSG_CLOEXEC)
             if not mark:
-                return
+                return _kill_adopted(running)
             request = received(partial(_recv, connection))
             if "wait" in request:
                 reply = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
+                running.discard(request["wait"])
+                if not running:
+                    _kill_adopted(running)
             else:
                 reply = _fork(connection, request, files, serve)
+                running.add(reply)
             connection.sendall(frame(reply))
+
+
+def _adopt() -> None:
+    """Become the parent of processes whose own has ended: a subject may start one that leaves its group. Linux only."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def _kill_adopted(running: set[int]) -> None:
+    """Kill every child but those that run for the auditing process; those of a killed one come up in its place."""
+    own = Path(f"/proc/self/task/{os.getpid()}/children")
+    for _ in range(MAX_ADOPTED):
+        with suppress(OSError):
+            adopted = {int(pid) for pid in own.read_text().split()} - running
+            if not adopted:
+                return
+            for pid in adopted:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
 def _fork(connection: socket.socket, request: dict[str, Any], files: list[int], serve: Callable[..., None]) -> int:

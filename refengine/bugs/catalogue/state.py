@@ -7,6 +7,7 @@ defect costs acceptance, and only a comparison of state with a recompute sees it
 from refengine.source_edits.edit import Bug, Edit
 
 TARGET, ROWS = "refengine.decoder.targets.transformers", "refengine.decoder.rows"
+IN_PLACE = "refengine.decoder.targets.in_place"
 LOOP, AR = "refengine.decoder.loop", "refengine.decoder.drafters.ar"
 KEEP = "self.target.keep(kept)"
 
@@ -26,7 +27,7 @@ BUGS = (
         source="huggingface/transformers #30312",
         part="A4",
         law_class="rejected rows stay",
-        edits=(Edit(TARGET, "        self.past = keep(", "        _ = keep("),),
+        edits=(Edit(IN_PLACE, "                layer.cut(end)", "                _ = layer.keys[:, :, :end]"),),
         check="network:passes",
     ),
     Bug(
@@ -119,8 +120,8 @@ BUGS = (
         edits=(
             Edit(
                 TARGET,
-                "        first = tuple(rows)",
-                "        rows = range(len(self.tentative))\n        first = tuple(rows)",
+                "        self.cache.keep(",
+                "        rows = range(len(self.tentative))\n        self.cache.keep(",
             ),
         ),
         check="network:passes",

@@ -36,6 +36,7 @@ TESTS = (
     "properties/exact_and_engine/test_exact_rules.py",
     "properties/exact_and_engine/test_engine_laws.py",
     "properties/exact_and_engine/test_vectors.py",
+    "properties/exact_and_engine/test_merged_laws.py",
     "properties/decoder/test_state.py",
 )
 

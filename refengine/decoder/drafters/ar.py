@@ -23,7 +23,7 @@ class AR:
 
     def start(self, tokens: Tokens, passed: Pass) -> None:
         self.model.reset()
-        self.model.run(chain_rows(tokens, 0, self.model.device))
+        self.model.run(chain_rows(tokens, 0, self.model.device, judged=1))
         self.model.keep(range(len(tokens)))
         self.length, self.drafted = len(tokens), ()
 

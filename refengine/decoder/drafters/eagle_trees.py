@@ -85,7 +85,8 @@ class StaticTree:
     """EAGLE-1's tree of fixed shape: `paths` of ranks, (0, 2) being the third child of the first.
 
     drawn   children are drawn without replacement from their parent's row: for `without_replacement`. A row that has
-            less support than children leaves the last of them out. False: the likeliest tokens, for `point_mass`
+            less support than children leaves the last of them out. False: the likeliest tokens of the draft vocabulary,
+            for `point_mass`
     """
 
     paths: tuple[tuple[int, ...], ...]
@@ -126,7 +127,7 @@ class StaticTree:
 
     def _children(self, turn: Turn, q: Tensor, logits: Tensor, depth: int, count: int, node: int) -> list[int]:
         if not self.drawn:
-            return likeliest(logits, count)
+            return [x for x in likeliest(logits, count) if logits[x] > float("-inf")]
         left, drawn = q.clone(), list[int]()
         while len(drawn) < count and float(left.sum()) > 0:
             drawn.append(turn.draw(left, ("draft", depth, node + len(drawn))))

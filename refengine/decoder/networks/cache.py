@@ -1,6 +1,6 @@
 """The cache of attention: keys and values of rows, one pair for each layer, and which rows a row may see.
 
-Nothing is modified in place: a cache that somebody holds is a snapshot. The axis of the rows is the first, unless said.
+Nothing is modified in place: a cache that somebody holds is a snapshot. The axis of the rows is the first.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,14 @@ Pair: TypeAlias = tuple[Tensor, Tensor]  # keys and values of one layer, or late
 Cache: TypeAlias = tuple[Pair, ...]
 
 
-def append(pair: Pair, new: Pair, axis: int = 0) -> Pair:
+def append(pair: Pair, new: Pair) -> Pair:
     """One layer's rows, and new ones behind them."""
-    return torch.cat((pair[0], new[0]), axis), torch.cat((pair[1], new[1]), axis)
+    return torch.cat((pair[0], new[0])), torch.cat((pair[1], new[1]))
 
 
-def keep(cache: Cache, rows: Sequence[int] | Tensor, axis: int = 0) -> Cache:
-    """These rows of every layer, in this order, as if no other had been there. The first ones are not copied."""
-    if isinstance(rows, range) and rows == range(len(rows)):
-        return tuple((k.narrow(axis, 0, len(rows)), v.narrow(axis, 0, len(rows))) for k, v in cache)
-    return tuple((k.index_select(axis, _index(rows, k)), v.index_select(axis, _index(rows, v))) for k, v in cache)
+def keep(cache: Cache, rows: Sequence[int] | Tensor) -> Cache:
+    """These rows of every layer, in this order, as if no other had been there."""
+    return tuple((k.index_select(0, _index(rows, k)), v.index_select(0, _index(rows, v))) for k, v in cache)
 
 
 def state(cache: Cache) -> State:

@@ -1,5 +1,6 @@
 """What all targets made of transformers models share: their sizes, and how the model is called."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,13 +15,22 @@ def sizes(model: PreTrainedModel) -> tuple[int, int, int]:
     return config.vocab_size, config.hidden_size, config.num_hidden_layers
 
 
-def called(model: PreTrainedModel, tokens: Tensor, positions: Tensor, cache: Any, masks: Any = None) -> Any:
-    """One pass over tokens and positions [b, n], `cache` being written to: transformers' output, all hs with it."""
+def called(
+    model: PreTrainedModel, tokens: Tensor, positions: Tensor, cache: Any, masks: Any = None,
+    hidden: bool = True, judged: int | None = None, dtype: torch.dtype | None = None,
+) -> Any:  # fmt: skip
+    """One pass over tokens and positions [b, n], `cache` being written to: transformers' output.
+
+    hidden: all hs with it. judged: logits of the last so many rows alone, if the model can leave the others out.
+    dtype: the model's, which walks through its modules when it is asked
+    """
     inputs = {"input_ids": tokens, "position_ids": positions, "past_key_values": cache}
     if masks is not None:
         inputs["attention_mask"] = masks
-    with torch.no_grad(), Float64() if model.dtype is torch.float64 else torch.no_grad():
-        return model(**inputs, use_cache=True, output_hidden_states=True)
+    if judged is not None and model._supports_logits_to_keep():  # type: ignore[operator]
+        inputs["logits_to_keep"] = judged
+    with torch.inference_mode(), Float64() if (dtype or model.dtype) is torch.float64 else nullcontext():
+        return model(**inputs, use_cache=True, output_hidden_states=hidden)
 
 
 def widened(logits: Tensor) -> Tensor:

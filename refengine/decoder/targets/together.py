@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from refengine.decoder.networks.cache import Cache, Pair
+from refengine.decoder.networks.cache import Cache
 from refengine.decoder.protocols import Pass, Rows, Target
 from refengine.decoder.targets.base import called, widened
 from refengine.decoder.targets.bitwise import BitwiseTarget, in_lanes
-from refengine.decoder.targets.transformers import Outputs, TransformersTarget, filled, taken_back
+from refengine.decoder.targets.in_place import InPlaceCache
+from refengine.decoder.targets.transformers import Outputs, TransformersTarget
 
 Ask: TypeAlias = tuple[Target, Rows]  # a request's own target, which shares its model with the others', and its rows
 
@@ -44,15 +45,20 @@ def padded(asks: Sequence[tuple[TransformersTarget, Rows]], taps: Sequence[int] 
     positions = torch.stack([_longer(rows.positions, new) for _, rows in asks])
     seen = [target.seen(rows) for target, rows in asks]
     sees = torch.stack([_spread(sees, old, new) for sees, _ in seen])
-    distance = torch.stack([_spread(distance, old, new) for _, distance in seen])
+    far = [_spread(distance, old, new) for _, distance in seen if distance is not None]
     sees = sees | (torch.arange(old + new, device=some.device) == old + torch.arange(new, device=some.device)[:, None])
-    cache = filled(_beside([target.past for target, _ in asks], old))
-    out = called(some.model, tokens, positions, cache, some.sight.masks(sees, distance, some.dtype))
-    after = taken_back(cache)
-    return [
-        target.ran(rows, _of_one(out, after, lane, len(rows.tokens), old, target.past), taps)
-        for lane, (target, rows) in enumerate(asks)
-    ]
+    cache = InPlaceCache()
+    cache.append(_beside([target.past for target, _ in asks], old))
+    masks = some.sight.masks(sees, torch.stack(far) if far else None, some.dtype)
+    out = called(some.model, tokens, positions, cache, masks, bool(taps))
+    passes = []
+    for lane, (target, rows) in enumerate(asks):
+        count = len(rows.tokens)
+        mine = slice(lane, lane + 1), slice(None), slice(old, old + count)
+        target.cache.append(tuple((k[mine], v[mine]) for k, v in cache.pairs()))
+        hidden = {j: out.hidden_states[j][lane, :count] for j in taps}
+        passes.append(target.ran(rows, Outputs(widened(out.logits[lane, :count]), hidden)))
+    return passes
 
 
 def _longer(x: Tensor, length: int) -> Tensor:
@@ -76,16 +82,3 @@ def _beside(pasts: Sequence[Cache], old: int) -> Cache:
         return torch.cat([pad(x, (0, 0, 0, old - x.shape[2])) for x in each])
 
     return tuple((stacked(layer, 0), stacked(layer, 1)) for layer in range(len(known)))
-
-
-def _of_one(out: object, after: Cache, lane: int, count: int, old: int, past: Cache) -> Outputs:
-    """What the pass said of one request's rows; its cache holds them behind its own past."""
-
-    def grown(layer: int, pair: Pair) -> Pair:
-        rows = tuple(x[lane : lane + 1, :, old : old + count] for x in pair)
-        k, v = (torch.cat((a, b), 2) for a, b in zip(past[layer], rows, strict=True)) if past else rows
-        return k, v
-
-    logits: Tensor = widened(out.logits[lane, :count])  # type: ignore[attr-defined]
-    hidden = tuple(h[lane, :count] for h in out.hidden_states)  # type: ignore[attr-defined]
-    return Outputs(logits, hidden, tuple(grown(layer, pair) for layer, pair in enumerate(after)))

@@ -1,27 +1,27 @@
 """A transformers causal language model behind the Target protocol.
 
-The cache is a plain list of keys and values that this file owns: every pass hands it to the model in a fresh
-`DynamicCache` and takes it back. Rolling back is then indexing, the same for a chain and for a tree, and does not
-depend on `DynamicCache.crop` (which refuses a positive length since transformers 5.23). Sliding-window layers keep all
-their rows too, and the window is in the mask: a cache that drops rows cannot take a rejected token back.
+The cache is ours, in buffers that a request appends to and cuts in place (`in_place`). Rolling back is the same for a
+chain and for a tree, and does not depend on `DynamicCache.crop` (which refuses a positive length since transformers
+5.23). Sliding-window layers keep all their rows too, and the window is in the mask: a cache that drops rows cannot take
+a rejected token back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
+from torch.nn.functional import pad
+from transformers import PreTrainedModel
 
-from refengine.decoder.networks.cache import Cache, causal, keep, restore, state
+from refengine.decoder.networks.cache import Cache, causal, restore, state
 from refengine.decoder.protocols import Pass, Rows, State
 from refengine.decoder.targets.base import called, sizes, widened
+from refengine.decoder.targets.in_place import InPlaceCache
 from refengine.decoder.targets.lent import Lent
 
-ROWS = 2  # the axis of the rows in a model's keys and values, [1, G, n, d]
 ATTENTION = {"full_attention", "sliding_attention"}
 Masks: TypeAlias = Tensor | dict[str, Tensor]
 
@@ -30,25 +30,30 @@ Masks: TypeAlias = Tensor | dict[str, Tensor]
 class Inputs:
     """Everything that the outcome of a forward pass depends on, besides the weights.
 
-    tokens [n], positions [n], masks [1, 1, n, past + n] additive (by layer type where types differ), past
+    tokens [n], positions [n]
+    masks   [1, 1, n, past + n] additive, by layer type where types differ; None: nothing is hidden
+    past    the rows before these
+    taps    which hidden states are wanted
+    judged  of how many rows, the last ones, logits are wanted; None: of all
     """
 
     tokens: Tensor
     positions: Tensor
-    masks: Masks
-    past: Cache
+    masks: Masks | None
+    past: InPlaceCache
+    taps: tuple[int, ...] = ()
+    judged: int | None = None
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """logits [n, V]; hidden: hs[0..L], each [n, H]; past with the n rows appended."""
+    """logits [judged, V]; hidden: the taps, each [n, H]."""
 
     logits: Tensor
-    hidden: tuple[Tensor, ...]
-    past: Cache
+    hidden: Mapping[int, Tensor]
 
 
-Forward: TypeAlias = Callable[[Inputs], Outputs]
+Forward: TypeAlias = Callable[[Inputs], Outputs]  # and appends the n rows to `past`, as models of transformers do
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,18 @@ class Sight:
             )
         return Sight(kinds, window, types is not None and len(kinds) > 1)
 
-    def masks(self, sees: Tensor, distance: Tensor, dtype: torch.dtype) -> Masks:
-        """Additive masks [b, 1, n, m]. sees, distance [b, n, m]: whether a row sees a key, how far back that stands."""
+    @property
+    def slides(self) -> bool:
+        """Whether distances are of any consequence."""
+        return "sliding_attention" in self.types and self.window is not None
+
+    def masks(self, sees: Tensor, distance: Tensor | None, dtype: torch.dtype) -> Masks:
+        """Additive masks [b, 1, n, m]. sees, distance [b, n, m]: whether a row sees a key, how far back that stands.
+
+        None where nothing slides.
+        """
         full = _additive(sees, dtype)
-        if "sliding_attention" not in self.types or self.window is None:
+        if distance is None or self.window is None or not self.slides:
             return full
         near = distance < self.window
         sliding = _additive(sees & near, dtype)
@@ -97,38 +110,50 @@ class TransformersTarget:
         self.model, self.dtype, self.device = model, model.dtype, model.device
         self.vocabulary, self.width, self.layers = sizes(model)
         self.lends = Lent(model)
-        self.forward: Forward = passes or partial(forward, model)
+        self.forward: Forward = passes or partial(forward, model, dtype=model.dtype)
         self.reset()
 
     def reset(self) -> None:
-        self.past: Cache = ()
+        self.cache = InPlaceCache()
         self.kept = 0
         self.tentative = torch.empty(0, dtype=torch.long, device=self.device)  # positions of the tentative rows
 
-    def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
-        sees, distance = self.seen(rows)
-        masks = self.sight.masks(sees[None], distance[None], self.dtype)
-        inputs = Inputs(rows.tokens, rows.positions, masks, self.past)
-        return self.ran(rows, self.forward(inputs), taps)
+    @property
+    def past(self) -> Cache:
+        """Keys and values of all rows, kept and tentative, as views of where they lie."""
+        return self.cache.pairs()
 
-    def seen(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Of every cached row and these: whether each of these sees it, and how far back it stands. Both [n, m]."""
+    def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
+        inputs = Inputs(rows.tokens, rows.positions, self.masks(rows), self.cache, tuple(taps), rows.judged)
+        return self.ran(rows, self.forward(inputs))
+
+    def masks(self, rows: Rows) -> Masks | None:
+        """None for one row from which nothing is hidden: attention is faster without a mask."""
+        if rows.visible is None and len(rows.tokens) == 1 and not self.sight.slides:
+            return None
+        sees, distance = self.seen(rows)
+        return self.sight.masks(sees[None], None if distance is None else distance[None], self.dtype)
+
+    def seen(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+        """Of every cached row and these: whether each of these sees it, and how far back it stands, if that matters.
+
+        Both [n, m].
+        """
         new, old = len(rows.tokens), len(self.tentative)
         visible = causal(new, old, self.device) if rows.visible is None else rows.visible
+        sees = pad(visible, (self.kept, 0), value=True)
+        if not self.sight.slides:
+            return sees, None
         positions = torch.cat((torch.arange(self.kept, device=self.device), self.tentative, rows.positions))
-        sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)
         return sees, rows.positions[:, None] - positions[None, :]
 
-    def ran(self, rows: Rows, outputs: Outputs, taps: Sequence[int]) -> Pass:
-        """Take over what a pass over these rows put out; they are tentative from now on."""
-        self.past = outputs.past
+    def ran(self, rows: Rows, outputs: Outputs) -> Pass:
+        """A pass over these rows has been made; they are tentative from now on."""
         self.tentative = torch.cat((self.tentative, rows.positions))
-        return Pass(rows.tokens, rows.positions, outputs.logits, {j: outputs.hidden[j] for j in taps})
+        return Pass(rows.tokens, rows.positions, outputs.logits, outputs.hidden)
 
     def keep(self, rows: Sequence[int]) -> None:
-        first = tuple(rows) == tuple(range(len(rows)))
-        kept = range(self.kept + len(rows)) if first else [*range(self.kept), *(self.kept + row for row in rows)]
-        self.past = keep(self.past, kept, ROWS)
+        self.cache.keep(self.kept, rows)
         self.kept += len(rows)
         self.tentative = self.tentative[:0]
 
@@ -137,35 +162,24 @@ class TransformersTarget:
         return k[0, :, : self.kept], v[0, :, : self.kept]
 
     def state(self) -> State:
-        return {"kept": self.kept, "tentative": self.tentative, **state(self.past)}
+        held = tuple((k.clone(), v.clone()) for k, v in self.past)  # what lies in the buffers is written over
+        return {"kept": self.kept, "tentative": self.tentative, **state(held)}
 
     def restore(self, state: State) -> None:
-        self.kept, self.tentative, self.past = state["kept"], state["tentative"], restore(state)
+        self.reset()
+        self.kept, self.tentative = state["kept"], state["tentative"]
+        self.cache.append(restore(state))
 
 
 def _additive(sees: Tensor, dtype: torch.dtype) -> Tensor:
-    blocked = torch.full_like(sees, torch.finfo(dtype).min, dtype=dtype)
-    return torch.where(sees, torch.zeros_like(blocked), blocked)[:, None]
+    mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
+    return mask.masked_fill_(~sees, torch.finfo(dtype).min)[:, None]
 
 
-def forward(model: PreTrainedModel, inputs: Inputs) -> Outputs:
+def forward(model: PreTrainedModel, inputs: Inputs, dtype: torch.dtype | None = None) -> Outputs:
     """One pass: a function of its inputs and the weights, and of nothing else."""
-    cache = filled(inputs.past)
-    out = called(model, inputs.tokens[None], inputs.positions[None], cache, inputs.masks)
-    return Outputs(widened(out.logits[0]), tuple(h[0] for h in out.hidden_states), taken_back(cache))
-
-
-def filled(past: Cache) -> DynamicCache:
-    """A cache of transformers that holds these keys and values, [b, G, n, d]."""
-    cache = DynamicCache()
-    for k, v in past:
-        layer: Any = DynamicLayer()  # type: ignore[no-untyped-call]  # given its tensors as they are: `update` would copy them
-        layer.lazy_initialization(k, v)
-        layer.keys, layer.values = k, v
-        cache.layers.append(layer)
-    return cache
-
-
-def taken_back(cache: DynamicCache) -> Cache:
-    layers: list[Any] = list(cache.layers)
-    return tuple((layer.keys, layer.values) for layer in layers)
+    out = called(
+        model, inputs.tokens[None], inputs.positions[None], inputs.past, inputs.masks,
+        hidden=bool(inputs.taps), judged=inputs.judged, dtype=dtype,
+    )  # fmt: skip
+    return Outputs(widened(out.logits[0]), {j: out.hidden_states[j][0] for j in inputs.taps})

@@ -6,7 +6,7 @@ on a target of its own, one token a pass, nothing beside it and nothing ever tak
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -53,7 +53,7 @@ class Listened:
         self.target.reset()
 
     def run(self, rows: Rows, taps: Sequence[int] = ()) -> Pass:
-        passed = self.target.run(rows, taps)
+        passed = self.target.run(replace(rows, judged=None), taps)  # to hear the rows of a prompt too
         self.listen(rows, passed)
         return passed
 

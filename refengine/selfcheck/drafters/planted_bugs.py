@@ -50,8 +50,8 @@ def own(drafter: str, *bugs: tuple[str, str, str, str]) -> tuple[Plant, ...]:
 
 NO_CROP = Edit(
     TARGET,
-    "        first = tuple(rows)",
-    "        rows = range(len(self.tentative))\n        first = tuple(rows)",
+    "        self.cache.keep(",
+    "        rows = range(len(self.tentative))\n        self.cache.keep(",
 )
 # A shift of every position would be invisible (rotary embeddings are relative), so the prompt keeps its own.
 SHIFTED = Edit(

@@ -44,14 +44,16 @@ DEFECTS: dict[str, Edit | None] = {
     ),
     "the oldest key is not seen": Edit(
         TARGET,
-        "sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)",
-        "sees = torch.cat((visible.new_ones(new, self.kept), visible), -1)\n"
-        "        sees[:, 0] = sees[:, 0] & (new == 1)",
+        "sees = pad(visible, (self.kept, 0), value=True)",
+        "sees = pad(visible, (self.kept, 0), value=True)\n        sees[:, 0] = sees[:, 0] & (new == 1)",
     ),
     "cached values are rounded to eight bits": Edit(
         TARGET,
-        "self.past = outputs.past\n",
-        "self.past = tuple((k, v.to(torch.float8_e4m3fn).to(v.dtype)) for k, v in outputs.past)\n",
+        "        self.tentative = torch.cat((self.tentative, rows.positions))",
+        "        with torch.inference_mode():\n"
+        "            for _, v in self.past:\n"
+        "                v[:] = v.to(torch.float8_e4m3fn).to(v.dtype)\n"
+        "        self.tentative = torch.cat((self.tentative, rows.positions))",
     ),
 }
 

@@ -1,9 +1,9 @@
 """One call of the subject: its rows, its drafts, and its answer, checked. In the child."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from refengine.audit.inputs.case import step, turn
 from refengine.audit.kernel.child.signatures import (
+    MAX_ENTRIES,
     NOTHING,
     ContractBroken,
     Prefix,
@@ -24,6 +25,7 @@ from refengine.audit.kernel.request import PARAMETERS
 from refengine.audit.sandbox.child import SubjectRaised, alive, subject_code
 
 PREFIX_TOKENS = 3  # before a round
+CPU: Any = {"device": "cpu"}  # named at every tensor of ours: a subject may set another default
 Lanes: TypeAlias = tuple[tuple[int, ...], ...]  # the emitted tokens of every lane of a call
 
 
@@ -63,8 +65,8 @@ class Table:
     def rows(self, path: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """Fresh copies of the rows along a path (lane, context, context, ...): a subject may write into them."""
         if path not in self.paths:
-            index = torch.tensor(path[1:])
-            at = torch.arange(len(index))
+            index = torch.tensor(path[1:], **CPU)
+            at = torch.arange(len(index), **CPU)
             self.paths[path] = (self.p[path[0], at, index], self.q[path[0], at[:-1], index[:-1]])
         p, q = self.paths[path]
         return p.clone(), q.clone()
@@ -91,10 +93,17 @@ class Subject:
         self.arguments = arguments
         with subject_code():
             answer = self.function(*arguments)
-            answer = list(answer) if isinstance(answer, Iterator) else answer  # what it yields is its own code too
+            answer = taken(answer)
         if isinstance(answer, ContractBroken):
             raise answer
         return answer
+
+
+def taken(answer: Any) -> Any:
+    """What an iterable of the subject's own yields, which is its own code too; at most MAX_ENTRIES and one more."""
+    known = (Tensor, np.ndarray, str, bytes, list, tuple, Mapping, Set)
+    lazy = isinstance(answer, Iterable) and not isinstance(answer, known)
+    return list(islice(answer, MAX_ENTRIES + 1)) if lazy else answer
 
 
 def _shown(value: Any) -> str:
@@ -133,10 +142,10 @@ def judge(
     rows = [table.rows(path) for path in paths]
     vocabulary = table.p.shape[3]
     if subject.signature == "verify":
-        answers = [subject.call(*rows[0], torch.tensor(drafts[0]), generator)]
+        answers = [subject.call(*rows[0], torch.tensor(drafts[0], **CPU), generator)]
     else:
         p, q = torch.stack([p for p, _ in rows]), torch.stack([q for _, q in rows])
-        answers = check_lanes(subject.call(p, q, torch.tensor(drafts), generator), len(rows))
+        answers = check_lanes(subject.call(p, q, torch.tensor(drafts, **CPU), generator), len(rows))
     lanes = [emitted(answer, table.gamma, vocabulary) for answer in answers]
     for tokens, draft in zip(lanes, drafts, strict=True):
         check_prefix(tokens, draft)
@@ -147,7 +156,7 @@ def _round(subject: Subject, table: Table, lane: int, generator: torch.Generator
     prefix: Any = Prefix((lane + i) % table.p.shape[3] for i in range(PREFIX_TOKENS))
     target, draft = _after(table.p[lane]), _after(table.q[lane])
     if subject.tensor_prefix:
-        prefix = torch.tensor(prefix)
+        prefix = torch.tensor(prefix, **CPU)
     try:
         answer = subject.call(target, draft, prefix, table.gamma, generator)
     except SubjectRaised as error:  # the signature does not say what a prefix is: a tensor is tried once
@@ -161,9 +170,9 @@ def _round(subject: Subject, table: Table, lane: int, generator: torch.Generator
 def _draw(table: Table, lane: int, generator: torch.Generator) -> tuple[list[int], tuple[int, ...]]:
     """The draft comes from the generator that the subject gets next: a subject that rewinds it reuses our noise."""
     if table.noise == "race":
-        race = torch.empty(table.gamma, table.q.shape[3]).exponential_(generator=generator)
+        race = torch.empty(table.gamma, table.q.shape[3], dtype=torch.float32, **CPU).exponential_(generator=generator)
         return table.draw(lane, [0.0] * table.gamma, race)
-    return table.draw(lane, torch.rand(table.gamma, generator=generator).tolist(), None)
+    return table.draw(lane, torch.rand(table.gamma, generator=generator, dtype=torch.float32, **CPU).tolist(), None)
 
 
 def _after(rows: Tensor) -> Callable[[Any], Tensor]:

@@ -26,6 +26,7 @@ from torch import Tensor
 from refengine.audit.kernel.child.signatures import ContractBroken, as_list
 from refengine.audit.kernel.request import MARK
 
+MAX_LINE_BYTES = 1 << 24  # of an answer; a program that never ends its line would fill the memory
 SHOWN_CHARACTERS = 200  # of an answer that is not understood
 LAST_CHARACTERS = 400  # of standard error before the program ended
 
@@ -82,7 +83,11 @@ class Program:
             self.process.stdin.flush()
         except BrokenPipeError:
             raise RuntimeError(self._end(self.process)) from None
-        printed = self.process.stdout.readline()
+        printed = self.process.stdout.readline(MAX_LINE_BYTES)
+        if len(printed) == MAX_LINE_BYTES:  # the rest would be taken for the next answer
+            self.process.kill()
+            self.process = None
+            return printed
         if not printed.endswith(b"\n"):
             raise RuntimeError(self._end(self.process))
         return printed.rstrip()

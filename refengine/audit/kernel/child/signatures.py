@@ -12,15 +12,19 @@ The generator is a torch.Generator. Tokens may come as a tensor, an array or a l
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping, Set
+from itertools import islice
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from refengine.audit.kernel.request import PARAMETERS
 
 NOTHING = -1
+MAX_ENTRIES = 1 << 16  # of an answer; what is longer is not read, and no call emits a hundredth of it
 
 
 class ContractBroken(Exception):
@@ -34,21 +38,32 @@ class Prefix(list[int]):
         return Prefix([*self, *as_list(other)])
 
 
-def as_list(tokens: Any) -> list[Any]:
-    """Tokens as a list of Python numbers; nested where the answer is."""
+def as_list(tokens: Any, depth: int = 2) -> list[Any]:
+    """Tokens as a list of Python numbers; nested where the answer is, down to `depth`."""
     if isinstance(tokens, Tensor) and tokens.is_meta:
         raise ContractBroken("the answer is a tensor on the meta device, which holds no values")
-    if isinstance(tokens, (Tensor, np.ndarray)):
+    if isinstance(tokens, Tensor) and tokens.layout is not torch.strided:
+        raise ContractBroken(f"the answer is a tensor of the layout {str(tokens.layout).removeprefix('torch.')}")
+    if isinstance(tokens, (Tensor, np.ndarray, np.generic)):
+        _refuse_many(math.prod(tokens.shape))
         return list(tokens.tolist()) if tokens.ndim else [tokens.tolist()]
-    if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, dict, set, frozenset)):
-        return [t if type(t) is int else _entry(t) for t in tokens]  # nearly all are, and the full check takes longer
+    if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, Mapping, Set)):
+        entries = list(islice(tokens, MAX_ENTRIES + 1))
+        _refuse_many(len(entries))
+        return [t if type(t) is int else _entry(t, depth) for t in entries]  # nearly all are: the rest takes longer
     raise ContractBroken(f"the answer is a {type(tokens).__name__}, not a list of tokens")
 
 
-def _entry(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) or np.ndim(value):
-        return as_list(value)
-    return value.item() if isinstance(value, (Tensor, np.generic)) else value
+def _entry(value: Any, depth: int) -> Any:
+    array = isinstance(value, (Tensor, np.ndarray, np.generic))
+    if isinstance(value, (list, tuple)) or (array and value.ndim):
+        return as_list(value, depth - 1) if depth else value
+    return as_list(value)[0] if array else value
+
+
+def _refuse_many(entries: int) -> None:
+    if entries > MAX_ENTRIES:
+        raise ContractBroken(f"the answer has more than {MAX_ENTRIES} entries")
 
 
 def emitted(answer: Any, gamma: int, vocabulary: int) -> list[int]:
@@ -75,6 +90,8 @@ def whole_number(i: int, entry: Any) -> int:
         raise ContractBroken(f"entry {i} of the answer is {entry!r:.60}, not a token")
     if isinstance(entry, float) and not entry.is_integer():
         raise ContractBroken(f"entry {i} of the answer is {'NaN' if entry != entry else entry}, not an integer")
+    if abs(entry) >= 1 << 63:
+        raise ContractBroken(f"entry {i} of the answer has more than 64 bits, and is no token")
     return int(entry)
 
 

@@ -32,15 +32,15 @@ class Journal:
                     self.known[entry["key"]] = entry
                 except (ValueError, KeyError, TypeError):
                     continue
+            if content and "audit" not in self.known:
+                raise BadInput(f"{file} is no journal of an audit: name a new file")
             with file.open("ab") as end:
                 end.write(b"" if content.endswith(b"\n") or not content else b"\n")
         except OSError as error:
             raise BadInput(f"the journal {file} cannot be kept: {error.strerror}") from None
         if (whose := self.known.get("audit", {}).get("audit", audit)) != audit:
             raise BadInput(f"the journal {file} is that of another audit ({whose}): name a new file")
-        if "audit" not in self.known:
-            if self.known:
-                raise BadInput(f"{file} is no journal of an audit: name a new file")
+        if not content:
             self.keep({"key": "audit", "audit": audit})
 
     def keep(self, entry: dict[str, Any]) -> None:

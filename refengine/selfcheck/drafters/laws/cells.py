@@ -62,7 +62,6 @@ class Cell:
     policy: str
     rule: str = "leviathan"
     threshold: float = 0.0
-    gamma: int = 2
     prompt: Tokens = (4, 3, 4, 0)
     length: int = 5
     rounds: int = 3
