@@ -1,6 +1,6 @@
 """Rows verified per second by the ratio rule at the sizes of real use, beside its peers and the speed of reading.
 
-    python benchmarks/engine_throughput.py [--device cuda] [--vllm FILE] [--out benchmarks/results/engine_cpu.json]
+    python benchmarks/engine_throughput.py [--device cuda] [--vllm FILE] [--sglang FILE] [--out FILE]
 
 A row is one row of p: a lane with gamma drafts has gamma + 1. All sides verify the same rows and drafts and throw coins
 of their own; they take turns in one process, and a ratio is the median over the turns, with its smallest and largest.
@@ -13,6 +13,11 @@ of their own; they take turns in one process, and a ratio is the median over the
     transformers   _speculative_sampling, which takes one request at a time and logits, at its batch of one
     vllm           the Triton kernels of vllm/v1/sample/rejection_sampler.py, given as a file: CUDA only; it is handed
                    probabilities and bonus tokens, so that its softmax and its bonus draw are not counted
+    sglang         blockwise_rejection_torch of sglang/kernels/ops/speculative/dspark/blockwise_rejection.py, given as a
+                   file: the reference in torch of its kernel; it takes logits, up to LANES_OF_A_PEER requests at a time
+
+On a CPU Triton's kernels run in an interpreter alone, a thousand times slower than what they are compiled to: there are
+no times of them here. Whether they are right is `refengine audit engine vllm_kernels` and `sglang_kernels`.
 """
 
 import argparse
@@ -42,6 +47,7 @@ from refengine.engine.rules.leviathan import leviathan
 GAMMA = 4
 DISTINCT = 32  # lanes whose rows are drawn; the others hold copies, in memory of their own
 HEADROOM = 1.25  # of memory, beside the rows
+LANES_OF_A_PEER = 64  # that has temporaries of the size of its rows
 TURNS, TURN_SECONDS = 7, 0.15
 
 
@@ -99,13 +105,12 @@ def sides(p: Tensor, block: Block, options: argparse.Namespace) -> tuple[list[Si
     if kernels(p.device.type) is None:
         absent["compiled"] = "not measured: there is no compiler for this device (pip install refengine[fast])"
         taking = [side for side in taking if side.name != "compiled"]
-    for name, peer in (("transformers", transformers), ("vllm", vllm)):
+    for name, peer in (("transformers", transformers), ("vllm", vllm), ("sglang", sglang)):
         found = peer(p, block, options)
         if isinstance(found, str):
             absent[name] = f"not measured: {found}"
         else:
             taking.append(found)
-    absent["sglang"] = "not measured: its kernel is a compiled extension for CUDA, for which there is no adapter here"
     return taking, absent, needed * 4
 
 
@@ -129,9 +134,9 @@ def vllm(p: Tensor, block: Block, options: argparse.Namespace) -> Side | str:
     if not options.vllm:
         return "no file was given (--vllm)"
     if p.device.type != "cuda":
-        return "its kernels are Triton's, and on a CPU only an interpreter runs them"
+        return "its kernels are Triton's, and on a CPU only an interpreter runs them, whose time says nothing of theirs"
     assert block.q is not None
-    peer, lanes = loaded(options.vllm), len(p)
+    peer, lanes = loaded(options.vllm, "vllm"), len(p)
     target, draft = p[:, :-1].flatten(0, 1).contiguous(), block.q.flatten(0, 1)
     ids, counts = block.tokens.flatten().int(), [GAMMA] * lanes
     ends = torch.arange(GAMMA, GAMMA * lanes + 1, GAMMA, dtype=torch.int32, device=p.device)
@@ -150,17 +155,39 @@ def vllm(p: Tensor, block: Block, options: argparse.Namespace) -> Side | str:
     return Side("vllm", call, lanes * (GAMMA + 1))
 
 
-def loaded(path: Path) -> ModuleType:
-    """vLLM's file without vLLM: what it imports from there is not needed by its kernels."""
+def sglang(p: Tensor, block: Block, options: argparse.Namespace) -> Side | str:
+    if not options.sglang:
+        return "no file was given (--sglang)"
+    assert block.q is not None
+    peer, lanes = loaded(options.sglang, "sglang"), min(len(p), LANES_OF_A_PEER)
+    ids = torch.cat([torch.zeros_like(block.tokens[:lanes, :1]), block.tokens[:lanes]], dim=1)
+    target, draft = p[:lanes].log().flatten(0, 1), block.q[:lanes].log()
+    ones, noise = torch.ones(lanes, device=p.device), peer.make_rejection_noise(0, p.device)
+
+    def call(turn: int) -> object:
+        return peer.blockwise_rejection_torch(
+            candidates=ids,
+            target_logits=target,
+            draft_logits=draft,
+            target_temperatures=ones,
+            draft_temperatures=ones,
+            noise=noise,
+        )
+
+    return Side("sglang", call, lanes * (GAMMA + 1))
+
+
+def loaded(path: Path, package: str) -> ModuleType:
+    """A file of a package without the package: what it imports from there is not needed by what is called."""
     import triton
     import triton.language
 
     stand_in = MagicMock(triton=triton, tl=triton.language)
-    names = [line.split()[1] for line in path.read_text().splitlines() if line.startswith("from vllm")]
+    names = [line.split()[1] for line in path.read_text().splitlines() if line.startswith(f"from {package}")]
     for name in names:
         for end in range(1, len(name.split(".")) + 1):
             sys.modules.setdefault(".".join(name.split(".")[:end]), stand_in)
-    spec = importlib.util.spec_from_file_location("vllm_rejection_sampler", path)
+    spec = importlib.util.spec_from_file_location(f"{package}_file", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -231,6 +258,7 @@ def main() -> None:
     parser.add_argument("--vocabularies", type=int, nargs="+", default=[32_000, 151_936])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 64, 256, 4096])
     parser.add_argument("--vllm", type=Path, help="vLLM's vllm/v1/sample/rejection_sampler.py")
+    parser.add_argument("--sglang", type=Path, help="SGLang's blockwise_rejection.py")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

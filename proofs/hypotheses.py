@@ -25,7 +25,7 @@ from typing import Any
 from proofs.gate.build import BUILD
 from proofs.statements import Drop, every, sentence_end, unapplied
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
-from refengine.selfcheck.claims.hypotheses import RECORD, digest_of, fresh
+from refengine.selfcheck.claims.hypotheses import RECORD, digest_of, fresh, gone
 from refengine.source_tree import commit_seed
 
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)
@@ -75,10 +75,11 @@ def main() -> int:
     wrong = unapplied()
     sampling = sys.argv[1:2] == ["--sample"]
     if sampling:
-        wrong += [f"{drop.key()} has no fresh answer" for drop in chosen if drop.key() not in answers]
+        wrong += [*gone(), *(f"{drop.key()} has no fresh answer" for drop in chosen if drop.key() not in answers)]
         chosen = random.Random(commit_seed()).sample(chosen, int(sys.argv[2]))
     else:
         chosen = [drop for drop in chosen if drop.key() not in answers]
+        keep(answers)
     for number, drop in enumerate(chosen, 1):
         answers[drop.key()] = missed_by(drop)
         print(f"[{number}/{len(chosen)}] {drop.key()} MISSED BY {answers[drop.key()] or 'NOTHING'}", flush=True)

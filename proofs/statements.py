@@ -4,15 +4,15 @@ A theorem assumes what stands above it in open sections as `Hypothesis`, and its
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comments, listed, sentences
 
 INSTANCES = (
     *("Instances", "LoopInstances", "FloatInstances", "EndToEndInstances", "RunningInstances", "Vacuity"),
-    *("BeyondInstances", "EntropyInstances"),
+    *("BeyondInstances", "EntropyInstances", "WordInstances"),
 )
 
 
@@ -96,22 +96,48 @@ def every() -> list[Drop]:
     return [replace(d, nth=sum(e.key() == d.key() for e in found[:i])) for i, d in enumerate(found)]
 
 
-def assuming(file: Path) -> Iterator[str]:
+def assuming(file: Path, words: Sequence[str] = ("Theorem", "Corollary")) -> Iterator[str]:
     """The theorems of a file that stand below a `Hypothesis` of an open section or have premises of their own."""
     code = blank_comments(file.read_text())
-    own, open_sections = {drop.owner for drop in drops(file)}, [False]
+    own, open_sections = {name for name, _, _ in premises_of(code, "|".join(words))}, [False]
     for line in code.splitlines():
         word, _, rest = line.partition(" ")
         if word == "Section":
             open_sections.append(False)
-        elif word == "End":
+        elif word == "End" and len(open_sections) > 1:
             open_sections.pop()
         elif word == "Hypothesis":
             open_sections[-1] = True
-        elif word in ("Theorem", "Corollary"):
+        elif word in words:
             name = re.split(r"[^\w']", rest)[0]
             if any(open_sections) or name in own:
                 yield name
+
+
+def used() -> set[str]:
+    """The names that stand in the files of instances, in the proof of what stands there, and so on."""
+    scripts: dict[str, set[str]] = {}
+    found, todo = set[str](), set[str]()
+    for file in files():
+        name = ""
+        for sentence in sentences(file.read_text()):
+            name = sentence.name() if sentence.word() in (*STATEMENTS, "Definition", "Fixpoint") else name
+            words = set(re.findall(r"[\w']+", sentence.text))
+            scripts.setdefault(name, set()).update(words)
+            todo |= words if file.stem in INSTANCES else set()
+    while todo:
+        found |= todo
+        todo = set().union(*(scripts.get(name, set()) for name in todo)) - found
+    return found
+
+
+def applied_nowhere(cited: Collection[str]) -> list[str]:
+    """Statements of all kinds that are cited as `File.name` and assume something that nothing need satisfy."""
+    assumed = {f"{file.stem}.{name}" for file in files() for name in assuming(file, STATEMENTS)}
+    known = used()
+    return [
+        f"{name} is cited and never applied" for name in sorted(assumed & {*cited}) if name.split(".")[1] not in known
+    ]
 
 
 def unapplied() -> list[str]:

@@ -1,4 +1,7 @@
-"""engine = exact for all real rows of bounded size, and what would break it (proofs/batched)."""
+"""engine = exact for all real rows over every vocabulary, and what would break it (proofs/batched)."""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -6,12 +9,13 @@ pytest.importorskip("z3", reason="not tested: z3-solver is not installed")
 
 import torch
 
-from proofs.batched.lanes import Shape, difference, expected, trees
+from proofs.batched import levels
+from proofs.batched.expected import expected, samenesses
+from proofs.batched.lanes import Shape, difference, trees
 from proofs.batched.mutated import rule_with
 from proofs.batched.sizes import SIZES, asked_of
 from proofs.batched.tensor import Terms, entries
 from proofs.batched.terms import ANY, Paths
-from refengine.engine.rules import RULES as BATCHED
 from refengine.exact.rules import RULES
 from refengine.source_edits.loader import source_path
 
@@ -49,11 +53,72 @@ MISTAKES = [
     ("point_mass", "rules.point_mass", " & (x != NOTHING)", ""),
     ("point_mass", "rules.point_mass", "(block.parents[:, j] == at) & ", ""),
     ("point_mass", "rules.point_mass", "accepted = judged & ", "accepted = "),
-    ("iid_candidates", "rules.iid_candidates", "rest_mass, mass).where(~accepted, 1.0)", "rest_mass, mass)"),
     ("without_replacement", "rules.without_replacement", ".where(~taken, 0.0)", ""),
-    ("without_replacement", "rules.without_replacement", "taken = taken & ~accepted[:, None]", "pass"),
 ]
 
+
+# Seen on three nodes only.
+LATE = [
+    ("iid_candidates", "rules.iid_candidates", "rest_mass, mass).where(~accepted, 1.0)", "rest_mass, mass)"),
+    ("without_replacement", "rules.without_replacement", "taken = taken & ~accepted[:, None]", "pass"),
+]
+# What is right over every vocabulary of two or three tokens, and wrong over a larger one.
+ON_THREE_TOKENS = [
+    ("leviathan", "row", "(p - q).clamp(min=0.0)", "(p - q).clamp(min=0.0)[..., :3]"),
+    (
+        "leviathan",
+        "row",
+        "(p - q).clamp(min=0.0)",
+        "torch.where((p > q).sum(-1, keepdim=True) > 3, p, (p - q).clamp(min=0.0))",
+    ),
+    (
+        "leviathan",
+        "row",
+        "total(rest)[:, None] > 0",
+        "(total((rest > 0).double())[:, None] < 3.5) & (total(rest)[:, None] > 0)",
+    ),
+    (
+        "leviathan",
+        "row",
+        "return torch.where(total(rest)",
+        "k = min(rest.shape[-1], 4)\n    return torch.where(total(rest)",
+    ),
+    ("leviathan", "row", "rest = residual(p, q)", "rest = residual(p, q)\n    rest[:, 3:] = 0"),
+    ("leviathan", "row", "x.clamp(min=0)[:, None])[:, 0]", "x.clamp(min=0, max=3)[:, None])[:, 0]"),
+    (
+        "leviathan",
+        "row",
+        "weights.gather(1, x.clamp(min=0)[:, None])",
+        "weights.gather(1, (x.clamp(min=0) % 4)[:, None])",
+    ),
+    ("leviathan", "rules.leviathan", "live = live & (x != NOTHING)", "live = live & (x != NOTHING) & (x < 4)"),
+    ("leviathan", "rules.leviathan", "live = live & (x != NOTHING)", "live = live & (x != NOTHING) & (x != 4)"),
+    ("leviathan", "rules.leviathan", "coins.choose(left, ", "coins.choose(left.topk(3).values, "),
+    ("leviathan", "rules.leviathan", "coins.choose(left, ", "coins.choose(left[:, torch.arange(3)], "),
+    ("greedy", "rules.greedy", "row_after(p, at).argmax(-1)", "row_after(p, at)[..., :4].argmax(-1)"),
+    (
+        "agreement",
+        "rules.agreement",
+        "coins.choose(row_after(p, at), ",
+        "coins.choose(row_after(p, at).cumsum(-1).clamp(max=1), ",
+    ),
+    ("point_mass", "rules.point_mass", "total(left)", "left[:, 0] + left[:, 1] + left[:, 2]"),
+    ("point_mass", "rules.point_mass", "total(left)", "sum(left.unbind(1)[:4])"),
+]
+# The same of the sum itself: a remainder dropped, chunks, a row cut off, a tree of bounded height.
+OTHER_SUMS = [
+    ("if level.shape[-1] % 2 else level", "if False else level"),
+    ("pad(level, (0, 1)) if level.shape[-1] % 2 else level", "level[..., : level.shape[-1] // 2 * 2]"),
+    ("while level.shape[-1] > 1", "while level.shape[-1] > 4"),
+    ("while level.shape[-1] > 1", "while level.shape[-1] > 1 and len(out) < 5"),
+    ("while level.shape[-1] > 1:", "for _ in range(2):"),
+    ("out[-1][..., 0] + out[-1][..., 1]", "out[-1][..., 0] + out[0][..., 1]"),
+    ("out[-1][..., 0] + out[-1][..., 1]", "out[-1][..., 0]"),
+    ("out.append(", "level = level[..., 0] if len(out) == 9 else level\n        out.append("),
+    ("return pairs(weights)[1]", "return pairs(weights[..., :3])[1]"),
+    ("return pairs(weights)[1]", "return weights.topk(3).values.sum(-1)"),
+    ("return pairs(weights)[1]", "return pairs(weights)[0][0][..., 0][..., 0]"),
+]
 
 QUICK = ("leviathan", "greedy")  # seconds; `make prove` asks for the others too, which take minutes
 
@@ -61,17 +126,37 @@ QUICK = ("leviathan", "greedy")  # seconds; `make prove` asks for the others too
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in SIZES])
 def test_the_batched_text_is_the_exact_text(name: str) -> None:
     """Kills: other odds, sites, rounds or a look at what may be anything, on any row of nonnegative numbers."""
-    assert difference(RULES[name], BATCHED[name], asked_of(RULES[name])) == ""
+    assert difference(RULES[name], rule_with(RULES[name], {}), asked_of(RULES[name])) == ""
 
 
-@pytest.mark.parametrize(("name", "module", "old", "new"), MISTAKES, ids=lambda text: str(text)[:40])
+@pytest.mark.parametrize(
+    ("name", "module", "old", "new"),
+    [*MISTAKES, *ON_THREE_TOKENS, *(pytest.param(*mistake, marks=pytest.mark.long) for mistake in LATE)],
+    ids=lambda text: str(text)[:40],
+)
 def test_a_mistake_in_the_text_makes_a_difference(name: str, module: str, old: str, new: str) -> None:
-    """Kills: an equality that holds of everything; guards, masks and what a rule calls included."""
+    """Kills: an equality that holds of everything; guards, masks, what a rule calls and large vocabularies included."""
+    assert difference(RULES[name], mistaken(name, module, old, new), asked_of(RULES[name]))
+
+
+def mistaken(name: str, module: str, old: str, new: str) -> Callable[..., Any]:
     module = f"refengine.engine.{module}"
     text = source_path(module).read_text()
     assert old in text
-    mistaken = text.replace(old, new, 1)
-    assert difference(RULES[name], rule_with(RULES[name], module, mistaken), asked_of(RULES[name]))
+    return rule_with(RULES[name], {module: text.replace(old, new, 1)})
+
+
+def test_the_mass_is_the_sum_of_a_row_of_any_length() -> None:
+    """Kills: a sum that is right on the rows that a test has, and stands for every sum in the equality."""
+    assert levels.difference() == ""
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER_SUMS, ids=lambda text: text[:40])
+def test_another_sum_is_seen(old: str, new: str) -> None:
+    """Kills: a reading of the loop over the levels that takes any loop for it."""
+    text = source_path(levels.SUMS).read_text()
+    assert old in text
+    assert levels.difference(text.replace(old, new, 1))
 
 
 def test_every_lossless_rule_is_asked_about() -> None:
@@ -81,9 +166,10 @@ def test_every_lossless_rule_is_asked_about() -> None:
 
 def test_the_paths_of_the_exact_text_are_all_there() -> None:
     """Kills: an equality on fewer paths than there are: chains are refused at every place or nowhere."""
-    kept = sorted(len(path.round.path) for path in expected(RULES["leviathan"], 3, (-1, 0, 1)))
+    kept = sorted(len(path.round.path) for path in expected(RULES["leviathan"], (-1, 0, 1), (0, 1, 2)))
     assert kept == [0, 1, 2, 3]
     assert len(list(trees(3))) == 1 + 1 + 2 + 6
+    assert len(list(samenesses(3))) == 5
 
 
 def test_what_is_not_known_is_refused() -> None:
@@ -97,7 +183,8 @@ def test_the_other_lane_decides_nothing() -> None:
     """Kills: numbers of the other lane taken for unknown ones of this lane."""
 
     def crossed(p: Terms, block: object, coins: object) -> object:
-        return BATCHED["leviathan"](p[torch.tensor([1, 0])], block, coins)  # type: ignore[arg-type]
+        return rule(p[torch.tensor([1, 0])], block, coins)
 
-    found = difference(RULES["leviathan"], crossed, [(2, Shape(((-1,), (-1,)), 1, 0))])
+    rule = rule_with(RULES["leviathan"], {})
+    found = difference(RULES["leviathan"], crossed, [Shape(((-1,), (-1,)), 1, 0, (0,))])
     assert "is decided by what may be anything" in found

@@ -25,7 +25,7 @@ def test_cheats_are_refused_by_their_text(cheat: Path) -> None:
 def test_every_reader_has_cheats_of_its_own() -> None:
     """Kills: a reader that nothing would miss."""
     alone = {frozenset(cheats.named(cheat)) for cheat in cheats.every()}
-    assert {frozenset({reader}) for reader in ("text", "premises", "names", "assumptions")} <= alone
+    assert {frozenset({reader}) for reader in ("text", "premises", "names", "assumptions", "applied")} <= alone
     assert sum("coqchk" in readers for readers in alone) >= 1
 
 

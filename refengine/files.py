@@ -3,11 +3,11 @@
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from refengine.errors import BadInput
-
 
 ROOM = 1 << 22  # bytes that a folder must have left: a report's page takes as many
 
@@ -52,13 +52,17 @@ def json_of(text: str, name: str, **options: Any) -> Any:
         raise BadInput(f"{name} is not valid JSON to read here: {why}") from None
 
 
-def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An `object_pairs_hook`. Raises BadInput for a key that an object has twice: a reader would take either."""
-    out = dict(pairs)
-    if len(out) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
-    return out
+def each_key_once(name: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """An `object_pairs_hook` that raises BadInput for a key that an object of `name` has twice: readers take either."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(pairs)
+        if len(out) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise BadInput(f"{name} gives the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        return out
+
+    return unique
 
 
 def make_folder(path: Path) -> None:

@@ -1,127 +1,21 @@
 """One lane of a batch against the exact text: what is asked, and what is free."""
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
-from unittest import mock
 
 import torch
 import z3
 
-from proofs.batched.tensor import Terms, entries, greatest_of
-from proofs.batched.terms import ANY, ONE, Entry, Paths, Stray, Token, chosen, control, same
-from proofs.smt.real import Atom, Real, Step, asked, term
+from proofs.batched.expected import Asked, Expected, classes_of, expected, samenesses, term_of, unknown_rows
+from proofs.batched.masses import weighed
+from proofs.batched.tensor import Terms, entries
+from proofs.batched.terms import ANY, NOTHING, Entry, Paths, Stray, Token, control, same
+from proofs.smt.real import Atom, asked
 from refengine.engine.block import Block as BatchedBlock
-from refengine.exact import row as exact_row
-from refengine.exact.block import Block, Round
+from refengine.exact.block import Round
 from refengine.exact.card import Card
-
-NOTHING = -1
-
-
-class Row(tuple[Real, ...]):
-    """A row of unknown numbers; at a token that is not decided, the one of whichever it is."""
-
-    def __getitem__(self, at: Any) -> Any:
-        if not isinstance(at, Token) or at.known() is not None:
-            return super().__getitem__(at)
-        out = super().__getitem__(at.size - 1).term
-        for value in reversed(range(at.size - 1)):
-            out = chosen(at.world, whole=False)(at.equals(value), super().__getitem__(value).term, out)
-        return Real(out, at.world)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One decision of the exact text: its site, what it was asked between, and what came out."""
-
-    site: tuple[Any, ...]
-    odds: tuple[Any, ...]
-    outcome: Any
-
-
-@dataclass
-class Trace:
-    """The chance of one run of the exact text: every outcome that some rows give, in turn; a drawn token may be any."""
-
-    world: Paths
-    size: int
-    asked: list[Asked] = field(default_factory=list)
-
-    def accept(self, num: Any, den: Any, site: tuple[Any, ...]) -> bool:
-        n, d = term(num), term(den)
-        falls = self.world._branch([n > 0, n < d], lambda side: Step(side, None, ONE)) == 0
-        self.asked.append(Asked(site, (n, d), falls))
-        return falls
-
-    def choose(self, weights: Sequence[Any], site: tuple[Any, ...]) -> Any:
-        terms = tuple(term(w) for w in weights)
-        if not self.world.possible(z3.Sum(terms) > 0):
-            raise ValueError("no weight is positive")
-        self.world.region.append(z3.Sum(terms) > 0)
-        self.asked.append(Asked(site, terms, Token(f"y{len(self.asked)}", self.size, self.world)))
-        return self.asked[-1].outcome
-
-
-@dataclass
-class Expected:
-    """What the exact text does with one lane on one path: its decisions and its round, and the rows that lead there."""
-
-    size: int
-    parents: tuple[int, ...]
-    asked: dict[tuple[Any, ...], Asked]
-    round: Round
-    rows: list[Atom]
-    known: dict[str, int]
-    proved: dict[Any, Any] = field(
-        default_factory=dict
-    )  # what was found alike; kept, so that no other term gets its number
-
-
-def greatest(*values: Any, **options: Any) -> Any:
-    """Python's max, which is a term where it is of terms."""
-    if len(values) == 2 and any(isinstance(v, Real) for v in values):
-        a, b = (term(v) for v in values)
-        world = next(v.world for v in values if isinstance(v, Real))
-        return Real(z3.If(a < b, b, a), world)
-    return max(*values, **options)
-
-
-def unknown_rows(name: str, count: int, size: int) -> list[list[Any]]:
-    return [[z3.Real(f"{name}{i}[{v}]") for v in range(size)] for i in range(count)]
-
-
-def expected(card: Card, size: int, parents: tuple[int, ...]) -> list[Expected]:
-    """Every path of the exact text on a block of this shape, for all rows of nonnegative numbers and all tokens."""
-    n = len(parents)
-    p, q = unknown_rows("p", n + 1, size), unknown_rows("q", n, size)
-    world = Paths(assumed=[x >= 0 for row in (*p, *q) for x in row])
-
-    def run() -> Expected | None:
-        chance = Trace(world, size)
-        tokens = tuple(Token(f"x{j}", size, world) for j in range(n))
-        rows = tuple(Row(Real(x, world) for x in row) for row in p)
-        supplied = tuple(Row(Real(x, world) for x in row) if card.drawn else None for row in q)
-        block = Block(tokens, parents, supplied, (None,) * n)  # type: ignore[arg-type]
-        try:
-            round = card.rule(rows, block, chance)
-        except ValueError:
-            return None  # the exact text has no law here
-        sites = {a.site: a for a in chance.asked}
-        conditions = [*world.assumed, *world.region, *world.region_of_names()]
-        return Expected(size, parents, sites, round, conditions, dict(world.known))
-
-    def argmax(weights: Sequence[Any]) -> Any:
-        return greatest_of([term(w) for w in weights], world)
-
-    # Python's max and the exact text's argmax, where they are of terms.
-    module = inspect.getmodule(card.rule)
-    with (
-        mock.patch.object(exact_row, "max", greatest, create=True),
-        mock.patch.object(module, "argmax", argmax, create=True),
-    ):
-        return [leaf.result for leaf in world.leaves(run) if leaf.result is not None]
 
 
 class Differs(AssertionError):
@@ -161,13 +55,13 @@ class Judge:
             self.open.discard(here)
             if any(o is ANY for o in odds) or control(*odds):
                 raise Differs(f"{here} is decided by what may be anything")
-            self.hold(odds, wanted, alike)
+            self.hold(odds, wanted, partial(alike, world=self.world))
             answers[self.lane] = self.own(wanted.outcome)
         return Terms(entries((self.lanes,), lambda at: answers[at[0]]), dtype, self.world)
 
     def own(self, outcome: Any) -> Any:
         """A token of the exact run, as this run's."""
-        return Token(outcome.name, outcome.size, self.world) if isinstance(outcome, Token) else outcome
+        return Token(outcome.name, outcome.classes, self.world) if isinstance(outcome, Token) else outcome
 
     def hold(self, odds: Any, wanted: Asked, alike: Callable[[Any, Any], Atom]) -> None:
         """The odds are in proportion for all rows that lead here."""
@@ -204,44 +98,44 @@ def plain(part: Any) -> Any:
     return part.array if isinstance(part, Terms) else part
 
 
-def accepts_alike(ours: Any, wanted: Any) -> Atom:
+def accepts_alike(ours: Any, wanted: Any, world: Paths) -> Atom:
     (n, d), (m, e) = (tuple(term_of(x) for x in odds) for odds in (ours, wanted))
     return z3.And(n * e == m * d, n >= 0, d >= 0, (n > 0) == (m > 0), (d > 0) == (e > 0))
 
 
-def chooses_alike(ours: Any, wanted: Any) -> Atom:
+def chooses_alike(ours: Any, wanted: Any, world: Paths) -> Atom:
+    """At every token: drafted ones, and any other one."""
     if len(ours) != len(wanted):
         return z3.BoolVal(False)
-    ours = [term_of(x) for x in ours]
-    mass, right = z3.Sum(ours), z3.Sum(wanted)
-    return z3.And(mass > 0, *(a * right == b * mass for a, b in zip(ours, wanted, strict=True)))
-
-
-def term_of(entry: Entry) -> Any:
-    if z3.is_expr(entry):
-        return z3.If(entry, ONE, z3.RealVal(0)) if z3.is_bool(entry) else entry
-    return term(entry)
+    left, right = (weighed([term_of(e) for e in row], world) for row in (ours, wanted))
+    proportions = [a * right.sum == b * left.sum for a, b in zip(left.columns, wanted, strict=True)]
+    return z3.And(left.sum > 0, *proportions)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Two lanes: what hangs where in each, how many places there are, which lane is judged."""
+    """Two lanes: what hangs where in each, how many places there are, which lane is judged.
+
+    `same` has the class of each token that the judged lane drafted: those of one class are the same token.
+    """
 
     parents: tuple[tuple[int, ...], tuple[int, ...]]
     width: int
     lane: int
+    same: tuple[int, ...]
 
 
 def run(rule: Callable[..., Any], path: Expected, shape: Shape, world: Paths, drawn: bool) -> None:
     """One run of the batched text; raises Differs."""
     judge = Judge(world, shape.lane, len(shape.parents), path)
-    p, q = unknown_rows("p", len(path.parents) + 1, path.size), unknown_rows("q", len(path.parents), path.size)
+    classes = len(set(path.same))
+    p, q = unknown_rows("p", len(path.parents) + 1, classes), unknown_rows("q", len(path.parents), classes)
 
     def token(at: tuple[int, ...]) -> Entry:
         lane, j = at
         if j >= len(shape.parents[lane]):
             return NOTHING
-        return Token(f"x{j}", path.size, world) if lane == shape.lane else Stray(world, drafted=True)
+        return Token(f"x{j}", classes, world) if lane == shape.lane else Stray(world, drafted=True)
 
     def parent(at: tuple[int, ...]) -> Entry:
         lane, j = at
@@ -251,42 +145,40 @@ def run(rule: Callable[..., Any], path: Expected, shape: Shape, world: Paths, dr
         return lambda at: rows[at[1]][at[2]] if at[0] == shape.lane and at[1] < len(rows) else ANY
 
     lanes, n = len(shape.parents), shape.width
-    block = vars(inspect.getmodule(rule)).get("Block", BatchedBlock)(
+    block = rule.__globals__.get("Block", BatchedBlock)(
         tokens=Terms(entries((lanes, n), token), torch.int64, world),
         parents=Terms(entries((lanes, n), parent), torch.int64, world),
-        q=Terms(entries((lanes, n, path.size), of(q) if drawn else lambda at: ANY), torch.float64, world),
+        q=Terms(entries((lanes, n, classes + 1), of(q) if drawn else lambda at: ANY), torch.float64, world, rows=True),
     )
     try:
-        found = rule(Terms(entries((lanes, n + 1, path.size), of(p)), torch.float64, world), block, judge)
+        found = rule(Terms(entries((lanes, n + 1, classes + 1), of(p)), torch.float64, world, rows=True), block, judge)
     except Differs:
         raise
-    except (IndexError, LookupError, RuntimeError, ValueError, TypeError) as error:
+    except (NotImplementedError, IndexError, LookupError, RuntimeError, ValueError, TypeError) as error:
         raise Differs(f"raises {type(error).__name__}: {error}") from error
     judge.same_round(found)
 
 
-def difference(card: Card, rule: Callable[..., Any], shapes: Sequence[tuple[int, Shape]]) -> str:
+def difference(card: Card, rule: Callable[..., Any], shapes: Sequence[Shape]) -> str:
     """Where the batched text differs from the exact text on these shapes, in one line; "" where it does not."""
-    leaves: dict[tuple[int, tuple[int, ...]], list[Expected]] = {}
-    for size, shape in shapes:
+    paths = cache(partial(expected, card))
+    for shape in shapes:
         own = shape.parents[shape.lane]
-        if (size, own) not in leaves:
-            leaves[size, own] = expected(card, size, own)
-        for path in leaves[size, own]:
-            world = Paths(assumed=list(path.rows), given=path.known)
+        for path in paths(own, shape.same):
+            assumed = [*path.rows, *(fact for mass in path.weighed.values() for fact in mass.facts)]
+            world = Paths(assumed=assumed, given=path.known, given_masses=path.masses, weighed=path.weighed)
             try:
-                world.leaves(
-                    lambda path=path, shape=shape, world=world: run(rule, path, shape, world, bool(card.drawn))
-                )
+                world.leaves(partial(run, rule, path, shape, world, bool(card.drawn)))
             except Differs as error:
-                return f"{card.name}, {size} tokens, {shape}: {error}"
-        if not leaves[size, own] and not refused(rule, Expected(size, own, {}, Round((), ()), [], {}), shape):
-            return f"{card.name}, {size} tokens, {shape}: the exact text refuses it, the batched text does not"
+                return f"{card.name}, {shape}: {error}"
+        if not paths(own, shape.same) and not refused(rule, shape):
+            return f"{card.name}, {shape}: the exact text refuses it, the batched text does not"
     return ""
 
 
-def refused(rule: Callable[..., Any], block: Expected, shape: Shape) -> bool:
-    world = Paths()
+def refused(rule: Callable[..., Any], shape: Shape) -> bool:
+    world = Paths(given=classes_of(shape.same))
+    block = Expected(shape.same, shape.parents[shape.lane], {}, Round((), ()), [], world.given, {})
     try:
         world.leaves(lambda: run(rule, block, shape, world, True))
     except Differs as error:
@@ -310,14 +202,16 @@ def trees(most: int) -> Iterator[tuple[int, ...]]:
 def shapes(card: Card, most: int) -> Iterator[Shape]:
     """Every block of at most so many nodes, beside blocks that are shorter, longer and hung up otherwise.
 
+    Where all drafted tokens are distinct it stands beside each of the other blocks, else beside one of them in turn.
     There is one more place than both have where there is room. The judged lane is the first and the second in turn.
     """
     chain, fan = tuple(range(-1, most - 1)), (-1,) * min(most, 2)
     others = list(chains(most)) if card.shape == "chain" else [(), chain, fan]
     for at, own in enumerate(chains(most) if card.shape == "chain" else trees(most)):
-        for turn, other in enumerate(others):
-            lane = (at + turn) % 2
-            width = min(most, max(len(own), len(other)) + 1)
-            yield Shape((other, own) if lane else (own, other), width, lane)
+        for turn, pattern in enumerate(reversed(list(samenesses(len(own))))):
+            for other in others if turn == 0 else [others[(at + turn) % len(others)]]:
+                lane = (at + turn + len(other)) % 2
+                width = min(most, max(len(own), len(other)) + 1)
+                yield Shape((other, own) if lane else (own, other), width, lane, pattern)
     if card.shape == "chain":  # which is no chain, and refused
-        yield Shape(((-1, -1), ()), 2, 0)
+        yield Shape(((-1, -1), ()), 2, 0, (0, 1))

@@ -2,6 +2,11 @@
 
 The rules run unchanged: torch hands every call that meets such a tensor to `__torch_function__`. There is one real
 type here, without rounding; a device is not known.
+
+The vocabulary is an axis without a length, the last one of every tensor that has it. What stands there is shown at
+every drafted token and at any other one, and five things can be done along it: words that go token by token, a look at
+or a change of the entry of a token, the mass, the greatest, and a coin's choice. Everything else is refused, so a text
+that runs here runs in the same steps on every vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +16,8 @@ import numpy as np
 import torch
 import z3
 
+from proofs.batched.masses import weighed
+from proofs.batched.powers import Magnitude
 from proofs.batched.terms import (
     ANY,
     Entry,
@@ -27,6 +34,7 @@ from proofs.batched.terms import (
     real,
     same,
 )
+from proofs.batched.vocabulary import Unbounded, Vocabulary, column_of
 
 LONGEST = 1_000  # tensors that one run makes; a run that makes more does not end
 
@@ -39,12 +47,15 @@ def entries(shape: Sequence[int], of: Callable[[tuple[int, ...]], Entry]) -> Any
 
 
 class Terms:
-    """A tensor whose entries are terms: `dtype` says bool, int64 or float64, whatever the entries are."""
+    """A tensor whose entries are terms: `dtype` says bool, int64 or float64, whatever the entries are.
+
+    `rows` says that its last axis is the vocabulary: an entry for each class of drafted tokens, and one for any other.
+    """
 
     device = torch.device("cpu")
 
-    def __init__(self, array: Any, dtype: torch.dtype, world: Paths) -> None:
-        self.array, self.dtype, self.world = array, dtype, world
+    def __init__(self, array: Any, dtype: torch.dtype, world: Paths, rows: bool = False) -> None:
+        self.array, self.dtype, self.world, self.rows = array, dtype, world, rows
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -59,27 +70,46 @@ class Terms:
         return word(lifted, *others, **(kwargs or {}))
 
     @property
-    def shape(self) -> torch.Size:
-        return torch.Size(self.array.shape)
+    def shape(self) -> tuple[Any, ...]:
+        return (*self.array.shape[:-1], Vocabulary()) if self.rows else tuple(self.array.shape)
 
-    def size(self, dim: int) -> int:
-        return int(self.array.shape[dim])
+    def size(self, dim: int) -> Any:
+        return self.shape[dim]
+
+    def dim(self) -> int:
+        return int(self.array.ndim)
+
+    ndim = property(dim)
 
     def __len__(self) -> int:
         return len(self.array)
 
-    def made(self, array: Any, dtype: torch.dtype | None = None) -> "Terms":
+    def made(self, array: Any, dtype: torch.dtype | None = None, rows: bool = False) -> "Terms":
         self.world.made += 1
         if self.world.made > LONGEST:
             raise RuntimeError("the rule does not end")
         if not isinstance(array, np.ndarray):
             array = entries((), lambda at, entry=array: entry)
-        return Terms(array, dtype or self.dtype, self.world)
+        return Terms(array, dtype or self.dtype, self.world, rows)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"torch.Tensor.{name} has no meaning on terms")
+
+    def bounded(self, dim: int | None = None) -> None:
+        """Refuse the vocabulary, or where an axis is named that axis."""
+        if self.rows and (dim is None or dim % self.array.ndim == self.array.ndim - 1):
+            raise Unbounded("this word does not mean the same on every vocabulary")
 
     def each(self, word: Callable[..., Entry], *others: Any, dtype: torch.dtype | None = None) -> "Terms":
         """The word applied entry by entry."""
-        arrays = np.broadcast_arrays(self.array, *(lift(o, self.world).array for o in others))
-        return self.made(entries(arrays[0].shape, lambda at: word(*(a[at] for a in arrays))), dtype)
+        parts = [self, *(lift(o, self.world) for o in others)]
+        rows = any(part.rows for part in parts)
+        if rows and any(not part.rows and part.array.ndim and part.array.shape[-1] != 1 for part in parts):
+            raise Unbounded("what has another axis stands beside the vocabulary")
+        arrays = np.broadcast_arrays(*(part.array for part in parts))
+        return self.made(entries(arrays[0].shape, lambda at: word(*(a[at] for a in arrays))), dtype, rows)
 
     # ---- arithmetic and comparisons
 
@@ -142,16 +172,19 @@ class Terms:
     # ---- shapes
 
     def reshape(self, *shape: int) -> "Terms":
+        self.bounded()
         return self.made(self.array.reshape(shape))
 
     def expand(self, *shape: int) -> "Terms":
+        self.bounded()
         return self.made(np.broadcast_to(self.array, shape))
 
     def unbind(self, dim: int = 0) -> tuple["Terms", ...]:
-        return tuple(self.made(part) for part in np.moveaxis(self.array, dim, 0))
+        self.bounded(dim)
+        return tuple(self.made(part, rows=self.rows) for part in np.moveaxis(self.array, dim, 0))
 
     def double(self) -> "Terms":
-        return self.made(self.array, torch.float64)
+        return self.made(self.array, torch.float64, self.rows)
 
     def to(self, *_: Any) -> "Terms":
         raise NotImplementedError("a change of type is not known here")
@@ -160,6 +193,7 @@ class Terms:
 
     def decided(self) -> Any:
         """The entries as Python's own booleans or integers."""
+        self.bounded()
         if self.dtype == torch.bool:
             return entries(self.shape, lambda at: self.world.forced_bool(self.array[at])).astype(bool)
         return entries(self.shape, lambda at: int(self.array[at])).astype(np.int64)
@@ -174,6 +208,7 @@ class Terms:
         return self.folded(both, True, dim)
 
     def folded(self, word: Callable[[Entry, Entry], Entry], start: Entry, dim: int | None) -> "Terms":
+        self.bounded()
         rows = self.array.reshape(-1) if dim is None else np.moveaxis(self.array, dim, -1)
 
         def fold(at: tuple[int, ...]) -> Entry:
@@ -187,23 +222,39 @@ class Terms:
     # ---- sums, least and greatest
 
     def sum(self, dim: int) -> "Terms":
+        if self.rows and self.dtype == torch.float64 and dim % self.array.ndim == self.array.ndim - 1:
+            return self.made(entries(self.array.shape[:-1], self.mass_at))
+        self.bounded()
         if self.dtype == torch.bool:
             return self.made(self.decided().sum(dim).astype(object), torch.int64)
         return self.folded(computed(lambda a, b: a + b), 0, dim)
 
+    def mass_at(self, at: tuple[int, ...]) -> Entry:
+        """The mass of one row, which from then on is written as a multiple of one that the exact text weighed."""
+        if any(entry is ANY for entry in self.array[at]):
+            return ANY
+        mass = weighed(self.array[at], self.world)
+        self.array[at] = mass.columns
+        return mass.sum
+
     def cumsum(self, dim: int) -> "Terms":
+        self.bounded()
         if self.dtype != torch.bool:
             raise NotImplementedError("only conditions are counted")
         return self.made(self.decided().cumsum(dim).astype(object), torch.int64)
 
     def amin(self, dim: int) -> "Terms":
+        self.bounded()
         return self.made(self.decided().min(dim).astype(object))
 
     def amax(self, dim: int) -> "Terms":
+        self.bounded()
         return self.made(self.decided().max(dim).astype(object))
 
     def argmax(self, dim: int) -> "Terms":
         """Of each row its greatest, which may be any token, the same for the same row."""
+        if not self.rows or dim % self.array.ndim != self.array.ndim - 1:
+            raise NotImplementedError("only the greatest token of a row is known here")
         rows = np.moveaxis(self.array, dim, -1)
         return self.made(entries(rows.shape[:-1], lambda at: greatest_of(rows[at], self.world)), torch.int64)
 
@@ -220,50 +271,68 @@ class Terms:
 
     def gather(self, dim: int, index: Any) -> "Terms":
         places = lift(index, self.world).array
-        return self.made(entries(places.shape, lambda at: self.entry(dim, at, places[at])))
+        if self.rows:
+            self.along(dim, index)
+            shown = lambda row, column: ANY if column is None else row[column]  # noqa: E731
+            return self.made(entries(places.shape, lambda at: shown(self.array[at[:-1]], column_of(places[at]))))
 
-    def entry(self, dim: int, at: tuple[int, ...], place: Entry) -> Entry:
-        """One entry; at a token that is not decided, whichever it is."""
-        put = lambda i: (*at[:dim], i, *at[dim + 1 :])  # noqa: E731
-        if isinstance(place, Stray):
-            return ANY
-        if not isinstance(place, Token) or place.known() is not None or self.dtype != torch.float64:
-            return self.array[put(within(place, self.array.shape[dim]))]
-        out = self.array[put(place.size - 1)]
-        for value in reversed(range(place.size - 1)):
-            out = chosen(self.world, whole=False)(place.equals(value), self.array[put(value)], out)
-        return out
+        def entry(at: tuple[int, ...]) -> Entry:
+            place = places[at]
+            return ANY if isinstance(place, Stray) else self.array[put(at, dim, within(place, self.array.shape[dim]))]
+
+        return self.made(entries(places.shape, entry))
 
     def scatter(self, dim: int, index: Any, value: Any) -> "Terms":
         places, out = lift(index, self.world).array, self.array.copy()
         values = np.broadcast_to(lift(value, self.world).array, places.shape)
+        if self.rows:
+            self.along(dim, index)
         for at in np.ndindex(*places.shape):
-            place = places[at]
-            if isinstance(place, Stray):
+            place = column_of(places[at]) if self.rows else places[at]
+            if place is None or isinstance(place, Stray):
                 for i in range(out.shape[dim]):
-                    out[(*at[:dim], i)] = self.world.unknown() if self.dtype == torch.bool else ANY
-                continue
-            whole = not isinstance(place, Token) or place.known() is not None or self.dtype == torch.int64
-            for i in [within(place, out.shape[dim])] if whole else range(out.shape[dim]):
-                here = (*at[:dim], i, *at[dim + 1 :])
-                hit = whole or place.equals(i)
-                out[here] = chosen(self.world, whole=False)(hit, values[at], out[here])
-        return self.made(out)
+                    out[put(at, dim, i)] = self.world.unknown() if self.dtype == torch.bool else ANY
+            else:
+                out[put(at, dim, within(place, out.shape[dim]))] = values[at]
+        return self.made(out, rows=self.rows)
+
+    def along(self, dim: int, index: Any) -> None:
+        if dim % self.array.ndim != self.array.ndim - 1 or lift(index, self.world).rows:
+            raise Unbounded("rows are looked up at a token of each lane only")
 
     def __getitem__(self, index: Any) -> "Terms":
-        return self.made(self.array[self.places(index)])
+        return self.made(self.array[self.places(index)], rows=self.rows)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.array[self.places(index)] = lift(value, self.world).array
+        value = lift(value, self.world)
+        if value.rows != self.rows and value.array.ndim and value.array.shape[-1] != 1:
+            raise Unbounded("what has another axis is put in the place of a vocabulary, or the other way round")
+        self.array[self.places(index)] = value.array
+
+    def before_rows(self, parts: tuple[Any, ...]) -> None:
+        """Refuse an index that reaches the vocabulary; that of a leading axis leaves it the last one."""
+        if not self.rows:
+            return
+        taken = [
+            getattr(p, "ndim", 0) if getattr(p, "dtype", None) == torch.bool else 1 for p in parts if p is not None
+        ]
+        if any(part is Ellipsis for part in parts) or sum(taken) >= self.array.ndim:
+            raise Unbounded("an index reaches the vocabulary")
 
     def places(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
+        self.before_rows(parts)
         plain = [part.numpy() if isinstance(part, torch.Tensor) else part for part in parts]
         found = tuple(part.decided() if isinstance(part, Terms) else part for part in plain)
         for part, length in zip(found, self.array.shape, strict=False):
             if isinstance(part, np.ndarray) and part.dtype != bool:
                 assert all(within(int(i), length) >= 0 for i in part.reshape(-1))
         return found
+
+
+def put(at: tuple[int, ...], dim: int, place: int) -> tuple[int, ...]:
+    dim %= len(at)
+    return (*at[:dim], place, *at[dim + 1 :])
 
 
 def within(place: Entry, length: int) -> int:
@@ -309,7 +378,7 @@ def full_like(value: Entry) -> Callable[..., Terms]:
     def made(like: Terms, fill: Entry = value, dtype: torch.dtype | None = None, **_: Any) -> Terms:
         kind = dtype or like.dtype
         fill = bool(fill) if kind == torch.bool else fill
-        return like.made(entries(like.shape, lambda at: fill), kind)
+        return like.made(entries(like.array.shape, lambda at: fill), kind, like.rows)
 
     return made
 
@@ -317,11 +386,14 @@ def full_like(value: Entry) -> Callable[..., Terms]:
 def stack(parts: Sequence[Any], dim: int = 0) -> Terms:
     world = world_of(*parts)
     lifted = [lift(part, world) for part in parts]
+    for part in lifted:
+        part.bounded()
     dtype = torch.float64 if torch.float64 in {part.dtype for part in lifted} else lifted[0].dtype
     return Terms(np.stack([part.array for part in lifted], dim), dtype, world)
 
 
 def pad(tensor: Terms, widths: tuple[int, int], mode: str = "constant", value: Entry = 0) -> Terms:
+    tensor.bounded()
     before, after = widths
     value = bool(value) if tensor.dtype == torch.bool else value or 0
     length = tensor.shape[-1]
@@ -333,48 +405,7 @@ def pad(tensor: Terms, widths: tuple[int, int], mode: str = "constant", value: E
 def greatest_of(row: Sequence[Entry], world: Paths) -> Entry:
     if any(entry is ANY for entry in row):
         return Stray(world, drafted=True)
-    return Token(f"argmax{[z3.simplify(real(entry)).sexpr() for entry in row]}", len(row), world)
-
-
-class Magnitude:
-    """The power of two of each number: known only as what brings its mass near 1."""
-
-    def __init__(self, numbers: Terms) -> None:
-        self.exponent = Exponent(numbers)
-
-
-class Exponent:
-    """What `frexp` gives; minus it, as a power of two, is a positive number that depends on the number alone."""
-
-    def __init__(self, numbers: Terms, sign: int = 1) -> None:
-        self.numbers, self.sign = numbers, sign
-
-    def double(self) -> "Exponent":
-        return self
-
-    def __neg__(self) -> "Exponent":
-        return Exponent(self.numbers, -self.sign)
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.__name__ != "exp2":
-            raise NotImplementedError(f"torch.{func.__name__} has no meaning on an exponent")
-        (exponent,) = args
-        return exponent.numbers.each(lambda e: power(e, exponent.sign, exponent.numbers.world))
-
-
-POWERS: dict[tuple[str, int], Any] = {}
-
-
-def power(number: Entry, sign: int, world: Paths) -> Entry:
-    """Any positive number, the same for the same number."""
-    if number is ANY:
-        return ANY
-    key = (z3.simplify(real(number)).sexpr(), sign)
-    scale = POWERS.setdefault(key, z3.Real(f"scale{len(POWERS)}"))
-    if all(not (scale > 0).eq(a) for a in world.assumed):
-        world.assumed.append(scale > 0)
-    return scale
+    return Token(f"argmax{[z3.simplify(real(entry)).sexpr() for entry in row]}", len(row) - 1, world)
 
 
 WORDS: dict[str, Callable[..., Any]] = {

@@ -4,7 +4,7 @@ Control is concrete: a token or a condition that decides where the text goes tak
 paths of `World` do. Arithmetic is not: a row's numbers stay terms.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -12,10 +12,12 @@ from typing import Any, TypeAlias
 
 import z3
 
-from proofs.smt.real import Atom, Leaf, Step, World, asked
+from proofs.smt.real import Atom, GaveUp, Leaf, Step, World, asked
 
 Entry: TypeAlias = Any  # int, bool, Fraction, float, a z3 term, a Token, a Stray or ANY
 ONE = z3.RealVal(1)
+NOTHING = -1  # what stands in the place of a token where there is none
+OTHER = "[*]"  # ends the name of what a row holds at a token that nobody drafted
 
 
 class Anything:
@@ -37,10 +39,15 @@ class Paths(World):
     count: int = 0  # of the unknowns of this path
     made: int = 0  # tensors, on this path
     implied: dict[int, tuple[Atom, bool]] = field(default_factory=dict)  # what `assumed` alone decides
+    weighed: dict[str, Any] = field(
+        default_factory=dict
+    )  # the masses that were taken, by name; their facts are assumed
+    masses: dict[str, Any] = field(default_factory=dict)  # those of them that were taken on this path
+    given_masses: dict[str, Any] = field(default_factory=dict)  # that were taken before a path begins
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         def afresh() -> Any:
-            self.known, self.count, self.made = dict(self.given), 0, 0
+            self.known, self.count, self.made, self.masses = dict(self.given), 0, 0, {}
             return program()
 
         return super().leaves(afresh)
@@ -85,13 +92,14 @@ class Paths(World):
             open_names = names(entry) if z3.is_expr(entry) else []
             if open_names:
                 token, _, value = open_names[0].decl().name().partition("=")
-                self.decided(token, SIZES.get(token, 2) if value else 2)
+                self.decided(token, CLASSES.get(token, 1) + 1 if value else 2)
             elif z3.is_expr(entry):
                 return self.compared(entry)
         return self.free(2) == 1 if entry is ANY else bool(entry)
 
     def compared(self, atom: Atom) -> bool:
         """Whether a condition on rows holds: where the rows do not tell, both in turn."""
+        refuse_others(atom)
         if atom.get_id() not in self.implied:
             sides = [asked([*self.assumed, side]) is not None for side in (atom, z3.Not(atom))]
             if all(sides):
@@ -99,68 +107,95 @@ class Paths(World):
             self.implied[atom.get_id()] = (atom, sides[0])
         return self.implied[atom.get_id()][1]
 
+    def _branch(self, conditions: Sequence[Atom], step: Callable[[int], Step]) -> int:
+        refuse_others(*conditions)
+        return super()._branch(conditions, step)
+
+    def sure(self, goal: Atom, *also: Atom) -> bool:
+        """Whether what is assumed is enough for it; not where z3 cannot tell."""
+        try:
+            return asked([*self.assumed, *also, z3.Not(goal)]) is None
+        except GaveUp:
+            return False
+
     def region_of_names(self) -> list[Atom]:
         """What is known of names, as conditions on the Booleans that terms are made of."""
         out = []
         for token, value in self.known.items():
-            size = SIZES.get(token)
-            out += [z3.Bool(f"{token}={v}") == (v == value) for v in range(size)] if size else []
+            out += [z3.Bool(f"{token}={v}") == (v == value) for v in range(CLASSES.get(token, 0))]
         return out
 
 
-SIZES: dict[str, int] = {}  # the vocabulary that a token is of
+def refuse_others(*conditions: Atom) -> None:
+    """What is shown at one token that nobody drafted is shown at all of them, as long as no path depends on it."""
+    if any(c.decl().name().endswith(OTHER) for condition in conditions for c in unknowns(condition)):
+        raise LookupError("what happens depends on what a row holds at one token that nobody drafted")
 
 
-NAMES: dict[int, tuple[Any, list[Any]]] = {}
+UNKNOWNS: dict[int, tuple[Any, list[Any]]] = {}
 
 
-def names(term: Entry) -> list[Any]:
-    """The Boolean constants of a term."""
-    if term.get_id() not in NAMES:
-        NAMES[term.get_id()] = (term, names_in(term))  # kept, so that no other term gets its number
-    return NAMES[term.get_id()][1]
+def unknowns(term: Entry) -> list[Any]:
+    """The constants of a term that stand for anything, in the order of their names."""
+    if term.get_id() not in UNKNOWNS:
+        UNKNOWNS[term.get_id()] = (term, unknowns_in(term))  # kept, so that no other term gets its number
+    return UNKNOWNS[term.get_id()][1]
 
 
-def names_in(term: Entry) -> list[Any]:
+def unknowns_in(term: Entry) -> list[Any]:
     seen, found, todo = set[int](), [], [term]
     while todo:
         node = todo.pop()
         if node.get_id() in seen:
             continue
         seen.add(node.get_id())
-        if z3.is_const(node) and z3.is_bool(node) and node.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+        if z3.is_const(node) and node.decl().kind() == z3.Z3_OP_UNINTERPRETED:
             found.append(node)
         todo.extend(node.children())
     return sorted(found, key=lambda c: str(c.decl().name()))
 
 
+def names(term: Entry) -> list[Any]:
+    """The Boolean constants of a term."""
+    return [c for c in unknowns(term) if z3.is_bool(c)]
+
+
 class Token:
-    """Any token of the vocabulary. To Python it is an int as soon as it has to be one."""
+    """Any token of a vocabulary of any size: one of the drafted ones, by its class, or any other one.
 
-    def __init__(self, name: str, size: int, world: Paths) -> None:
-        self.name, self.size, self.world = name, size, world
-        SIZES[name] = size
+    Nothing but whether two tokens are the same can be asked of it: which number it has is not known.
+    """
 
-    def value(self) -> int:
-        return self.world.decided(self.name, self.size)
+    def __init__(self, name: str, classes: int, world: "Paths") -> None:
+        self.name, self.classes, self.world = name, classes, world
+        CLASSES[name] = classes
+
+    def column(self) -> int:
+        """Its class, or `classes` for a token that nobody drafted; each in turn where that is open."""
+        return self.world.decided(self.name, self.classes + 1)
 
     def known(self) -> int | None:
         return self.world.known.get(self.name)
 
     def equals(self, other: Entry) -> Entry:
         """A condition, or a bool where it is known."""
-        if self is other or (isinstance(other, Token) and other.name == self.name):
-            return True
-        if isinstance(other, Token) and None not in (self.known(), other.known()):
-            return self.known() == other.known()
-        if isinstance(other, Token):  # that equality is transitive is not assumed: more is asked than can happen
-            return z3.Bool("~".join(sorted((self.name, other.name))))
-        if not 0 <= other < self.size:
+        if not isinstance(other, Token):
+            if other != NOTHING:
+                raise LookupError(f"{self} is compared with the number {other}")
             return False
-        return z3.Bool(f"{self.name}={other}") if self.known() is None else self.known() == other
+        if other.name == self.name:
+            return True
+        here, there = self.known(), other.known()
+        if None not in (here, there) and (here != there or here != self.classes):
+            return here == there
+        for known, open_ in ((here, other), (there, self)):
+            if known is not None and known < self.classes and open_.known() is None:
+                return z3.Bool(f"{open_.name}={known}")
+        # Two tokens that nobody drafted may be the same. That equality is transitive is not assumed.
+        return z3.Bool("~".join(sorted((self.name, other.name))))
 
     def __index__(self) -> int:
-        return self.value()
+        raise LookupError(f"{self} is used as a number")
 
     def __eq__(self, other: object) -> bool:
         return self.world.forced_bool(self.equals(other))
@@ -169,7 +204,10 @@ class Token:
         return hash(self.name)
 
     def __repr__(self) -> str:
-        return self.name if self.known() is None else str(self.known())
+        return self.name if self.known() is None else f"{self.name} of class {self.known()}"
+
+
+CLASSES: dict[str, int] = {}  # how many classes of drafted tokens there are where a token is spoken of
 
 
 class Stray:
@@ -234,7 +272,7 @@ def compared(word: Callable[[Any, Any], Any], world: Paths) -> Callable[[Entry, 
         if any(e is ANY or isinstance(e, Stray) for e in (a, b)):
             return world.unknown()
         if control(a, b):
-            a, b = (e.value() if isinstance(e, Token) else e for e in (a, b))
+            raise LookupError("a token is compared as a number")
         return word(real(a), real(b)) if symbolic(a, b) else word(a, b)
 
     return of

@@ -2,7 +2,8 @@
 
 Its first comment names the readers that refuse it, and what it tries. `text` reads it as if it were the last file of
 proofs/rocq; `compile` is Coq itself, or that there is no such statement in the end; `assumptions`, `premises`,
-`names` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own.
+`names` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own. `applied` refuses
+what assumes something: nothing applies it.
 """
 
 import re
@@ -13,9 +14,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from proofs import statements
 from proofs.gate import kernel, text
 from proofs.gate.build import BUILD
-from refengine.selfcheck.claims.coq_text import SOURCES, listed, sentences, stated
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, listed, sentences, stated
 from refengine.source_tree import PROOFS
 
 FOLDER = PROOFS / "cheats"
@@ -65,7 +67,7 @@ def by_kernel(cheat: Path) -> set[str]:
         name = f"Cheat.{CLAIMED}"
         answers = {
             "assumptions": kernel.assumptions(build, [name], text.granted()["axioms"]),
-            "premises": kernel.hidden_premises(build, [name], build),
+            "premises": kernel.hidden_premises(build, [name], text.granted()["inhabited"]["types"], build),
             "coqchk": kernel.checked(build, ["Cheat"]),
         }
     return {reader for reader, wrong in answers.items() if wrong}
@@ -86,12 +88,19 @@ def _declared(cheat: Path) -> Iterator[str]:
     yield from (name for sentence in found for name in text.declared(sentence))
 
 
+def _assumes(cheat: Path) -> bool:
+    try:
+        return CLAIMED in statements.assuming(cheat, STATEMENTS)
+    except (ValueError, UnicodeError):  # not to be read
+        return False
+
+
 def let_through(jobs: int = 1) -> list[str]:
     """The cheats that other readers refuse than those that they name."""
     wrong, taken = [], by_names()
     with ThreadPoolExecutor(jobs) as pool:
         for cheat, refused in zip(every(), pool.map(by_kernel, every()), strict=True):
-            also = {"text": by_text(cheat), "names": cheat in taken}
+            also = {"text": by_text(cheat), "names": cheat in taken, "applied": _assumes(cheat)}
             refused |= {reader for reader, refuses in also.items() if refuses}
             if refused != named(cheat) or not refused:
                 wrong.append(f"the cheat {cheat.name} is refused by {sorted(refused)}, not by {sorted(named(cheat))}")

@@ -16,10 +16,22 @@ from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comme
 
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
-# The premises of a closed statement that are propositions, by the names that they were given.
-PREMISES = """Ltac propositions := repeat lazymatch goal with
+# What a closed statement quantifies over: its premises, by the names that they were given, and of everything else the
+# type that its values are of. Of that the name alone is told, and whether what it is applied to in the end is fixed; a
+# type that is itself quantified over is not told.
+PREMISES = """Ltac head_of t := lazymatch t with ?f _ => head_of f | _ => t end.
+Ltac base_of t := lazymatch t with _ ?x => base_of x | _ => t end.
+Ltac told := intros; lazymatch goal with
+  | |- prod ?B ?C => try (assert B by (told; fail)); try (assert C by (told; fail))
+  | |- ?A => let t := head_of A in let x := base_of A in
+    tryif is_var t then idtac else tryif is_var x then idtac "of" t else
+    (hnf; intros; lazymatch goal with |- ?F => let t := head_of F in tryif is_var t then idtac else idtac "of fixed" t
+    end)
+  end.
+Ltac quantified := repeat lazymatch goal with
   | |- forall {unnamed} : ?A, _ =>
-      let y := fresh {unnamed} in intro y; lazymatch type of A with Prop => idtac y | _ => idtac end
+      let y := fresh {unnamed} in
+      intro y; lazymatch type of A with Prop => idtac y | _ => try (assert A by (told; fail)) end
   end."""
 LIBRARIES = ("Coq.", "mathcomp.", "Flocq.")
 NONE = (
@@ -80,10 +92,13 @@ def assumptions(build: Path, names: Sequence[str], permitted: Mapping[str, Seque
     return wrong
 
 
-def hidden_premises(build: Path, names: Sequence[str], sources: Path = SOURCES) -> list[str]:
-    """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow."""
+def hidden_premises(build: Path, names: Sequence[str], inhabited: Sequence[str], sources: Path = SOURCES) -> list[str]:
+    """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow.
+
+    And those about all members of a type that is not known to have any (`inhabited`): they assume that there is one.
+    """
     files = list(dict.fromkeys(name.split(".")[0] for name in names))
-    goal = "Goal ltac:(let t := type of Proofs.{} in exact t). propositions. Abort."
+    goal = "Goal ltac:(let t := type of Proofs.{} in exact t). quantified. Abort."
     unnamed = f"u{secrets.token_hex(8)}_"
     prologue = PREMISES.format(unnamed=unnamed)
     try:
@@ -97,7 +112,10 @@ def hidden_premises(build: Path, names: Sequence[str], sources: Path = SOURCES) 
         arrows.update(f"{file}.{name}" for name, _, _ in premises_of(blank_comments(text), "|".join(STATEMENTS)))
     wrong = []
     for name, answer in answers.items():
-        premises = answer.split()
+        told = answer.splitlines()
+        premises = [line for line in told if not line.startswith("of ")]
+        kinds = {line.removeprefix("of ") for line in told if line.startswith("of ")}
+        wrong += [f"{name} is about all {kind}, and there may be none" for kind in sorted(kinds - {*inhabited})]
         named = [premise for premise in premises if not premise.startswith(unnamed)]
         hidden = [premise for premise in named if f"{name.split('.')[0]}.{premise}" not in shown]
         wrong += [f"{name} assumes {premise}, which is no Hypothesis" for premise in hidden]

@@ -25,7 +25,17 @@ LIBRARIES = r"(?:Coq|mathcomp|mathcomp\.algebra_tactics|Flocq)"
 REQUIRE = re.compile(rf"From (?:{LIBRARIES}|Proofs) Require Import [\w. ]+\.")
 HINT = re.compile(r"#\[local\] Hint Resolve [\w' ]+ : core\.")
 TACTIC = re.compile(r"[a-z(\[]|\d+\s*:|\d+-\d+\s*:|[-+*{}]")
-NAMED = re.compile(r"(?:Section|End|Ltac|Arguments|Implicit Types?) ")
+NAMED = re.compile(r"(?:Section|End|Ltac|Implicit Types?) |Arguments [\w' {}\[\]]+\.")  # of arguments no scope
+BLIND = re.compile(r"native_c|<<:|_no_check")  # what the kernel would have to believe, or only believes at the end
+MEANING = (
+    "Definition",
+    "Fixpoint",
+    "Inductive",
+    "Structure",
+    "Record",
+    "Let",
+    "Notation",
+)  # what statements are read by
 
 
 @cache
@@ -64,17 +74,22 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
                 yield f"{file}: it imports {other}, which is not listed before it"
             seen |= before.get(other, set())
         sections += (sentence.word() == "Section") - (sentence.word() == "End")
-        if not allowed(file, sentence, inside=sections > 0):
+        if BLIND.search(sentence.text) or not allowed(file, sentence, inside=sections > 0):
             yield f"{file}: not a command of this house: {sentence.text[:100]}"
         new, bound = set(declared(sentence)), set(variables(sentence))
         yield from (f"{file}: {name} is given a second time" for name in sorted((new | bound) & (seen | given)))
+        if sentence.word() in MEANING:
+            elsewhere = set().union(*before.values()) - seen - {*granted()["twice"]["names"]}
+            yield from (f"{file}: {name} means something else in another file" for name in sorted(new & elsewhere))
         # What a section or a `Let` keeps to itself may be given again elsewhere.
         given |= set() if sentence.word() == "Let" or (sentence.word() == "Notation" and sections) else new
+    if sections:
+        yield f"{file}: a section is left open"
     before[file] = given | seen
 
 
 def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
-    """Whether a sentence may stand: a tactic, or a command that adds no assumption to what is closed."""
+    """Whether a sentence may stand: a tactic, or a command that adds no assumption and leaves words as they are."""
     text, word = sentence.text, sentence.word()
     if TACTIC.match(text) or text in WHOLE or REQUIRE.fullmatch(text) or HINT.fullmatch(text) or NAMED.match(text):
         return True
@@ -82,6 +97,8 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
         return inside
     if word == "Notation":
         return bool(re.match(r"Notation [\w']+ ", text)) or text in granted()["notations"].get(file, ())
+    if word in ("Structure", "Record", "Inductive") and ":>" in text:
+        return text in granted()["coercions"]["records"]
     return word in DECLARING and bool(sentence.name())
 
 

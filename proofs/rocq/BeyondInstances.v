@@ -2,14 +2,15 @@
 
     What it says.  Nothing new.  Two lanes with drafters of their own and a scheduler that
     draws lots and looks at what was drafted; blocks whose length depends on the history;
-    one uniform for drafter and target; two drafts over two tokens; a length drawn by lot.
+    one uniform for drafter and target; two drafts over two tokens; a length drawn by lot;
+    what block verification carries along, weighed on vocabularies of any size.
 
     Source: ours. *)
 
 From Coq Require Import Qcanon.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Chain Leviathan Agreement Greedy Block Optimality Rejections Coupled Flow
-  Rational Counterexamples Batch Loop Loops Noise Vacuity.
+  Rational Counterexamples Batch Loop Loops Noise EveryVocabulary Vacuity.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -162,3 +163,52 @@ apply: noisy_loop_lossless => // [st' h'|st' h' w o|st' h' w|st' h' w].
 - by apply: chain_emits => // [h'' _|h'' x]; [apply: by_lotP | apply: lawful_agreement].
 - by apply: agreement_lossless => // h''; apply: by_lotP.
 Qed.
+
+(** ** Every vocabulary: (d p - d q)+ weighs d times what (p - q)+ weighs, d being the entry at the one drafted token *)
+
+Section AnyVocabulary.
+Variables (V : vocab) (f : nat -> V -> field) (x : V).
+
+Definition some_row i v : field := `|f i v| + 1.
+Definition the_draft (_ : 'I_1) : V := x.
+Definition p_row : text field 1 := Supplied _ _ 0.
+Definition q_row : text field 1 := Supplied _ _ 1.
+Definition at_draft : text field 1 := EntryAt (Supplied _ _ 2) ord0.
+Definition rest_of : text field 1 := TokenByToken (fun a b _ => Num.max (a - b) 0) p_row q_row at_draft.
+Definition rest_scaled : text field 1 :=
+  TokenByToken (fun a b d => Num.max (a * d - b * d) 0) p_row q_row at_draft.
+Definition in_turn : statement field 1 := Statement [:: MassOf rest_scaled; at_draft; MassOf rest_of]
+  (fun xs => xs`_0 = xs`_1 * xs`_2 /\ 0 <= xs`_2).
+Definition drafts_some : statement field 1 := Statement [:: at_draft] (fun xs => 0 < xs`_0).
+Definition known_masses : seq (mass_fact field 1) :=
+  [:: Proportion (Number _ 1) rest_scaled at_draft rest_of; NoNegative rest_of].
+
+Lemma known_masses_shown : derived [:: drafts_some] known_masses.
+Proof.
+split=> //; last split=> //.
+  move=> s [_ [/= d0 _] _] c; rewrite /said /= in d0 *.
+  by rewrite mul1r [RHS]mulrC maxr_pmull ?ltW // mul0r mulrBl.
+by move=> s _ c; rewrite /said /= le_maxr lexx orbT.
+Qed.
+
+Lemma in_turn_shown : shows [:: drafts_some] known_masses in_turn.
+Proof.
+move=> s [_ _ [/= scaled [/= mass0 _]]] c; rewrite /said /= in scaled mass0 *.
+by rewrite mul1r in scaled.
+Qed.
+
+Example used_every_vocabulary :
+  total (fun v => Num.max (some_row 0 v * some_row 2 x - some_row 1 v * some_row 2 x) 0)
+  = some_row 2 x * total (fun v => Num.max (some_row 0 v - some_row 1 v) 0).
+Proof.
+have rows0 i v : 0 <= some_row i v by rewrite addr_ge0.
+have apart : injective the_draft by move=> i j _; rewrite !ord1.
+have taken v : all_hold (fun c => said (shown_at some_row the_draft v) c None) [:: drafts_some].
+  by split=> //; rewrite /said /= ltr_paddl.
+by have [] := every_vocabulary apart rows0 known_masses_shown in_turn_shown taken x.
+Qed.
+End AnyVocabulary.
+
+(** Five tokens: three turns of the loop over the levels. *)
+Example used_root_is_sum (a b c d e : field) : last_left 4 [:: a; b; c; d; e] = \sum_(w <- [:: a; b; c; d; e]) w.
+Proof. exact: (@root_is_sum _ 4). Qed.

@@ -61,10 +61,10 @@ have F01 : unit_test F.
   move=> x; have tP := lawful_target pP n (rcons h x); apply/andP; split.
     by apply: (law_ge0 tP) => s; case/andP: (f01 (x :: s)).
   by rewrite -(law_one tP); apply: (law_le tP) => s; case/andP: (f01 (x :: s)).
-have -> : target p n.+1 h f - target p' n.+1 h f
+have parts : target p n.+1 h f - target p' n.+1 h f
         = (pick (p h) F - pick (p' h) F) + (pick (p' h) F - pick (p' h) F').
   by rewrite addrA subrK.
-rewrite -addn1 natrD addrC mulrDl mul1r; apply: ler_add.
+rewrite parts -addn1 natrD addrC mulrDl mul1r; apply: ler_add.
   rewrite -total_sub; have [p0 p1] := p'P h.
   rewrite -[leRHS](law_const (lawful_pick (p'P h))); apply: total_le => x.
   by rewrite -mulrBr; apply: ler_wpmul2l => //; apply: IH => s; apply: f01.

@@ -11,7 +11,7 @@ From Flocq Require Import Core.
 From Proofs Require Import FloatAccept.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Tree Agreement Loops Drift Drifting Rational
-  Counterexamples FloatMachine FloatsEndToEnd.
+  PointMass Greedy Counterexamples FloatMachine FloatsEndToEnd DriftingTrees FloatsGiven.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -88,6 +88,32 @@ exact: (agreement_in_floats two_tokens two_fit bits53 level1 _ rough_floats roug
   _ _ (leqnn n) second_last_test).
 Qed.
 
+(** Trees with at most two siblings, one of them twice, below a token that is drawn. *)
+Definition two_teeth (st : nat) h : law rational (tree two) :=
+  x <~ pick (row_of 1 53 (rough h));;
+  ret (Node [:: (x, Node [:: (tok1, Node [::]); (tok1, Node [::])]); (tok0, Node [::])]).
+Lemma lawful_teeth st h : lawful (two_teeth st h).
+Proof.
+apply: lawful_bind => [|x]; last exact: lawful_ret.
+by apply: lawful_pick; apply: (row_p_dist two_tokens two_fit bits53 level1 rough_floats rough_miss below_one).
+Qed.
+Lemma narrow_teeth st h : surely (fun t => (widest t <= 2)%N) (two_teeth st h).
+Proof. by move=> f g e; apply: total_ext => x; congr (_ * _); apply: e. Qed.
+Lemma lawful_next st h t o : lawful (next_state st h t o). Proof. exact: lawful_ret. Qed.
+
+Example used_point_mass_in_floats n st h :
+  `|loop ends_there (drafted_round two_teeth (fun=> walk (point_node 1 53 24 rough)) next_state) n n st h second_last
+    - plain (normal rough) ends_there n h second_last| <= n%:R * point_off two 1 53 24 2.
+Proof.
+exact: (point_mass_in_floats two_tokens two_fit bits53 bits24 level1 _ rough_floats rough_miss below_one lawful_teeth
+  lawful_next _ _ narrow_teeth (leqnn n) second_last_test).
+Qed.
+
+Example used_greedy_in_floats n st h k :
+  loop ends_there (drafted_round two_teeth (fun=> greedy_walk (argmax64 rough tok0)) next_state) n n st h k
+  = plain (@onehot_row rational two (fun h => first_max tok0 (normal rough h))) ends_there n h k.
+Proof. exact: (greedy_in_floats _ rough_floats rough_miss below_one lawful_teeth lawful_next _ _ _ _ (leqnn n)). Qed.
+
 (** A machine that is off by nothing: what the two sums differ by is left. *)
 Lemma rough_some h : 0 < total (rough h).
 Proof. by rewrite /rough; case: ifP => _; vm_compute. Qed.
@@ -153,4 +179,10 @@ Example pick_of_1024 : pick_off_at 1024 10 0 53 =
 Proof. by apply/eqP; vm_compute. Qed.
 Example pick_of_1025 : pick_off_at 1025 11 1 53 =
   frac 99425 9007199254740992.
+Proof. by apply/eqP; vm_compute. Qed.
+Example point_of_5 : point_off_at 5 3 2 53 24 =
+  frac 1073742001 9007199254740992.
+Proof. by apply/eqP; vm_compute. Qed.
+Example point_of_1000 : point_off_at 1000 10 7 20 10 =
+  frac 17540646457941 2251799813685248.
 Proof. by apply/eqP; vm_compute. Qed.

@@ -7,7 +7,7 @@
 
 From Coq Require Import ZArith Reals Lra Lia List.
 From Flocq Require Import Core.
-From Proofs Require Import FloatAccept FloatSums FloatThreshold FloatDescent FloatRow.
+From Proofs Require Import FloatAccept FloatSums FloatThreshold FloatDescent FloatRow FloatCoin.
 Open Scope R_scope.
 
 Lemma float64_one : float64 1.
@@ -23,6 +23,15 @@ Example used_accept_probability : 0 <= IZR (Zceil (4 * (1 / 3))) / 4 - 1 / 3 < /
 Proof. apply accept_probability; lra. Qed.
 Example used_sum : (1 - e64) ^ 1 * (1 + 1) <= float_sum (Add (Leaf 1) (Leaf 1)) <= (1 + e64) ^ 1 * (1 + 1).
 Proof. apply (sum_any_order (Add (Leaf 1) (Leaf 1))); simpl; repeat split; try lra; try exact float64_one; lia. Qed.
+Lemma float64_half : float64 (/ 2).
+Proof. replace (/ 2) with (bpow radix2 (-1)) by (simpl; lra); apply generic_format_bpow; unfold FLT_exp; lia. Qed.
+Example used_row_admitted : Rabs (exact_sum (Add (Leaf (/ 2)) (Leaf (/ 2))) - 1) <= / 100 + 2 * (INR 1 * e64).
+Proof.
+assert (E := e64_small); apply row_admitted; [| simpl; lia | simpl; lra | lra |].
+- simpl; repeat split; try lra; exact float64_half.
+- simpl; replace (/ 2 + / 2) with 1 by lra; unfold rnd64.
+  rewrite round_generic; [rewrite Rminus_eq_0, Rabs_R0; lra | apply valid_rnd_N | exact float64_one].
+Qed.
 Example used_growth : (1 + / 16) ^ 2 / (1 - / 16) ^ 2 - 1 <= 4 * (INR 2 * / 16).
 Proof. apply growth; simpl; lra. Qed.
 Example used_tv : / 2 * cells (fun _ => 0) (fun _ => 0) 3 <= INR 3 * 1.
@@ -67,3 +76,18 @@ Qed.
 
 Example used_excess : rounded 1 (Rmax (1 - 1) 0) (excess64 1 1).
 Proof. exact (excess_rounded 1 1 float32_one float32_one). Qed.
+
+(** A coin with odds of 1 to 4, and one that cannot lose. *)
+Lemma four_heavy : bpow radix2 (-900) <= 4.
+Proof. replace 4 with (bpow radix2 2) by reflexivity; apply bpow_le; lia. Qed.
+Example used_coin_error :
+  Rabs (INR (count (says_yes 4 1 4) 4) / INR 4 - Rmin 1 (1 / 4)) <= 4 * (INR (0 + 1 + 1) * e64) + / INR 4.
+Proof.
+apply (coin_error 4 grid_cells 0 1 1 4 1 4 four_uniforms); try lra; try exact four_heavy;
+  try (unfold rounded; simpl; try rewrite e64E; lra).
+Qed.
+Example used_coin_sure : says_yes 4 4 4 3 = true.
+Proof.
+apply (coin_sure 4 grid_cells 0 1 4 4 4 4 four_uniforms); try lra; try lia; try exact four_heavy;
+  try (unfold rounded; simpl; try rewrite e64E; lra).
+Qed.

@@ -138,14 +138,15 @@ Qed.
 Lemma first_max_tops : tops first_max (tokens V).
 Proof.
 rewrite /first_max; case: (tokens V) => [|a s] //=; rewrite {2}/heavier ltxx.
-case: (heavier_tops s a) => [[-> all]|[am [ge first]]]; split=> x; rewrite inE => /orP[/eqP ->|xs] //=.
-- exact: all.
-- by rewrite eqxx.
-- by rewrite eqxx.
-- exact: ltW.
-- exact: ge.
-- case: (a =P foldl heavier a s) => [e|_]; first by move: am; rewrite -e ltxx.
+case: (heavier_tops s a) => [[-> all]|[am [ge first]]].
+  by split=> x; rewrite inE => /orP[/eqP ->|xs] //=; [apply: all | rewrite eqxx | rewrite eqxx].
+have none_heavier x : x \in a :: s -> r x <= r (foldl heavier a s).
+  by rewrite inE => /orP[/eqP ->|xs]; [apply: ltW | apply: ge].
+have of_those_the_first x : x \in s -> (index x (a :: s) < index (foldl heavier a s) (a :: s))%N ->
+    r x < r (foldl heavier a s).
+  move=> xs /=; case: (a =P foldl heavier a s) => [e|_]; first by move: am; rewrite -e ltxx.
   by case: eqP => [<- _|_]; [apply: am | apply: first].
+by split=> // x; rewrite inE => /orP[/eqP -> _|]; [apply: am | apply: of_those_the_first].
 Qed.
 
 Theorem first_max_ge x : r x <= r first_max.

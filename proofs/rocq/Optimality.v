@@ -211,11 +211,13 @@ have word n : words n.+1 (kept_word g h)
   rewrite -(law_words n.+1 (fun r s => (begins s xs && (size s <= r.1)%N)%:R) (ruleP xs)).
   apply: (law_ext (ruleP xs)) => r; rewrite -(words_begins n.+1 (fun _ => (n < r.1)%N%:R) xs).
   by apply: words_ext => s sz; rewrite -mulnb natrM sz.
+have counted t m : (t <= m)%N -> (m <= g)%N -> \sum_(0 <= n < g) (n < m)%N%:R * (n < t)%N%:R = t%:R :> R.
+  move=> tm mg; rewrite -[RHS](count_below (leq_trans tm mg)); apply: eq_bigr => n _.
+  case: (ltnP n t) => [nt|_]; last by rewrite mulr0.
+  by rewrite (leq_trans nt tm) mul1r.
 rewrite (eq_bigr _ (fun n _ => word n)) -(law_sum _ _ dP); apply: drafts_size => xs sz.
 rewrite -(law_sum _ _ (ruleP xs)); apply: rule_keeps => -[t y] /= le.
-rewrite -[LHS](count_below (leq_trans le sz)); apply: eq_bigr => n _.
-case: (ltnP n t) => [nt|_]; last by rewrite mulr0.
-by rewrite (leq_trans nt le) mulr1.
+by rewrite /= counted.
 Qed.
 
 Theorem block_optimal g h : lossless p h (rule_round g h) -> rule_kept g h <= block_kept p q halt 1 g h.

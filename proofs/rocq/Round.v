@@ -224,19 +224,23 @@ Qed.
 Theorem completed_iff_conditional r h : lawful r -> lossless h r <-> lossless_given h r.
 Proof.
 move=> rP; rewrite lossless_levels //; split=> [ok s x|given n k].
-  apply/eqP; rewrite -subr_eq0 -(law_scale rP) -(law_sub rP).
-  rewrite -[X in _ == X](ok (size s) (fun u => (u == rcons s x)%:R)); apply/eqP.
-  apply: (law_ext rP) => o; rewrite begins_rcons /own_token mulrBr; congr (_ - _).
-  case: (ltnP (size s) (size o)) => [lt|ge]; last by rewrite mul0r /extends ltnNge ge andbF mulr0.
-  rewrite one_more_word ?size_takel ?(ltnW lt) // mul1r mulrC; congr (_%:R * _).
-  by rewrite /extends lt andbT.
-rewrite (law_ext rP (g := fun o => words n.+1 (fun s => (begins s o)%:R * k s)
-                       - words n (fun s => (extends s o)%:R * one_more h k s))); last first.
-  by move=> o; rewrite words_begins words_extends mulrBr.
-rewrite (law_sub rP) !(law_words _ _ rP) words_last; apply/eqP; rewrite subr_eq0; apply/eqP.
-apply: words_ext => s _; rewrite (law_scaler rP) -/(prob r (extends s)).
-rewrite -total_scale; apply: total_ext => x.
-by rewrite (law_scaler rP) -/(prob r (begins _)) given; ring.
+  have tested o : (begins (rcons s x) o)%:R - p (h ++ s) x * (extends s o)%:R
+      = (size s < size o)%N%:R * own_token (size s) h (fun u => (u == rcons s x)%:R) o.
+    rewrite begins_rcons /own_token mulrBr; congr (_ - _).
+    case: (ltnP (size s) (size o)) => [lt|ge]; last by rewrite mul0r /extends ltnNge ge andbF mulr0.
+    rewrite one_more_word ?size_takel ?(ltnW lt) // mul1r mulrC; congr (_%:R * _).
+    by rewrite /extends lt andbT.
+  apply/eqP; rewrite -subr_eq0 -(law_scale rP) -(law_sub rP) (law_ext rP tested).
+  by rewrite ok.
+have by_words o : (n < size o)%N%:R * own_token n h k o
+    = words n.+1 (fun s => (begins s o)%:R * k s) - words n (fun s => (extends s o)%:R * one_more h k s).
+  by rewrite words_begins words_extends mulrBr.
+rewrite (law_ext rP by_words) (law_sub rP) !(law_words _ _ rP) words_last.
+have each s : total (fun x => r (fun o => (begins (rcons s x) o)%:R * k (rcons s x)))
+    = r (fun o => (extends s o)%:R * one_more h k s).
+  rewrite (law_scaler rP) -/(prob r (extends s)) -total_scale; apply: total_ext => x.
+  by rewrite (law_scaler rP) -/(prob r (begins _)) given; ring.
+by apply/eqP; rewrite subr_eq0; apply/eqP; apply: words_ext => s _.
 Qed.
 
 End Round.

@@ -120,7 +120,9 @@ elim: suf pre => [|x suf IH] pre e ok.
   have ex : xs = pre by rewrite e cats0.
   rewrite /= /after /= ex (row_here _ _ (esym (cats0 pre))) choose_dist //.
   by apply: total_ext => y; rewrite /ret /= addn1.
-have [qx ok'] := andP ok; have [p0 _] := pP (h ++ pre); have [q0 _] := qP (h ++ pre).
+have qx : 0 < q (h ++ pre) x by case/andP: ok.
+have rest : drawable (rcons (h ++ pre) x) suf by case/andP: ok.
+have [p0 _] := pP (h ++ pre); have [q0 _] := qP (h ++ pre).
 rewrite /= {1}/body (draft_here _ _ e) (row_here _ _ e) accept_asked // -/(accept _ _ x).
 congr (_ * _ + _).
   have := IH (rcons pre x); rewrite size_rcons cat_rcons -rcons_cat => -> //.
@@ -283,12 +285,11 @@ have bonus : ask_choose raised (p (h ++ xs)) (fun y => @ret R (outcome V) (xs ++
 rewrite verify_whole; case: (size xs =P 0%N) => [z|nz].
   by rewrite bonus z w00 mul1r subrr mul0r addr0.
 have /andP[w0 w1] := weight_in01 (leqnn (size xs)).
-rewrite item_weight // accept_asked ?ler01 //.
-rewrite bonus.
-have -> : odds (weight_at (size xs)) 1 = weight_at (size xs).
+rewrite item_weight // accept_asked ?ler01 // bonus.
+have whole : odds (weight_at (size xs)) 1 = weight_at (size xs).
   rewrite /odds divr1; case: ltP => // ge; have -> : weight_at (size xs) = 1 by apply/eqP; rewrite eq_le w1.
   by rewrite ltr01.
-congr (_ + _); case: (down _ (leqnn (size xs))) => [->|-> //].
+rewrite whole; congr (_ + _); case: (down _ (leqnn (size xs))) => [->|-> //].
 by rewrite subrr !mul0r.
 Qed.
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import refengine.commands.audit_engine
 import refengine.commands.tiny
-from refengine.audit.adapters import Adapter, Engine, adapters, engines
+from refengine.audit.adapters import Adapter, Engine, adapters, engines, kernels
 from refengine.audit.adapters.engine import EngineAudit, Side, Worker
 from refengine.audit.served.ask import Ask, Failed, Refused
 from refengine.cli import app
@@ -182,6 +182,17 @@ def test_every_engine_has_its_worker_its_format_and_an_extra() -> None:
         if "refengine[" in adapter.install:
             assert adapter.install.split("[")[1].split("]")[0] in extras
     assert set(engines()) <= set(adapters())
+
+
+def test_every_adapter_of_kernels_has_its_worker_and_an_extra() -> None:
+    """Kills an install line that names no extra of ours, and ways that a worker does not know."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for adapter, entry in kernels().values():
+        text = adapter.worker.read_text()
+        assert "verifier" in {n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+        assert all(f'"{way}"' in text for way in entry.ways)
+        assert set(entry.coins) <= set(entry.ways)
+        assert adapter.install.split("[")[1].split("]")[0] in extras
 
 
 @pytest.mark.parametrize("name", engines())

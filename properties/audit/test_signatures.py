@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from refengine.audit.kernel.child.signatures import ContractBroken, emitted
+from refengine.audit.kernel.child.signatures import MAX_ENTRIES, ContractBroken, emitted
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,10 @@ def test_tokens_come_in_any_container(answer: Any) -> None:
         ([float("nan")], "NaN, not an integer"),
         ([float("inf")], "inf, not an integer"),
         ([0.5], "0.5, not an integer"),
-        ([10**400], "outside the vocabulary"),
+        ([10**400], "entry 0 of the answer has more than 64 bits"),
+        ([0] * (MAX_ENTRIES + 1), "more than 65536 entries"),
+        (torch.empty(1 << 40, device="meta"), "the meta device"),
+        (torch.eye(2).to_sparse(), "the layout sparse_coo"),
         ([], "0 tokens were emitted"),
         ([1, 1, 1, 1], "4 tokens were emitted"),
         ([1, -1, 2], "a token follows padding"),

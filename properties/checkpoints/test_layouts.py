@@ -1,20 +1,29 @@
 """Which layout a folder is of: exactly one, read once, with the options that it takes and no other."""
 
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from properties.helpers.coins import COINS
 from properties.helpers.damaged import damaged
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.load import LAYOUTS, layout_of
+from refengine.decoder.checkpoints.layouts.dart_ngrams import write_trie
+from refengine.decoder.checkpoints.load import LAYOUTS, layout_of, options_of
 from refengine.decoder.checkpoints.reading import checkpoint
-from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
+from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout
+from refengine.decoder.drafters.dart_ngrams import Trie
 from refengine.decoder.drafters.dspark_schedule import Load
-from refengine.decoder.drafters.eagle_trees import MC_SIM_7B_63, StaticTree
+from refengine.decoder.drafters.eagle_trees import MC_SIM_7B_63, Chain, StaticTree
+from refengine.decoder.loop import Session
+from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
+from refengine.selfcheck.drafters.checks import along
+from refengine.selfcheck.drafters.laws.memo import content
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES, GOLDEN
 
@@ -77,6 +86,63 @@ def test_an_option_that_a_layout_does_not_take_is_refused(name: str, options: di
         load_drafter(path, TARGET, **options)
     assert "\n" not in str(raised.value)
     assert load_drafter(path, TARGET, **dict.fromkeys(options)), "None is an option that is not given"
+
+
+# Two values of every option that some layout takes, under which the same rounds must differ.
+VALUES: dict[str, tuple[Any, Any]] = {
+    "gamma": (1, 3),
+    "length": (1, 3),
+    "plan": (Chain(1), Chain(3)),
+    "threshold": (0.0, 1.0),
+    "load": (Load(((1, 1.0), (2, 1.0))), Load(((1, 1.0), (2, 9.0)))),
+    "markov": (True, False),
+    "greedy": (True, False),
+    "recycled": ("normed", "raw"),
+    "stale_keys": (False, True),
+    "ngram": ([(1, 1, 1)], [(2, 2, 2)] * 9),  # texts of a store
+}
+TREES = {"Medusa": (((0,),), ((0,), (0, 0))), "DART": ({"total": 1}, {"total": 3})}
+TAKEN = [(layout, name) for layout in LAYOUTS for name in options_of(layout)]
+
+
+def folders_of(layout: Layout) -> list[tuple[str, str]]:
+    """Its fixtures, and the target of each."""
+    pairs = sorted({(row.folder, row.target) for row in ROWS.values() if row.folder} | {("qwen_mtp/target",) * 2})
+    return [(folder, target) for folder, target in pairs if layout_of(Checkpoint(FIXTURES / folder)) is layout]
+
+
+@pytest.mark.parametrize(("layout", "name"), TAKEN, ids=[f"{layout.name}, {name}" for layout, name in TAKEN])
+@torch.inference_mode()
+def test_every_option_that_a_layout_takes_has_an_effect(layout: Layout, name: str, tmp_path: Path) -> None:
+    """Kills an option that one of the layouts takes and drops: on each of its fixtures it is refused or it shows."""
+    values, shown = TREES[layout.name] if name == "tree" else VALUES[name], 0
+    if name == "ngram":
+        for texts in values:
+            write_trie(Trie.of(texts), tmp_path / f"{len(texts)}.trie")
+        values = [tmp_path / f"{len(texts)}.trie" for texts in values]
+    for folder, of in folders_of(layout):
+        try:
+            drafters = [layout.load(Checkpoint(FIXTURES / folder), played_on(of), **{name: x}) for x in values]
+        except BadInput:  # it has no such head
+            continue
+        assert three_rounds(drafters[0], of) != three_rounds(drafters[1], of), folder
+        shown += 1
+    assert shown
+
+
+@cache
+def played_on(folder: str) -> Any:
+    return target_that_remembers(folder)
+
+
+def three_rounds(drafter: Any, folder: str) -> list[Any]:
+    """What it proposes in three rounds in which everything is refused."""
+    session = Session(played_on(folder), drafter, along((), 3), pipeline(temperature(1.0)), 10**6)
+    session.begin((5, 4, 0, 4, 0, 6, 3, 2, 4), COINS)
+    for _ in range(3):
+        session.play(COINS)
+    blocks = [played.block for played in session.rounds]
+    return [content((block.tokens, block.parents, block.q)) for block in blocks]
 
 
 def test_several_modules_take_no_number_of_drafts() -> None:

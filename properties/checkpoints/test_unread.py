@@ -109,6 +109,19 @@ def test_quantised_weights_and_lists_are_seen() -> None:
     refuse_unread(Config("config.json", {"no_rope_layers": [1, 0]}), "no_rope_layers")
 
 
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_field_asks_wherever_it_stands_in_a_list(name: str) -> None:
+    """Kills a list that asks for nothing because one of its entries does not, and a value that stands for nothing."""
+    nothing = (*SWITCHES[name], None)
+    for value in (*nothing, [], list(nothing)):
+        refuse_unread(Config("config.json", {name: value}))
+    for asks in (7.5, "other", *(x for x in (True, False) if x not in nothing)):
+        for value in (asks, [asks], *([x, asks] for x in nothing), *([asks, x] for x in nothing)):
+            with pytest.raises(BadInput, match=f"^config.json: {name} is "):
+                refuse_unread(Config("config.json", {name: value}))
+            refuse_unread(Config("config.json", {name: value}), name)
+
+
 def test_metas_params_are_known_or_refused(tmp_path: Path) -> None:
     """Kills Llama 3.1's scaled angles left out of a layout that was read as Llama 2's."""
     folder = shutil.copytree(FIXTURES / "heads" / "parallel_heads", tmp_path / "heads")

@@ -1,5 +1,6 @@
 """What `refengine decode` says of a request beside its text."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,11 +8,13 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from refengine.commands.decode import as_chat, compiled_fitting, prompt_tokens
+from refengine.commands import decode as command
+from refengine.commands.decode import as_chat, compiled_fitting
 from refengine.commands.decode_figures import by_position, figures, play
+from refengine.commands.decode_request import Request
 from refengine.decoder.checkpoints.load import load_drafter, load_target
 from refengine.decoder.loop import Played, Session, fitting, generate
-from refengine.decoder.protocols import Verdict
+from refengine.decoder.protocols import Tokens, Verdict
 from refengine.engine.block import Block
 from refengine.engine.coins import Philox
 from refengine.engine.kernels import CompiledPhilox
@@ -67,13 +70,25 @@ def tokenizer(template: str | None) -> Any:
     return made
 
 
-def test_a_chat_is_put_into_the_words_of_the_template() -> None:
-    """Kills a prompt without the assistant's turn, and one that begins twice."""
-    turns = "<s> {% for m in messages %}[{{ m['role'] }}] {{ m['content'] }} {% endfor %}"
-    given = tokenizer(turns + "{% if add_generation_prompt %}[assistant]{% endif %}")
-    text = as_chat("hello there", given)
-    assert prompt_tokens(text, given, 5, special=False) == (0, 1, 3, 4, 2)
-    assert prompt_tokens("hello there", given, 5) == (0, 3, 4)
+TURNS = "<s> {% for m in messages %}[{{ m['role'] }}] {{ m['content'] }} {% endfor %}"
+CHAT = TURNS + "{% if add_generation_prompt %}[assistant]{% endif %}"
+
+
+@pytest.mark.parametrize(("chat", "prompt"), [(False, (0, 3, 4)), (True, (0, 1, 3, 4, 2))])
+def test_a_chat_is_put_into_the_words_of_the_template(
+    chat: bool, prompt: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills a prompt without the assistant's turn, and one that begins twice, in the loop that the command plays."""
+    asked: list[Tokens] = []
+
+    def noted(session: Session, prompt: Tokens, coins: Any) -> Any:
+        asked.append(prompt)
+        return play(session, prompt, coins)
+
+    monkeypatch.setattr(command, "play", noted)
+    monkeypatch.setattr(command, "load_tokenizer", lambda folder: tokenizer(CHAT))
+    command.decode(Request(FIXTURES / "tiny" / "target", Path("prompt_lookup"), "hello there", 2, chat=chat))
+    assert asked == [prompt]
 
 
 @pytest.mark.parametrize("template", [None, "{{ nobody.content }}", "{% for"])

@@ -261,20 +261,35 @@ SHELL = "{python} -m refengine.cli {arguments}"
         ("audit kernel a:b --calls many", 2, "--calls"),
         ("audit trace --alpha", 2, "--alpha"),
         ("audit kernel a:b --signature verfy", 2, "verfy"),
+        ("audit trace .", 2, ". is a folder, not a file"),
+        ("audit trace $'a\\nb'", 2, "a\\nb: no such file"),
+        ("audit kernel a:b --calls 5 --calls 6", 2, "--calls is given 2 times"),
+        ("audit trace x --out y --junit y", 2, "--out and --junit both name y"),
+        ("audit endpoint --on http://localhost:99999/v1 --off http://b", 2, "no address of a server"),
+        ("challenge new --seed $'\\xff' --out x.json", 2, "the seed is no UTF-8 text"),
+        ("challenge new --seed '' --out x.json", 2, "the seed is empty"),
+        ("vectors run --seconds 1e300 true", 2, "--seconds 1e+300 is not a time"),
+        ("campaign engine leviathan --journal precious --rounds 10", 2, "precious is no journal"),
+        ("decode --target a --drafter b 1 --slots 4", 2, "--slots is a size of --bitwise"),
     ],
 )
 def test_what_the_shell_can_do_to_it(line: str, code: int, says: str, tmp_path: Path) -> None:
     """Kills a full disk, a closed stdout or a mistyped word that ends in a traceback or in a verdict's exit code."""
+    (tmp_path / "precious").write_text("of one line, without an end")
     done = shell(line, tmp_path)
+    assert (tmp_path / "precious").read_text() == "of one line, without an end"
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def shell(line: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    command = f"{sys.executable} -m refengine.cli {line}"
+def shell(line: str, within: Path, folder: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    """One line of a shell. folder: what is typed before it."""
+    command = f"{folder} {sys.executable} -m refengine.cli {line}"
     environment = {**os.environ, "COLUMNS": "200", **more}
-    return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run(
+        ["bash", "-c", command], cwd=within, capture_output=True, text=True, env=environment, check=False
+    )
 
 
 def test_an_environment_without_a_home_or_a_language(tmp_path: Path) -> None:
@@ -284,6 +299,15 @@ def test_an_environment_without_a_home_or_a_language(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=bare, check=False)
     assert done.returncode == 0, done.stderr
     assert b"leviathan" in done.stdout
+
+
+def test_a_folder_that_is_gone_and_signs_that_an_encoding_has_not(tmp_path: Path) -> None:
+    """Kills a traceback of os.getcwd, and one of print."""
+    gone = shell("rules", tmp_path, folder="mkdir gone; cd gone; rmdir ../gone;")
+    assert (gone.returncode, gone.stderr) == (2, "refengine: the current folder is gone: change to one that exists\n")
+    for line in ("rules", "bugs --json"):
+        done = shell(line, tmp_path, PYTHONIOENCODING="ascii:strict")
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_colour_is_for_terminals_that_want_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,6 +355,14 @@ def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
     while runs(int(begun.read_text())) and time.monotonic() < until:
         time.sleep(0.1)
     assert not runs(int(begun.read_text()))
+
+
+def test_an_interrupt_of_the_first_imports_is_said(tmp_path: Path) -> None:
+    """Kills the traceback of an interpreter that is interrupted before the command line is there."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    command = [sys.executable, "-c", "import refengine.__main__ as m; import sys; sys.path.insert(0, '.'); m.main()"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "refengine: interrupted\n", "")
 
 
 def test_what_a_subject_leaves_behind_ends_with_the_audit(

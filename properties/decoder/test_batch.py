@@ -1,5 +1,6 @@
 """A batch: what a request says does not depend on its company, and has the target's law in any."""
 
+import itertools
 import random
 from typing import Any
 
@@ -8,13 +9,17 @@ import torch
 
 from properties.helpers.schedules import SEATS, Company
 from refengine.decoder import batch
-from refengine.decoder.batch import Batch, PerLane
-from refengine.decoder.loop import Session
+from refengine.decoder.batch import Batch, PerLane, beside
+from refengine.decoder.loop import Session, fits
 from refengine.decoder.protocols import Tokens
+from refengine.decoder.rows import chain_block
 from refengine.decoder.targets import together
 from refengine.decoder.targets.transformers import TransformersTarget
+from refengine.engine.block import Block
 from refengine.engine.coins import Branching, Philox
 from refengine.engine.rules import RULES
+from refengine.engine.rules.leviathan import leviathan
+from refengine.engine.rules.without_replacement import without_replacement
 from refengine.exact.chance import runs
 from refengine.exact.law import tv
 from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, POLICIES, completed, target_law
@@ -106,8 +111,27 @@ def test_coins_of_a_lane_are_its_own() -> None:
     """Kills a lane that takes the coin, the depth or the odds of another."""
     weights = torch.tensor([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]], dtype=torch.float64)
     depth, lanes = torch.tensor([3, 0, 7]), [Philox(8, torch.tensor([i])) for i in (5, 1, 3)]
-    chosen = PerLane(lanes).choose(weights, ("emit", depth))
-    assert chosen.tolist() == Philox(8, torch.tensor([5, 1, 3])).choose(weights, ("emit", depth)).tolist()
+    together = Philox(8, torch.tensor([5, 1, 3]))
+    for child in (torch.tensor([0, 2, 1]), 4):
+        for site in (("emit", depth), ("accept", depth, child), ("agree", 2, child)):
+            assert PerLane(lanes).choose(weights, site).tolist() == together.choose(weights, site).tolist()
+            for num in torch.linspace(0, 1, 9, dtype=torch.float64):
+                odds = num * torch.tensor([1.0, 0.5, 0.25], dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+                assert PerLane(lanes).accept(*odds, site).tolist() == together.accept(*odds, site).tolist()
+
+
+def test_the_rule_that_fits_a_batch_is_that_of_its_lanes() -> None:
+    """Kills padding that is taken for a branch: requests beside a longer chain would be judged as a tree."""
+    like = torch.ones(3, dtype=torch.float64) / 3
+    chains = [
+        chain_block((1,) * length, [like] * length, [("draft", d) for d in range(length)], like) for length in range(4)
+    ]
+    for lanes in itertools.product(chains, repeat=2):
+        assert fits(beside(lanes, max(x.tokens.shape[1] for x in lanes))) is leviathan
+    tree = Block(torch.tensor([[1, 2]]), torch.tensor([[-1, -1]]), torch.stack([like, like])[None])
+    for chain in chains:
+        for lanes in ((chain, tree), (tree, chain)):
+            assert fits(beside(lanes, max(x.tokens.shape[1] for x in lanes))) is without_replacement
 
 
 def test_targets_that_share_no_model_run_by_themselves() -> None:

@@ -1,5 +1,6 @@
 """The bits of a row are a function of its text: alone, verified, in a tree, after any rollback, in any batch."""
 
+import itertools
 import random
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from properties.helpers.histories import VOCABULARY, World, drawn_round, model, wander
 from refengine.decoder import generate, plain
 from refengine.decoder.checkpoints.load import load_target
+from refengine.decoder.protocols import Rows
 from refengine.decoder.rows import chain_rows
 from refengine.decoder.targets import bitwise
 from refengine.decoder.targets.transformers import TransformersTarget
@@ -182,6 +184,20 @@ def test_bits_differ_without_the_mode() -> None:
     whole = target.run(chain_rows(tokens, 0, target.device)).logits
     alone = Alone(TransformersTarget(target.model))
     assert not all(torch.equal(alone(tokens[: i + 1]), row) for i, row in enumerate(whole))
+
+
+def test_no_two_rows_of_a_path_stand_at_one_position() -> None:
+    """Kills a row that takes the slot of a kept one, or of one before it in its pass, without a word."""
+    target = bitwise.BitwiseTarget(model("dense", torch.float32), 8, 2)
+    target.run(chain_rows((1, 2, 3), 0, target.device))
+    target.keep(range(3))
+    for first, second in itertools.product(range(8), repeat=2):
+        rows = Rows(torch.tensor([4, 5]), torch.tensor([first, second]))
+        if min(first, second) >= 3 and first != second:
+            assert target.paths(rows)[1, [first, second]].tolist() == [3, 4]
+        else:
+            with pytest.raises(ValueError, match="two rows of one path stand at one position"):
+                target.paths(rows)
 
 
 def test_a_text_longer_than_its_buffer_is_one_line() -> None:

@@ -1,5 +1,7 @@
 """Where a request ends, what it refuses, and what a snapshot restores: on toy networks."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -41,13 +43,13 @@ def test_the_limit_is_exact(limit: int) -> None:
 
 
 def test_a_stop_string_may_span_tokens_and_blocks() -> None:
-    """Kills stop strings looked for in one token or one block only."""
+    """Kills stop strings looked for in one token, one block, or the last so many tokens only."""
     whole = "".join(map(str, generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS).tokens))
-    for start in range(18):
-        string = whole[start : start + 2]
-        stop = Stop(strings=(string,), decode=lambda tokens: "".join(map(str, tokens)))
+    for start, end in itertools.combinations(range(0, 20, 3), 2):
+        string = whole[start:end]
+        stop = Stop(strings=("none", string), decode=lambda tokens: "".join(map(str, tokens)))
         out = generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS, stop).tokens
-        assert "".join(map(str, out)) == whole[: whole.index(string) + 2]
+        assert "".join(map(str, out)) == whole[: whole.index(string) + len(string)]
 
 
 def test_bad_requests_are_named() -> None:

@@ -1,5 +1,6 @@
 """State: trees, rollback, and incremental = from scratch under any accept pattern, on toys and on tiny networks."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from refengine.decoder.drafters.ar import AR
 from refengine.decoder.loop import Session, begin, nodes, plain
 from refengine.decoder.protocols import Drafter, Target, Tokens, Turn
 from refengine.decoder.rows import chain_rows, tree_rows
+from refengine.decoder.targets.bitwise import BitwiseTarget
 from refengine.decoder.targets.recurrent import RecurrentTarget
 from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
 from refengine.decoder.targets.transformers import TransformersTarget
@@ -155,6 +157,14 @@ def recurrent() -> RecurrentTarget:
     return RecurrentTarget(Qwen3NextForCausalLM(config).double().eval())
 
 
+KEPT: dict[str, Callable[[], Target]] = {
+    "toy": lambda: ToyTarget(5),
+    "windowed": windowed,
+    "recurrent": recurrent,
+    "bitwise": lambda: BitwiseTarget(windowed().model, 16, 4),
+}
+
+
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(
     prompt=st.lists(st.integers(0, 7), min_size=1, max_size=5),
@@ -168,6 +178,26 @@ def test_recurrent_state_is_rolled_back_too(prompt: list[int], pattern: list[tup
         session.rule = along((token,) * kept, token)
         session.play(COINS)
         assert off_scratch(session) == ""
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_any_number_of_rows_may_be_kept(kind: str) -> None:
+    """Kills a rollback that is right for short blocks alone, and a snapshot that brings tentative rows back, or leaves
+    them: every number of rows of a chain of eight, kept after another chain was taken back."""
+    target, prompt, chain = KEPT[kind](), (1, 2, 3), (4, 0, 2, 2, 1, 3, 0, 4)
+    begin(target, prompt, ())
+    state = target.state()
+    for kept in range(len(chain) + 1):
+        target.run(chain_rows((3, 3), len(prompt), target.device))
+        target.restore(state)
+        passed = target.run(chain_rows(chain, len(prompt), target.device))
+        target.keep(range(kept))
+        after = target.state()
+        whole = begin(target, prompt + chain[:kept], ())
+        assert difference(after, target.state()) == ""
+        if kept:
+            assert float((passed.logits[kept - 1] - whole.logits[-1]).abs().max()) < 1e-10
+        target.restore(state)
 
 
 def test_a_recurrent_target_refuses_a_tree() -> None:

@@ -15,6 +15,7 @@ from properties.helpers.damaged import Edit, damaged
 from properties.helpers.eagle_example import FIXTURES, TARGET
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts import eagle3
+from refengine.decoder.checkpoints.layouts.eagle_midlayer import default_taps
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.eagle1 import Eagle1
 from refengine.decoder.drafters.eagle3 import Eagle3
@@ -184,6 +185,13 @@ def test_taps_of_a_six_layer_target_are_not_three() -> None:
     """Kills two taps taken for three: 6 // 2 and 6 - 3 are one layer."""
     with pytest.raises(BadInput, match="layers 2, L/2 and L - 3 of a target of 6 layers are not three"):
         load_drafter(GOLDEN / "eagle3_A" / "drafter", load_target(GOLDEN / "target_llama6A", torch.float32))
+
+
+def test_default_taps_are_those_of_the_released_loop_over_layers() -> None:
+    """Kills a middle that is rounded up, or counted from 1: what stands before layer 2, L // 2 and L - 3, as met."""
+    for layers in range(3, 100):
+        met = [i for i in range(layers) if i == layers - 3 or i == layers // 2 or i == 2]
+        assert list(default_taps(layers)) == met
 
 
 def test_stored_embeddings_win_over_the_targets(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ request, taps in another order."""
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -30,6 +30,7 @@ from refengine.source_tree import FIXTURES
 WORDS = range(8)  # the vocabulary of every fixture
 LENGTH = 3  # tokens whose law is compared
 TURNS = st.lists(st.tuples(st.lists(st.integers(0, 2), max_size=3), st.integers(0, 6)), min_size=1, max_size=4)
+Turns: TypeAlias = list[tuple[list[int], int]]
 PROMPTS = st.lists(st.integers(0, 6), min_size=1, max_size=6).map(tuple)
 
 
@@ -95,9 +96,9 @@ def test_a_policy_may_leave_nothing_to_draft(name: str, language: Language, whic
 def test_a_second_request_knows_nothing_of_the_first(
     name: str,
     first: Tokens,
-    before: list[tuple[list[int], int]],
+    before: Turns,
     second: Tokens,
-    after: list[tuple[list[int], int]],
+    after: Turns,
 ) -> None:
     """Kills a table, a pool, a cache or a rejected token that outlives its request. Pools are compared too."""
     used, unused = (played(name, pipeline(temperature(1.0))) for _ in range(2))
@@ -115,6 +116,34 @@ def test_a_second_request_knows_nothing_of_the_first(
         assert content(block_of(used)) == content(block_of(unused))
         assert not difference(used.state(), unused.state(), 0.0)
         assert pools(used) == pools(unused)
+
+
+@pytest.mark.parametrize("name", ROWS)
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(prompt=PROMPTS, before=TURNS, after=TURNS, instead=TURNS)
+@torch.inference_mode()
+def test_a_snapshot_is_all_that_a_request_hangs_on(
+    name: str, prompt: Tokens, before: Turns, after: Turns, instead: Turns
+) -> None:
+    """Kills state that a snapshot leaves out or does not restore, pools included: what comes after it comes again."""
+    session = played(name, pipeline(temperature(1.0)))
+    session.begin(prompt, COINS)
+    forced(session, before)
+    out, state = session.out, session.state()
+    first = forced(session, after)
+    forced(session, instead)
+    session.restore(session.prompt, out, state)
+    assert forced(session, after) == first
+
+
+def forced(session: Session, turns: Turns) -> list[Any]:
+    """What was proposed in rounds of these outcomes, and all that is held after them."""
+    said = []
+    for path, token in turns:
+        session.rule = along(tuple(path), token)
+        session.play(COINS)
+        said.append((content(block_of(session)), {key: content(x) for key, x in session.state().items()}))
+    return said
 
 
 def block_of(session: Session) -> tuple[Any, ...]:

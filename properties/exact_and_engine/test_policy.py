@@ -203,6 +203,10 @@ def test_exact_edges_of_top_p_on_float_rows() -> None:
     flat = torch.zeros(4, dtype=torch.float64)
     for p, kept in ((0.25, 1), (0.5, 2), (0.500001, 3), (1.0, 4)):
         assert (engine.top_p(p)(flat, (), ()) == 0).tolist() == [i < kept for i in range(4)]
+    for dtype in (torch.float32, torch.bfloat16):  # the mass is counted in float64, whatever the logits are in
+        for size, k in ((3, 1), (7, 4), (1000, 501), (1000, 999)):
+            for p, kept in ((k / size - 1e-9, k), (k / size + 1e-9, k + 1)):
+                assert int((engine.top_p(p)(torch.zeros(size, dtype=dtype), (), ()) == 0).sum()) == kept
     tail = torch.tensor([0.0, -60.0], dtype=torch.float64)
     assert engine.pipeline(engine.top_p(1.0))(tail, (), ())[1] > 0
     batch = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])

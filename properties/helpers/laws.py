@@ -26,7 +26,7 @@ from refengine.engine.rules import RULES as ENGINE
 from refengine.exact import loop
 from refengine.exact.block import Target
 from refengine.exact.card import Card
-from refengine.exact.chance import Record, runs
+from refengine.exact.chance import Record, place, runs
 from refengine.exact.law import completed, law, round_law, target_law, tv
 from refengine.exact.row import argmax, overlap, point
 from refengine.exact.rules import RULES
@@ -189,15 +189,19 @@ def session_of(name: str, policy: Policy, length: int) -> Session:
 
 @torch.inference_mode()
 def draws_have_the_law_that_is_reported(name: str, prompt: Tokens, policy: strategies.Policy) -> None:
-    """The q-contract: every block comes as often as its reported rows say, whatever the policy leaves."""
+    """The q-contract: every block comes as often as its reported rows say, whatever the policy leaves, and with the
+    coins of the sites that it reports."""
     narrow = top_k(2)
     play = session_of(name, lambda before, *history: policy.engine(narrow(before, *history), *history), 9)
     try:
         play.begin(prompt, COINS)
     except ValueError:  # the policy bans every token
         reject()
-    for block, weight, _ in runs(partial(proposed, play, play.state())):
+    start = len(play.prompt + play.out)
+    for block, weight, trace in runs(partial(proposed, play, play.state())):
         assert abs(float(weight) - claimed(block)) < EXACT
+        reported = [(kind, place(kind, depth, start), *candidate) for kind, depth, *candidate in block.sites]
+        assert [decision.site for decision in trace] == reported
 
 
 @torch.inference_mode()

@@ -51,6 +51,16 @@ ADVERSE = (  # of an adversary's own server: what the audit missed on it
     "a request that was left leaks a token", "bias forgotten when sampling", "a stop token inside a block is missed",
     "the end of an answer is stale in the cache", "temperature of the first in the batch",
 )  # fmt: skip
+CORNERS = (  # at the corners of what may be asked, where no request of the suite went
+    "a stop in the first token is missed", "of two stops the one listed first ends the text",
+    "a stop longer than a block is missed", "a stop across a round's border is cut late",
+    "streamed log probabilities are the drafter's", "echo drops the first token's row",
+    "the alternatives are the drafter's", "log probabilities are wrong after a full acceptance",
+    "a prompt of one token is misread", "penalties after the temperature", "low temperatures are greedy",
+    "streamed choices change places", "the context ends a block early", "every round restarts the seed",
+    "min_tokens is forgotten at the bonus", "drift after two hundred tokens", "the grammar is not rolled back",
+    "the grammar is forgotten at the bonus",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,20 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         past = past[:-1]
     if engine.has("cache cut at forty tokens of prompt") and len(node.context) > 40 and i:
         past = past[:-2] + past[-1:]
-    warm = body.get("temperature", 1.0) > 0
+    if engine.has("drift after two hundred tokens") and len(now) > 200:
+        past = past[:-1]
+    if engine.has("the grammar is not rolled back") and not i and node.refused and now:
+        policy["grammar state"] = [*now[:-1], node.refused[-1]]
+    if engine.has("the grammar is forgotten at the bonus") and i == GAMMA:
+        policy.pop("response_format", None)
+    if engine.has("min_tokens is forgotten at the bonus") and i == GAMMA:
+        floor = 0
+    heat = body.get("temperature", 1.0)
+    if engine.has("penalties after the temperature") and heat > 0:
+        policy |= {name: heat * body.get(name, 0.0) for name in ("frequency_penalty", "presence_penalty")}
+    if engine.has("low temperatures are greedy") and heat < 0.5:
+        policy["temperature"] = 0.0
+    warm = heat > 0
     if engine.has("bias forgotten when sampling") and warm:
         policy.pop("logit_bias", None)
     if engine.has("temperature of the first in the batch") and warm and engine.temperatures[0] > 0:

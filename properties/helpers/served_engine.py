@@ -9,11 +9,12 @@ for where engines have been wrong.
 import random
 import threading
 from dataclasses import dataclass, field
-from math import exp, log
+from math import log
 from typing import Any
 
 from properties.helpers.served_defects import Node, bent
 from properties.helpers.served_model import GAMMA, MARKOV, Language, draw, shaped
+from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 
@@ -39,6 +40,8 @@ class Engine:
     processed: bool = False  # rows are reported as they are sampled from
     rounded: bool = False  # log probabilities are printed to two decimals
     stratified: bool = False  # the choices of a request begin in different parts of the law
+    listed: int = 5  # tokens of a row that are reported
+    context: int = 512  # the most tokens of a prompt with its answer
     expected: int = 1  # requests that are being sent together: each waits until all have come
     arrived: int = 0  # of them, refused ones too
     gate: threading.Condition = field(default_factory=threading.Condition)
@@ -58,6 +61,11 @@ class Engine:
     def drafted(self, context: list[int], body: dict[str, Any], out: list[int], least: int) -> list[float]:
         return self.shaped(self.language.logits(context, 0.7), body, out, least)
 
+    def tokens_of(self, body: dict[str, Any]) -> int:
+        """Of the prompt of a request."""
+        text = " ".join(turn["content"] for turn in body["messages"]) if "messages" in body else body["prompt"]
+        return len(self.language.ids_of(text))
+
     def has(self, defect: str) -> bool:
         return self.speculative and self.defect == defect
 
@@ -71,24 +79,20 @@ class Engine:
 
     def generate(self, prompt: list[int], body: dict[str, Any], chance: random.Random, company: int) -> dict[str, Any]:
         out: list[int] = []
-        rows: list[list[float]] = []
+        rows: list[Rows] = []
+        borders: list[int] = []
         limit = body.get("max_tokens", 16)
+        early = GAMMA * self.has("the context ends a block early")
+        limit = min(limit, max(1, self.context - early - len(prompt)))
         if self.has("one token injected in company") and company > 1 and chance.random() < 0.45:
-            out, rows = [3], [self.language.logits(prompt, 0.0)]
+            out, rows = [3], [(self.language.logits(prompt, 0.0),) * 2]
         if self.has("one token too many"):
             limit += 1
-        stops = [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ())
-        context = list(prompt)
-        if self.has("prefix of another request") and self.last_prefix[:2] == prompt[:2] and self.last_prefix != prompt:
-            context = self.last_prefix[-1:] + context[-1:] if len(context) > 1 else context
-        if self.has("a request that was left leaks a token") and self.leaked:
-            context[-1] = self.leaked.pop()
-        if self.has("the end of an answer is stale in the cache") and tuple(prompt) in self.finished:
-            context[-1] = 7
-        stop_tokens, rounds = body.get("stop_token_ids") or (), 0
+        stops, stop_tokens = stops_of(body), body.get("stop_token_ids") or ()
+        context = self.entered(prompt)
         while True:
-            rounds += 1
-            if self.has("seed restarted after preemption") and company > 5 and rounds == 4 and body["coins"]:
+            borders.append(len(out))
+            if self.has("seed restarted after preemption") and company > 5 and len(borders) == 4 and body["coins"]:
                 chance = random.Random(body["coins"])
             block = (
                 self.round(context, out, body, chance, company)
@@ -96,15 +100,16 @@ class Engine:
                 else [self.step(context, out, body, chance, company)]
             )
             done = False
-            for x in block:
-                rows.append(self.reported(context, out, body, company))
+            for place, x in enumerate(block):
+                rows.append(self.rows(context, out, body, company, place, len(block)))
                 out.append(x)
-                text = "".join(self.language.words[i] for i in out)
                 ends = x == self.language.end and not (self.has("drafts go on past the end") and len(out) % 2)
                 within = self.has("a stop token inside a block is missed") and x != block[-1]
                 ends = ends or (x in stop_tokens and not within)
                 blind = self.has("a stop at a block's end is missed") and x == block[-1] and len(block) > 1
-                if ends or len(out) >= limit or (any(s in text for s in stops) and not blind):
+                blind |= self.has("of two stops the one listed first ends the text") and place < len(block) - 1
+                stopped = cut(self, out, stops, borders) is not None and not blind
+                if ends or len(out) >= limit or stopped:
                     done = True
                     if not self.has("stop checked once a round") or x == self.language.end or len(out) >= limit:
                         break
@@ -112,27 +117,35 @@ class Engine:
                 break
         self.last_prefix = prompt
         self.finished.add((*prompt, *out))
-        told = self.choice(out, rows, body, stops, limit)
+        told = choice(self, out, rows, body, limit, borders)
         if self.has("usage of a stream counts rounds") and body.get("stream"):
-            told["count"] = rounds
-        return self.echoed(told, prompt, body) if body.get("echo") and "prompt" in body else told
+            told["count"] = len(borders)
+        return echoed(self, told, prompt, body) if body.get("echo") and "prompt" in body else told
 
-    def echoed(self, told: dict[str, Any], prompt: list[int], body: dict[str, Any]) -> dict[str, Any]:
-        """With the prompt before it, and the chances of the prompt's tokens but the first."""
-        told["text"] = body["prompt"] + told["text"]
-        if "logprobs" not in told:
-            return told
-        rows = [self.language.logits(prompt[:i], 0.0) for i in range(len(prompt))]
-        chances = [[x - log(sum(map(exp, row))) for x in row] for row in rows]
-        if self.has("echoed log probabilities are shifted"):
-            chances = [chances[0], *chances[:-1]]
-        told["logprobs"] = {
-            "tokens": [self.language.words[x] for x in prompt] + told["logprobs"]["tokens"],
-            "token_logprobs": [None, *(row[x] for x, row in zip(prompt[1:], chances[1:], strict=True))]
-            + told["logprobs"]["token_logprobs"],
-            "top_logprobs": [None] * len(prompt) + told["logprobs"]["top_logprobs"],
-        }
-        return told
+    def entered(self, prompt: list[int]) -> list[int]:
+        """What is in the cache of the prompt."""
+        context = list(prompt)
+        if self.has("prefix of another request") and self.last_prefix[:2] == prompt[:2] and self.last_prefix != prompt:
+            context = self.last_prefix[-1:] + context[-1:] if len(context) > 1 else context
+        if self.has("a request that was left leaks a token") and self.leaked:
+            context[-1] = self.leaked.pop()
+        if self.has("the end of an answer is stale in the cache") and tuple(prompt) in self.finished:
+            context[-1] = 7
+        if self.has("a prompt of one token is misread") and len(prompt) == 1:
+            context[-1] = 7
+        return context
+
+    def rows(
+        self, context: list[int], out: list[int], body: dict[str, Any], company: int, place: int, emitted: int
+    ) -> Rows:
+        """The rows that a token's log probability and those of its alternatives are made of. place: in its round."""
+        row, draft = self.reported(context, out, body, company), self.language.logits(context + out, 0.7)
+        accepted = place < emitted - 1
+        if self.has("streamed log probabilities are the drafter's") and body.get("stream") and accepted:
+            return draft, draft
+        if self.has("log probabilities are wrong after a full acceptance") and place == GAMMA:
+            row = self.language.logits((context + out)[:-1], 0.0)
+        return row, draft if self.has("the alternatives are the drafter's") and accepted else row
 
     def reported(self, context: list[int], out: list[int], body: dict[str, Any], company: int) -> list[float]:
         """The row that log probabilities are made of."""
@@ -157,6 +170,8 @@ class Engine:
         emitted: list[int] = []
         if self.has("unseeded requests share a stream") and body.get("seed") is None:
             chance = random.Random(f"{context}{len(out)}")
+        if self.has("every round restarts the seed") and body["coins"]:
+            chance = random.Random(body["coins"])
         if self.has("seeds are not honoured"):
             chance = random.Random()
         shared = random.Random(f"{body['number']}/{len(out)}")
@@ -176,6 +191,7 @@ class Engine:
             if i == GAMMA:
                 bonus = self.drafted(context + now, body, now, least) if self.has("bonus from the draft") else p
                 emitted.append(draw(bonus, chance))
+                body["refused"] = body.get("refused", []) if self.has("frequency counts what was refused") else []
                 return emitted
             q = self.drafted(context + now, body, now, least)
             x = drafted[i]
@@ -184,6 +200,8 @@ class Engine:
                 if x == self.language.end and not self.has("drafts go on past the end"):
                     return emitted
                 continue
+            if self.has("the grammar is not rolled back"):
+                body["refused"] = [x]
             if self.has("frequency counts what was refused"):
                 body.setdefault("refused", []).extend(drafted[i:])
             if self.has("allowed tokens forgotten in the correction"):
@@ -199,55 +217,6 @@ class Engine:
             emitted.append(draw(rest if sum(rest) > 0 else p, chance))
             return emitted
         return emitted
-
-    def choice(
-        self, out: list[int], rows: list[list[float]], body: dict[str, Any], stops: list[str], limit: int
-    ) -> dict[str, Any]:
-        text = "".join(self.language.words[i] for i in out if i != self.language.end)
-        finish = "stop" if out[-1] in (self.language.end, *(body.get("stop_token_ids") or ())) else "length"
-        for stop in stops:
-            if stop in text:
-                late = self.has("stop checked once a round")
-                text, finish = text if late else text[: text.index(stop)], "stop"
-        if self.has("finish_reason after a stop") and finish == "stop":
-            finish = "length"
-        told: dict[str, Any] = {"text": text, "finish_reason": finish}
-        shown = [i for i in out if i != self.language.end]
-        if stops and finish == "stop" and not self.has("tokens past the stop"):
-            while shown and len("".join(self.language.words[i] for i in shown[:-1])) >= len(text) and shown:
-                shown.pop()
-        elif stops and finish == "stop":
-            shown = [*shown, 1, 2]
-        if body.get("logprobs"):
-            chances = []
-            for row in rows[: len(shown)]:
-                total = log(sum(exp(x) for x in row))
-                chances.append([x - total for x in row])
-            if self.has("log probabilities of the row before") and chances:
-                chances = [chances[0], *chances[:-1]]
-            words = self.language.words
-            tops = [dict(sorted(zip(words, row, strict=True), key=lambda t: -t[1])[:5]) for row in chances]
-            own = [row[x] for x, row in zip(shown, chances, strict=False)]
-            if not self.has("a sampled token is missing from its row"):
-                tops = [{words[x]: c, **row} for x, c, row in zip(shown, own, tops, strict=False)]
-            if self.rounded:
-                own = [round(c, 2) for c in own]
-                tops = [{word: round(c, 2) for word, c in row.items()} for row in tops]
-            if self.has("log probability zero"):
-                own = [0.0 for _ in own]
-            if self.has("log probabilities wrong in the last block"):
-                own = [c if k < limit - GAMMA else c - 2.5 for k, c in enumerate(own)]
-            told["logprobs"] = {
-                "tokens": [self.language.words[i] for i in shown],
-                "token_logprobs": own,
-                "top_logprobs": tops,
-            }
-        told["count"] = len(shown) + (self.has("usage counts the drafts") * 2)
-        if self.has("usage counts past the end") and finish == "stop":
-            told["count"] += 1 + len(out) % GAMMA
-        if self.has("a streamed answer lacks its end") and body.get("stream") and len(out) % 2:
-            told["text"] = "".join(self.language.words[i] for i in shown[:-1])
-        return told
 
     def announce(self, count: int) -> None:
         """So many requests come together."""
@@ -301,24 +270,10 @@ class Engine:
                 self.temperatures.remove(body.get("temperature", 1.0))
                 if body.get("logit_bias"):
                     self.biases.remove(body["logit_bias"])
-        count = sum(choice.pop("count") for choice in choices)
+        count = sum(made.pop("count") for made in choices)
         prompt = len(self.language.ids_of(text))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
         return {"choices": [as_chat(c) if chat else c for c in choices], "usage": usage}
-
-
-def as_chat(choice: dict[str, Any]) -> dict[str, Any]:
-    told = choice.pop("logprobs", None)
-    choice["message"] = {"role": "assistant", "content": choice.pop("text")}
-    if told:
-        rows = zip(told["tokens"], told["token_logprobs"], told["top_logprobs"], strict=True)
-        choice["logprobs"] = {
-            "content": [
-                {"token": t, "logprob": c, "top_logprobs": [{"token": k, "logprob": v} for k, v in row.items()]}
-                for t, c, row in rows
-            ]
-        }
-    return choice
 
 
 class OneCoin(random.Random):

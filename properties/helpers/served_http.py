@@ -5,103 +5,182 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from properties.helpers.served_engine import Engine
+from properties.helpers.served_model import TIED
 
 LEAK = "a request that was left leaks a token"
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
     *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop_token_ids", "stream_options"),
+    *("response_format", "ignore_eos"),
 }
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
     "strips spaces", "counts the end", "takes all and does nothing", "falls over some parameters", "odd pieces",
     "small context", "refuses with speculation", "rows of the policy", "rounded rows", "stratified choices",
+    "exact ties", "ties broken at random", "noisy, one entry a row", "refuses seeds", "context of 96",
+    "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
 )  # fmt: skip
+MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
+CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
+
+
+def masked(told: dict[str, Any]) -> None:
+    """Every fifth token is but a piece of a character, and all of these look alike."""
+
+    def name(token: str) -> str:
+        return MASKED if sum(token.encode()) % 5 == 0 else token
+
+    for entry in told.get("content") or ():
+        entry["token"] = name(entry["token"])
+        for other in entry["top_logprobs"]:
+            other["token"] = name(other["token"])
+    if "tokens" in told:
+        told["tokens"] = [name(token) for token in told["tokens"]]
+        told["top_logprobs"] = [row and {name(t): c for t, c in row.items()} for row in told["top_logprobs"]]
+
+
+def streamed(
+    engine: Engine, made: dict[str, Any], chat: bool, body: dict[str, Any], size: int = 7, comment: str = ""
+) -> str:
+    """An answer as events, in pieces of so many characters."""
+    events = []
+    for choice in made["choices"]:
+        text = choice["message"]["content"] if chat else choice["text"]
+        for i in range(0, len(text), size):
+            piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
+            swapped = i and engine.has("streamed choices change places")
+            index = (choice["index"] + 1) % len(made["choices"]) if swapped else choice["index"]
+            events.append({"choices": [{"index": index, **piece}]})
+        last = {"delta": {}} if chat else {"text": ""}
+        more = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
+        told = {"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}
+        events.append({"choices": [told]})
+    if (body.get("stream_options") or {}).get("include_usage") and "usage" in made:
+        events.append({"choices": [], "usage": made["usage"]})
+    return "".join(f"data: {json.dumps(event)}\n\n{comment}" for event in events) + "data: [DONE]\n\n"
+
+
+@dataclass
+class Front:
+    """What stands before an engine. manner: one of ODD, of an honest server."""
+
+    engine: Engine
+    manner: str = ""
+    count: Iterator[int] = field(default_factory=lambda: iter(range(10**9)))
+
+    def __post_init__(self) -> None:
+        engine, manner = self.engine, self.manner
+        if manner.startswith("noisy") or manner == "another text every time":
+            engine.noise, engine.every_time = 0.05, manner == "another text every time"
+        engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
+        engine.stratified = manner == "stratified choices"
+        if manner in ("exact ties", "ties broken at random"):  # the first token of a tie without speculation
+            engine.language, engine.noise = TIED, 1e-9 * engine.speculative
+            engine.every_time = manner == "ties broken at random"
+        engine.listed = 1 if manner == "noisy, one entry a row" else 5
+        if manner.startswith("context of"):
+            engine.context = int(manner.split()[-1])
+
+    def answer(self, body: dict[str, Any], chat: bool) -> tuple[int, dict[str, Any]]:
+        """(status, content)."""
+        if self.manner == "busy" and next(self.count) % 5 == 0:
+            return 429, {"error": "too many requests"}
+        if refused := self.refused(body, chat):
+            self.engine.arrive()
+            return refused[0], {"error": refused[1]}
+        self.take(body, chat)
+        made = self.engine.answer(body, chat)
+        self.tell(made, chat)
+        return 200, made
+
+    def refused(self, body: dict[str, Any], chat: bool) -> tuple[int, str] | None:
+        engine, manner = self.engine, self.manner
+        unknown = set(body) - TAKEN | ({"response_format"} & set(body) if not engine.language.json else set())
+        if unknown or (chat and manner == "text only"):
+            return 400, f"unknown: {sorted(unknown)}"
+        if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
+            return 500, "internal"
+        if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
+            return 400, "not with speculative decoding"
+        if manner == "refuses seeds" and "seed" in body:
+            return 400, "seeds are not supported"
+        words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
+        if manner == "small context" and words // 4 + body["max_tokens"] > 64:
+            return 400, "longer than the context of 64 tokens"
+        room = body["max_tokens"] if manner == "context of 32" else 1  # others end at the edge of the context
+        if engine.tokens_of(body) + room > engine.context and manner != "cuts prompts":
+            return 400, f"longer than the context of {engine.context} tokens"
+        return None
+
+    def take(self, body: dict[str, Any], chat: bool) -> None:
+        """What becomes of a request before the engine has it."""
+        manner = self.manner
+        if manner == "takes all and does nothing":
+            for name in ("top_k", "min_p", "logit_bias", "frequency_penalty", "min_tokens", "bad_words", "stop"):
+                body.pop(name, None)
+        if (
+            "text only" in manner
+            or manner == "no logprobs"
+            or (manner == "streams without rows" and body.get("stream"))
+        ):
+            body.pop("logprobs", None)
+        if manner == "seedless":
+            body.pop("seed", None)
+        if manner == "cuts prompts" and not chat:
+            body["prompt"] = " ".join(body["prompt"].split()[-CUT_WORDS:])
+        if manner == "slow":
+            time.sleep(0.02)
+
+    def tell(self, made: dict[str, Any], chat: bool) -> None:
+        """What becomes of an answer behind the engine."""
+        manner = self.manner
+        if "text only" in manner:
+            made.pop("usage")
+        if manner == "counts the end":
+            made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
+        for choice in made["choices"]:
+            told, name = (choice["message"], "content") if chat else (choice, "text")
+            if manner == "pieces of characters":
+                masked(choice.get("logprobs") or {})
+            if manner == "strips spaces":
+                told[name] = told[name].strip()
 
 
 @contextmanager
 def serving(engine: Engine, manner: str = "") -> Iterator[str]:
-    """The base address. manner: "text only", "seedless", "busy", "slow", "no logprobs" of an honest server."""
-    count = iter(range(10**9))
-    if manner.startswith("noisy") or manner == "another text every time":
-        engine.noise, engine.every_time = 0.05, manner == "another text every time"
-    engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
-    engine.stratified = manner == "stratified choices"
-    size = 1 if manner == "odd pieces" else 7  # characters of a piece
+    """The base address of an engine with that manner."""
+    front = Front(engine, manner)
+    size, comment = (1, ": still here\r\n\r\n") if manner == "odd pieces" else (7, "")
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+        protocol_version = "HTTP/1.0" if manner == "closes every time" else "HTTP/1.1"
         disable_nagle_algorithm = True  # or a second small write waits until the first is acknowledged
         wbufsize = 1 << 16
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             chat = self.path.endswith("/chat/completions")
-            unknown = set(body) - TAKEN
-            if manner == "busy" and next(count) % 5 == 0:
-                return self.say(429, {"error": "too many requests"}, {"Retry-After": "0.01"})
-            if unknown or (chat and manner == "text only"):
-                return self.refuse(400, f"unknown: {sorted(unknown)}")
-            if manner == "takes all and does nothing":
-                for name in ("top_k", "min_p", "logit_bias", "frequency_penalty", "min_tokens", "bad_words", "stop"):
-                    body.pop(name, None)
-            if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
-                return self.refuse(500, "internal")
-            if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
-                return self.refuse(400, "not with speculative decoding")
-            if manner == "small context":
-                words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
-                if words // 4 + body["max_tokens"] > 64:
-                    return self.refuse(400, "longer than the context of 64 tokens")
-            if manner in ("text only", "noisy, text only", "no logprobs"):
-                body.pop("logprobs", None)
-            if manner == "seedless":
-                body.pop("seed", None)
-            if manner == "slow":
-                time.sleep(0.02)
-            made = engine.answer(body, chat)
-            if "text only" in manner:
-                made.pop("usage")
-            if manner == "counts the end":
-                made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
-            if manner == "strips spaces":
-                for choice in made["choices"]:
-                    told = choice["message"] if chat else choice
-                    told["content" if chat else "text"] = told["content" if chat else "text"].strip()
-            return self.pour(made, chat, body) if body.get("stream") else self.say(200, made)
+            code, made = front.answer(body, chat)
+            if code == 200 and body.get("stream"):
+                self.pour(streamed(engine, made, chat, body, size, comment))
+            else:
+                self.say(code, made, {"Retry-After": "0.01"} if code == 429 else {})
 
-        def refuse(self, code: int, why: str) -> None:
-            engine.arrive()
-            self.say(code, {"error": why})
-
-        def say(self, code: int, content: Any, headers: dict[str, str] | None = None) -> None:
+        def say(self, code: int, content: dict[str, Any], headers: dict[str, str]) -> None:
             encoded = json.dumps(content).encode()
             self.send_response(code)
-            for name, value in {"Content-Length": str(len(encoded)), **(headers or {})}.items():
+            for name, value in {"Content-Length": str(len(encoded)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(encoded)
 
-        def pour(self, made: dict[str, Any], chat: bool, body: dict[str, Any]) -> None:
-            events = []
-            for choice in made["choices"]:
-                text = choice["message"]["content"] if chat else choice["text"]
-                for i in range(0, len(text), size):
-                    piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
-                    events.append({"choices": [{"index": choice["index"], **piece}]})
-                last = {"delta": {}} if chat else {"text": ""}
-                more = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
-                events.append(
-                    {"choices": [{"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}]}
-                )
-            if (body.get("stream_options") or {}).get("include_usage") and "usage" in made:
-                events.append({"choices": [], "usage": made["usage"]})
-            comment = ": still here\r\n\r\n" if manner == "odd pieces" else ""
-            content = "".join(f"data: {json.dumps(e)}\n\n{comment}" for e in events) + "data: [DONE]\n\n"
+        def pour(self, content: str) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(content.encode())))
             self.end_headers()

@@ -8,8 +8,12 @@ from functools import cache
 from math import exp, inf
 from typing import Any
 
-WORDS = [f" {a}{b}" for a in "bdfgklmn" for b in ("a", "e", "ino", "u", "olt")]
-V, GAMMA, END = len(WORDS), 3, 0  # of the chain; of a block
+from properties.helpers.served_grammar import JSON, following, form_of
+
+CHAIN = [f" {a}{b}" for a in "bdfgklmn" for b in ("a", "e", "ino", "u", "olt")]
+WORDS = [*CHAIN, *JSON]
+V, GAMMA, END = len(CHAIN), 3, 0  # of the chain; of a block
+SELDOM = -7.0  # the logit of a word of JSON
 
 
 def logits(context: list[int], noise: float = 0.0) -> list[float]:
@@ -22,7 +26,9 @@ def _logits(last: tuple[int, ...], noise: float) -> list[float]:
     source = random.Random(f"{list(last)}")
     row = [source.gauss(0.0, 1.6) for _ in range(V)]
     row[END] -= 1.0
-    return [x + noise * source.gauss(0.0, 1.0) for x in row] if noise else row
+    row = [x + noise * source.gauss(0.0, 1.0) for x in row] if noise else row
+    source = random.Random(f"{list(last)} {noise}")
+    return [*row, *(SELDOM + source.gauss(0.0, 0.5) for _ in JSON)]
 
 
 @dataclass(frozen=True)
@@ -33,19 +39,53 @@ class Language:
     end: int
     logits: Callable[[list[int], float], list[float]]
     prompt_counts: bool = False  # whether the repetition penalty counts the prompt
+    json: bool = False  # whether it has the words of JSON
 
     def ids_of(self, text: str) -> list[int]:
         known = {word.strip(): i for i, word in enumerate(self.words)}
-        return [known.get(w, sum(w.encode()) % len(self.words)) for w in text.split()]
+        size = len(self.words) - len(JSON) * self.json
+        return [known.get(w, sum(w.encode()) % size) for w in text.split()]
 
 
-MARKOV = Language(WORDS, END, logits)
+MARKOV = Language(WORDS, END, logits, json=True)
+EVENLY = 6  # contexts of which one has two tokens that nothing tells apart
+
+
+def tied(context: list[int], noise: float = 0.0) -> list[float]:
+    """The same chain, with ties at the top."""
+    row = logits(context)
+    if random.Random(f"tie {context[-2:]}").randrange(EVENLY) == 0:
+        first, second = sorted(range(V), key=lambda i: -row[i])[:2]
+        row[second] = row[first]
+    source = random.Random(f"{context[-2:]}, drafted")
+    return [x + noise * source.gauss(0.0, 1.0) for x in row] if noise else row
+
+
+TIED = Language(WORDS, END, tied, json=True)
+
+
+MEMORY = ("frequency_penalty", "presence_penalty", "repetition_penalty", "response_format")  # of what was said
+MEMORYLESS = ("temperature", "top_k", "top_p", "min_p", "logit_bias", "allowed_token_ids", "bad_words", "ignore_eos")
+MOST_SHAPED = 1 << 14
+shaped_before: dict[tuple[Any, ...], list[float]] = {}  # a model of few contexts comes to the same rows again
 
 
 def shaped(
     row: list[float], body: dict[str, Any], out: list[int], least: int, language: Language = MARKOV
 ) -> list[float]:
-    """Probabilities after the policy; at temperature 0 a point."""
+    """Probabilities after the policy; at temperature 0 a point. Not to be changed."""
+    if any(body.get(name) for name in MEMORY):
+        return _shaped(row, body, out, least, language)
+    key = (tuple(row), len(out) < least, language.end, *(repr(body.get(name)) for name in MEMORYLESS))
+    made = shaped_before.get(key)
+    if made is None:
+        if len(shaped_before) > MOST_SHAPED:
+            shaped_before.clear()
+        made = shaped_before[key] = _shaped(row, body, out, least, language)
+    return made
+
+
+def _shaped(row: list[float], body: dict[str, Any], out: list[int], least: int, language: Language) -> list[float]:
     row, size = list(row), len(row)
     for i, value in (body.get("logit_bias") or {}).items():
         row[int(i)] += value
@@ -58,30 +98,42 @@ def shaped(
         scale = body.get("repetition_penalty", 1.0)
         row[x] = row[x] / scale if row[x] > 0 else row[x] * scale
     allowed = body.get("allowed_token_ids")
+    form = form_of(body)
+    if form is not None:
+        words = following(form, [language.words[x] for x in body.get("grammar state", out)])
+        allowed = [i for i, word in enumerate(language.words) if ("" if i == language.end else word) in words]
+    banned = {word.strip() for word in body.get("bad_words") or ()}
     for i in range(size):
-        banned = any(language.words[i].strip() == w.strip() for w in body.get("bad_words") or ())
-        if (allowed is not None and i not in allowed) or banned or (i == language.end and len(out) < least):
+        if (allowed is not None and i not in allowed) or (banned and language.words[i].strip() in banned):
             row[i] = -inf
-    temperature = body.get("temperature", 1.0)
+    if len(out) < least or body.get("ignore_eos"):
+        row[language.end] = -inf
+    temperature, top = body.get("temperature", 1.0), max(row)
     if temperature == 0:
-        best = max(range(size), key=lambda i: (row[i], -i))
+        best = row.index(top)
         return [float(i == best) for i in range(size)]
-    top = max(row)
     weights = [exp((x - top) / temperature) for x in row]
-    order = sorted(range(size), key=lambda i: -weights[i])
+    if body.get("top_k") or body.get("top_p", 1.0) < 1.0 or body.get("min_p"):
+        kept = _filtered(weights, body)
+        weights = [w if i in kept else 0.0 for i, w in enumerate(weights)]
+    total = sum(weights)
+    return [w / total for w in weights]
+
+
+def _filtered(weights: list[float], body: dict[str, Any]) -> set[int]:
+    """The ids that the filters keep."""
+    order = sorted(range(len(weights)), key=lambda i: -weights[i])
     total = sum(weights)
     keep, mass = set(), 0.0
     for rank, i in enumerate(order):
         if (
-            rank < (body.get("top_k") or size)
+            rank < (body.get("top_k") or len(weights))
             and mass < body.get("top_p", 1.0)
             and weights[i] >= body.get("min_p", 0.0) * weights[order[0]]
         ):
             keep.add(i)
         mass += weights[i] / total
-    weights = [w if i in keep else 0.0 for i, w in enumerate(weights)]
-    total = sum(weights)
-    return [w / total for w in weights]
+    return keep
 
 
 def draw(row: list[float], chance: random.Random) -> int:

@@ -26,6 +26,7 @@ FLOORS = (
     ("selfcheck",),
     ("commands",),
     ("cli", "pytest_plugin"),
+    ("__main__",),
 )
 # Of what else lies below a package may import, where that is less than everything, as prefixes of dotted names.
 # "stdlib" is the standard library, "others" any third party.

@@ -108,6 +108,16 @@ def test_torn_line_longer_than_what_follows(tmp_path: Path, uninterrupted: str) 
     assert path.read_bytes().count(b"x" * 99) == 0
 
 
+@pytest.mark.parametrize("text", ["of one line", '{\n "a": 1\n}', "one\ntwo\n"])
+def test_what_is_no_journal_is_left_as_it_is(text: str, tmp_path: Path) -> None:
+    """Kills a file of somebody's, named by mistake, that loses its last line or all of it."""
+    path = tmp_path / "precious"
+    path.write_text(text)
+    with pytest.raises(BadInput, match="precious is"):
+        Journal(path, "a run")
+    assert path.read_text() == text
+
+
 def test_damage_before_the_end_is_refused(tmp_path: Path) -> None:
     """Kills silently skipping a damaged line, which would be a silent skip of its findings."""
     path = tmp_path / "journal"

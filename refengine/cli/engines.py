@@ -33,11 +33,11 @@ def engine(
     badge: Badge = None,
 ) -> None:
     """Audit an installed engine on a tiny model, every way of speculating and its server (docs/auditing.md)."""
-    from refengine.audit.adapters import engines
+    from refengine.audit.adapters import engines, kernels
 
     check_alpha(alpha)
     check_requests(requests)
-    if name not in (known := engines()):
+    if name not in (known := {**engines(), **kernels()}):
         raise BadInput(f"no engine is called {name!r}: one of {', '.join(known)}")
     checks.python(python)
     from refengine.commands.audit_engine import audit_engine

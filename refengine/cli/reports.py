@@ -87,7 +87,8 @@ def law(
 
     asked = read(file)
     found = answer(asked)
-    found["in floats"] = bound = in_floats(asked.rule, vocabulary or len(asked.p[0]), tokens or len(asked.p))
+    siblings = max(map(asked.parents.count, asked.parents), default=0)
+    found["in floats"] = bound = in_floats(asked.rule, vocabulary or len(asked.p[0]), tokens or len(asked.p), siblings)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -100,6 +101,7 @@ def law(
     if bound is None:
         typer.echo(f" in floats: no theorem bounds what {asked.rule} loses")
         return
-    typer.echo(f" in floats, {bound['tokens']} tokens of {bound['vocabulary']}, from the normalised target:")
+    whose = "the target's argmax" if asked.rule == "greedy" else "the normalised target"
+    typer.echo(f" in floats, {bound['tokens']} tokens of {bound['vocabulary']}, from {whose}:")
     for key in [key for key in bound if key.startswith("TV")]:
         typer.echo(f"  {key}: {rounded_up(str(bound[key]))}")

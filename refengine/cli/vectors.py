@@ -27,6 +27,8 @@ def export(file: Annotated[Path, typer.Argument(help="JSON lines file to write."
     from refengine.exact.vectors import vectors
     from refengine.files import write_atomic
 
+    if not file.absolute().parent.is_dir():
+        raise BadInput(f"{file.parent} is not a folder")
     write_atomic(file, "".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors()))
     typer.echo(f"written: {file}")
 

@@ -3,8 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from refengine.audit.adapters import Absent, engines
+from refengine.audit.adapters import Absent, engines, kernels
 from refengine.audit.adapters.engine import EngineAudit, Worker
+from refengine.audit.adapters.interpreted import KernelsAudit
 from refengine.audit.common import Progress
 from refengine.audit.served.audit import SOURCE
 from refengine.audit.served.endpoint import REQUESTS
@@ -25,15 +26,21 @@ def audit_engine(
 ) -> list[Finding]:
     """The claims about an engine under that Python, whatever way it speculates in, or those ways that begin so.
 
-    requests  of each way, in the process and served
+    requests  of each way, in the process and served; of kernels as many calls
     Raises BadInput on an unknown name. An engine that is absent is one finding, not tested.
     """
-    known = engines()
-    if name not in known:
-        raise BadInput(f"no engine is called {name!r}: one of {', '.join(known)}")
-    adapter, engine = known[name]
+    known, of_rows = engines(), kernels()
+    if name not in known and name not in of_rows:
+        raise BadInput(f"no engine is called {name!r}: one of {', '.join([*known, *of_rows])}")
     arguments = {"name": name, "python": python, "way": way, "requests": requests, "only": only, "alpha": alpha}
     recipe = Recipe(function=f"{__name__}:audit_engine", arguments=arguments)
+    if name in of_rows:
+        adapter, entry = of_rows[name]
+        try:
+            return list(KernelsAudit(adapter, entry, python, recipe, requests, only, alpha, progress).run(way))
+        except Absent as absent:
+            return [_absent(name, entry.package, str(absent), recipe)]
+    adapter, engine = known[name]
     try:
         with Worker(adapter, engine, python) as worker:
             worker.version  # noqa: B018 (raises Absent)
@@ -43,16 +50,18 @@ def audit_engine(
             audit = EngineAudit(adapter, engine, python, folder, recipe, requests, only, alpha, progress)
             return list(audit.run(way))
     except Absent as absent:
-        return [
-            Finding(
-                id=f"audit.engine/{name}",
-                subject=engine.package,
-                claim="Speculation changes nothing that a user is sent.",
-                source=SOURCE,
-                role="subject",
-                verdict="not tested",
-                reason=str(absent),
-                method="none",
-                recipe=recipe,
-            )
-        ]
+        return [_absent(name, engine.package, str(absent), recipe)]
+
+
+def _absent(name: str, package: str, reason: str, recipe: Recipe) -> Finding:
+    return Finding(
+        id=f"audit.engine/{name}",
+        subject=package,
+        claim="Speculation changes nothing that a user is sent.",
+        source=SOURCE,
+        role="subject",
+        verdict="not tested",
+        reason=reason,
+        method="none",
+        recipe=recipe,
+    )

@@ -46,7 +46,7 @@ class Question:
 
 def read(file: Path) -> Question:
     """The question in a file. Raises BadInput with one line that names what is wrong."""
-    options = {"parse_float": str, "parse_constant": _not_a_number, "object_pairs_hook": each_key_once}
+    options = {"parse_float": str, "parse_constant": _not_a_number, "object_pairs_hook": each_key_once(str(file))}
     try:
         return asked(json_of(read_text(file), str(file), **options), file)
     except BadInput as error:

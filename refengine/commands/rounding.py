@@ -1,11 +1,13 @@
 """How far the float text of an engine may be from the target's, by a number that is proved.
 
-`proofs/rocq/FloatsEndToEnd.v` has the theorems and the formulas; numbers that Coq has evaluated are held to these in
-`proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what stands before it: n tokens
-cost n times as much, however long the drafted blocks are, since a token is judged once.
+`proofs/rocq/FloatsEndToEnd.v` and `FloatsGiven.v` have the theorems and the formulas; numbers that Coq has evaluated
+are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what
+stands before it: n tokens cost n times as much, however long the drafted blocks and however deep the trees are, since
+a token is judged once, by a coin for each of its candidates.
 
 What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
-engine's own arithmetic on a CPU. What it does not: how far the rows are from the model's (libm's exp, bfloat16 logits).
+engine's own arithmetic on a CPU. What it does not: rows of other formats, which `check_rows` admits too; how far the
+rows are from the model's (libm's exp, bfloat16 logits).
 """
 
 from collections.abc import Callable
@@ -42,29 +44,49 @@ def ratio_off(vocabulary: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coi
     return grid + 2 * miss / (1 + miss)
 
 
-# A token of each rule that a theorem covers, of a vocabulary, from rows that miss 1 by at most so much.
-PROVED: dict[str, Callable[[int, Fraction], Fraction]] = {
-    "leviathan": ratio_off,
-    "agreement": lambda vocabulary, miss: pick_off(vocabulary),
+def coin_off(roundings: int, bits: int = ACCEPT_BITS) -> Fraction:
+    """A coin between two numbers with so many roundings behind them: `FloatsGiven.coin_off_at`."""
+    return 4 * (roundings + 1) * UNIT + Fraction(1, 1 << bits)
+
+
+def point_off(vocabulary: int, siblings: int, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS) -> Fraction:
+    """A token of `point_mass`, where no node has more than so many children: `FloatsGiven.point_off_at`.
+
+    A coin for each child, against a total that was added up, and the pick from what is left of the row.
+    """
+    return siblings * coin_off(levels(vocabulary), coin_bits) + pick_off(vocabulary, 0, pick_bits)
+
+
+# A token of each rule that a theorem covers, of a vocabulary, from rows that miss 1 by at most so much, on trees whose
+# nodes have at most so many children.
+PROVED: dict[str, Callable[[int, Fraction, int], Fraction]] = {
+    "leviathan": lambda vocabulary, miss, siblings: ratio_off(vocabulary, miss),
+    "agreement": lambda vocabulary, miss, siblings: pick_off(vocabulary),
+    "point_mass": lambda vocabulary, miss, siblings: point_off(vocabulary, siblings),
+    "greedy": lambda vocabulary, miss, siblings: Fraction(0),  # against the text of the target's argmax
 }
 
 
-def tokens_off(rule: str, vocabulary: int, count: int, miss: Fraction) -> Fraction | None:
+def tokens_off(rule: str, vocabulary: int, count: int, miss: Fraction, siblings: int = 1) -> Fraction | None:
     """Total variation of `count` tokens from the normalised target's, at most; None for a rule without a theorem."""
-    return min(Fraction(1), count * PROVED[rule](vocabulary, miss)) if rule in PROVED else None
+    return min(Fraction(1), count * PROVED[rule](vocabulary, miss, siblings)) if rule in PROVED else None
 
 
-def in_floats(rule: str, vocabulary: int, count: int) -> dict[str, str | int] | None:
+def in_floats(rule: str, vocabulary: int, count: int, siblings: int = 1) -> dict[str, str | int] | None:
     """What `refengine law` says of an engine's text of `count` tokens; None where no theorem covers the rule."""
     if rule not in PROVED:
         return None
-    rows = (("rows that check_rows admits", admitted_miss(vocabulary)), ("rows that sum to 1", Fraction(0)))
-    bounds = {f"TV at most, {name}": str(tokens_off(rule, vocabulary, count, miss)) for name, miss in rows}
-    return {"vocabulary": vocabulary, "tokens": count, **bounds}
+    rows = (
+        ("float32 rows that check_rows admits", admitted_miss(vocabulary)),
+        ("float32 rows that sum to 1", Fraction(0)),
+    )
+    bounds = {f"TV at most, {name}": str(tokens_off(rule, vocabulary, count, miss, siblings)) for name, miss in rows}
+    return {"vocabulary": vocabulary, "tokens": count, "siblings": siblings, **bounds}
 
 
 def rounded_up(bound: str) -> str:
     """Three digits of a bound, none of which says less."""
     number = Fraction(bound)
     context = Context(prec=3, rounding=ROUND_CEILING)
-    return f"{context.divide(Decimal(number.numerator), Decimal(number.denominator)):.2e}"
+    digits = f"{context.divide(Decimal(number.numerator), Decimal(number.denominator)):.2e}"
+    return digits if number else "0"

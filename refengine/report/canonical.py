@@ -54,13 +54,7 @@ def canonical(value: Any, *, indent: int | None = 1) -> str:
 def parse(text: str, name: str) -> Any:
     """The value of a JSON text; BadInput naming `name` for broken JSON, NaN, or a key that is given twice."""
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        try:
-            return each_key_once(pairs)
-        except BadInput as error:
-            raise BadInput(f"{name}: {error}") from None
-
     def refuse(constant: str) -> float:
         raise BadInput(f"{name} contains {constant}: a report holds finite numbers only")
 
-    return json_of(text, name, object_pairs_hook=unique, parse_constant=refuse)
+    return json_of(text, name, object_pairs_hook=each_key_once(name), parse_constant=refuse)

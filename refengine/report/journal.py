@@ -96,10 +96,8 @@ class Journal:
         with open(self._file, "rb", closefd=False) as file:
             data = file.read()
         whole = data.rfind(b"\n") + 1  # what follows the last newline was cut off by the kill
-        if not (data[whole:].startswith(BEGINS) or BEGINS.startswith(data[whole:])):
+        if not whole and not (data.startswith(BEGINS) or BEGINS.startswith(data)):
             raise BadInput(f"{path} is no journal: name a file that is not there yet")
-        os.ftruncate(self._file, whole)
-        os.lseek(self._file, whole, os.SEEK_SET)
         done: dict[str, Line] = {}
         for number, text in enumerate(data[:whole].splitlines(), start=1):
             try:
@@ -111,6 +109,8 @@ class Journal:
                     self.other = line.run
             except ValueError as error:  # also UnicodeDecodeError and ValidationError
                 raise BadInput(f"{path} is damaged at line {number} ({error}); --fresh starts over") from None
+        os.ftruncate(self._file, whole)  # not before its lines have shown that it is a journal
+        os.lseek(self._file, whole, os.SEEK_SET)
         return done
 
     def finished(self, step: str) -> Line | None:

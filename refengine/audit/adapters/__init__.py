@@ -5,7 +5,8 @@ runs, in a child process, and `version` raises Absent where there is none.
 
 A library that decodes whole texts is an engine too (`refengine audit engine`), which may be installed under another
 Python. Its folder then has a `worker.py`, which runs there and imports nothing of ours: `speak.py` says what it
-defines, `engine.py` is our side, `server.py` starts its server.
+defines, `engine.py` is our side, `server.py` starts its server. One whose kernels alone can run here has `kernels`
+instead: `interpreted.py` is our side, `alone.py` what its worker loads them with.
 """
 
 import importlib
@@ -47,6 +48,25 @@ class Engine:
     serve: Serving | None = field(default=None, repr=False)
 
 
+TREE = "greedy tree"  # a way of kernels whose claim is about trees; the others have a signature of `audit kernel`
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Verification kernels that are fed rows of ours, without a model and without a GPU.
+
+    package  the distribution, whose version is named
+    ways     what its worker calls them -> a signature of `audit kernel`, or TREE
+    mixed    whether a call takes lanes of different length, some of them at temperature 0
+    coins    the ways that are handed their coins
+    """
+
+    package: str
+    ways: Mapping[str, str]
+    mixed: bool = False
+    coins: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Adapter:
     """A library that is audited by name.
@@ -56,6 +76,7 @@ class Adapter:
     version  the installed version; raises Absent
     audits   part -> its audit in this Python; the findings of an absent library are `not tested`, with the reason
     engine   how it decodes whole texts, where it does
+    kernels  how it verifies drafts, where that alone is audited
     """
 
     name: str
@@ -63,6 +84,7 @@ class Adapter:
     version: Callable[[], str]
     audits: Mapping[str, Audit] = field(default_factory=dict, repr=False)
     engine: Engine | None = None
+    kernels: Kernels | None = None
 
     def audit(
         self, begun: Callable[[str, float], None] = lambda part, share: None, only: str = ""
@@ -99,3 +121,8 @@ def adapters() -> dict[str, Adapter]:
 def engines() -> dict[str, tuple[Adapter, Engine]]:
     """The adapters of engines, by name."""
     return {name: (adapter, adapter.engine) for name, adapter in adapters().items() if adapter.engine is not None}
+
+
+def kernels() -> dict[str, tuple[Adapter, Kernels]]:
+    """The adapters of kernels, by name."""
+    return {name: (adapter, adapter.kernels) for name, adapter in adapters().items() if adapter.kernels is not None}

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from refengine.audit.adapters import Absent, Adapter, Engine, speak
+from refengine.audit.adapters import Absent, Adapter, Engine, Kernels, speak
 from refengine.audit.adapters.server import serving
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
@@ -43,13 +43,17 @@ class Worker:
     Raises Absent where something is not installed that it imports, BadInput where that is no Python.
     """
 
-    def __init__(self, adapter: Adapter, engine: Engine, python: str, folder: Path | None = None) -> None:
+    def __init__(self, adapter: Adapter, engine: Engine | Kernels, python: str, folder: Path | None = None) -> None:
         self.adapter, self.engine, self.python, self.folder = adapter, engine, python, folder
         self.complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         self.lock = Lock()
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
-        self._version = self._start()
+        try:
+            self._version = self._start()
+        except BaseException:
+            self.__exit__()
+            raise
 
     @property
     def version(self) -> str:

@@ -8,7 +8,7 @@ small as possible, and what `replay` returns is the finding: every reported viol
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from time import monotonic
@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from refengine.audit.common import MAX_UNSEEN_TV, Progress, thinned
+from refengine.audit.inputs.case import Case
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel import witness
@@ -72,9 +73,14 @@ def audit_kernel(
     return [audited(Request(subject, signature, path, seed, alpha, seconds, calls), progress).finding]
 
 
-def audited(request: Request, progress: Progress = lambda what, share: None) -> Audited:
-    """The finding with what is said beside it. Raises BadInput where the subject cannot be loaded."""
-    with Audit(request, progress) as audit:
+def audited(
+    request: Request, progress: Progress = lambda what, share: None, inputs: Callable[[], list[Case]] = cases
+) -> Audited:
+    """The finding with what is said beside it. Raises BadInput where the subject cannot be loaded.
+
+    inputs  that are sampled, where a subject is too slow for all of them
+    """
+    with Audit(request, progress, inputs) as audit:
         finding = audit.first_calls() or audit.exact_laws() or audit.sampled()
         return Audited(finding, audit.advice, audit.printed())
 
@@ -93,6 +99,7 @@ class Audit:
 
     request: Request
     progress: Progress
+    inputs: Callable[[], list[Case]] = cases
     children: ExitStack = field(default_factory=ExitStack)
     notes: list[str] = field(default_factory=list)
     plan: Plan = field(init=False)
@@ -166,7 +173,7 @@ class Audit:
         campaign, total = self._campaign(), self.plan.calls
         if not (self.exact.laws or self.plan.whole or self.request.calls):
             total += self.plan.runs  # that were planned for enumerations
-        for item in cases():
+        for item in self.inputs():
             campaign.add(item)
         begun = monotonic()
         campaign.until = max(campaign.until, begun + SHARE_SAMPLED * self.request.limit)

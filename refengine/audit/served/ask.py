@@ -1,7 +1,7 @@
 """A request as a user makes it, and what came back: the same for a server and for a function in the process."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 Row: TypeAlias = dict[str, float]  # log probabilities of some tokens of one position
@@ -79,3 +79,13 @@ class Subject(Protocol):
     """Whoever answers. Raises Refused, Failed."""
 
     def send(self, ask: Ask) -> Answer: ...
+
+
+@dataclass(frozen=True)
+class Seedless:
+    """A subject that takes no seed."""
+
+    subject: Subject
+
+    def send(self, ask: Ask) -> Answer:
+        return self.subject.send(replace(ask, seed=None))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Subject
@@ -48,6 +48,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.pool = ThreadPoolExecutor(8 * self.at_once)
         self.lock = Lock()  # claims are looked at together
+        self.heard = local()  # `names` of the faults of answers that a look of this thread came upon
 
     def __enter__(self) -> "Bench":
         return self
@@ -73,8 +74,7 @@ class Bench:
         self.inspect(ask, on, off)
         if on.usage and off.usage and [c.text for c in on.choices] == [c.text for c in off.choices]:
             witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
-            with self.lock:
-                self.usage.add(any(on.usage.get(name) != off.usage.get(name) for name in COUNTS), witness)
+            self.keep(USAGE, any(on.usage.get(name) != off.usage.get(name) for name in COUNTS), False, witness)
         return on, off
 
     def of_answers(self) -> dict[str, Faults | Partings]:
@@ -125,8 +125,14 @@ class Bench:
         return [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
 
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
+        heard: set[str] = getattr(self.heard, "names", set())
+        if on and not off:
+            heard.add(name)
         with self.lock:
-            self.metadata[name].add(on, off, witness)
+            if name == USAGE:
+                self.usage.add(on, witness)
+            else:
+                self.metadata[name].add(on, off, witness)
 
     def plain(self, number: int, tokens: int) -> tuple[Answer, Answer]:
         """What both sides say to a prompt at temperature 0 with nothing else asked; asked once."""

@@ -174,6 +174,14 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
+OF_THE_TEXT = (_past_stop, _ended_early, _banned, _not_json)
+
+
+def contradicts(ask: Ask, answer: Answer) -> bool:
+    """Whether a text is none that the request allows."""
+    return any(test(ask, choice) for test in OF_THE_TEXT for choice in answer.choices)
+
+
 def shown(answer: Answer) -> dict[str, Any]:
     """An answer as a witness shows it."""
     choice = answer.choices[0]

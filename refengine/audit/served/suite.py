@@ -7,17 +7,18 @@ the others to all in turn, in proportion to what each wants: a small run sees a 
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from math import log
+from dataclasses import dataclass, field, replace
+from math import inf, log
 from typing import Any
 
 from refengine.audit.common import Progress
-from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused
+from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused, Seedless
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.options import OPTIONS, SAMPLED, TOKENS, Option, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
-from refengine.audit.served.claims.schedules import HEAVY, schedules
+from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
 from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 from refengine.audit.served.reduce import TRIES, reduced
@@ -42,6 +43,7 @@ class State:
     failures: int = 0
     failed: str = ""
     small: dict[str, Any] | None = None  # the smallest witness that was found
+    heard: set[str] = field(default_factory=set)  # faults of answers that showed in its looks, with speculation alone
 
     @property
     def given_up(self) -> bool:
@@ -68,6 +70,7 @@ def planned(bench: Bench) -> Plan:
     for name, said in zip(("on", "off"), bench.complaints(Ask((bench.prompt(0),), 4)), strict=True):
         if said:
             raise Refused(f"the server {name} does not take a plain request: {said}")
+    seeds = _seeds(bench)
     bench.logprobs, rows = _reports(bench)
     streams = bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
     if streams and bench.accepts(Ask((bench.prompt(0),), 4, options=STREAM_USAGE, stream=True)):
@@ -76,7 +79,7 @@ def planned(bench: Bench) -> Plan:
     several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
     bench.noise = measured(bench)
-    plan = Plan([Plain("greedy", bench.noise, rows)], {})
+    plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
     plan.lacking |= {
         way: "not taken by both sides" for way, taken in (("chat", chat), ("stream", streams)) if not taken
     }
@@ -89,9 +92,11 @@ def planned(bench: Bench) -> Plan:
         if dialect is None:
             plan.lacking[option.name] = why
             continue
-        arms = [(False, False), *([(False, True)] * streams), *([(True, False)] * chat)]
+        arms = [(False, False)]
+        if option.front:
+            arms += [*([(False, True)] * streams), *([(True, False)] * chat)]
         plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
-    needs: dict[str, Options] = {"n": {"n": 3}, "neighbour": HEAVY}
+    needs: dict[str, Options] = {"n": {"n": 3}, "neighbour": HEAVY, "ignore_eos": {"ignore_eos": True}}
     extra = {name: bench.accepts(Ask((bench.prompt(0),), 4, 1.0, needed, seed=1)) for name, needed in needs.items()}
     for setting in SAMPLED:
         choices = next((n for n in several if n <= setting.choices), 1)
@@ -100,9 +105,23 @@ def planned(bench: Bench) -> Plan:
             plan.cells.append(cell)
         else:
             plan.lacking[cell.name] = "refused"
-    extra |= {"stream": streams, "chat": chat, "together": bench.together}
-    plan.cells += schedules(bench.noise, rows, extra)
+    extra |= {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds}
+    long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
+    plan.cells += schedules(bench.noise, rows, extra, long)
+    if bench.together and (edge := found_edge(bench)):
+        plan.cells.append(Plain("state/context edge", bench.noise, rows, asked=edge.ask, cost=3, wanted=8))
+    else:
+        plan.lacking["state/context edge"] = f"a prompt of {MOST_WORDS} words is taken"
     return plan
+
+
+def _seeds(bench: Bench) -> bool:
+    """Whether both sides take a seed; where one does not, none is sent from here on."""
+    ask = Ask((bench.prompt(0),), 4, 1.0)
+    if not bench.accepts(ask) or bench.accepts(replace(ask, seed=1)):
+        return True
+    bench.on, bench.off = Seedless(bench.on), Seedless(bench.off)
+    return False
 
 
 def _gives(bench: Bench, choices: int) -> bool:
@@ -118,8 +137,8 @@ def _reports(bench: Bench) -> tuple[Options, bool]:
     if not bench.accepts(ask):
         return {}, False
     answers = [side[0].choices[0] for side in bench.each([ask])]
-    rows = all(said.tokens and said.logprobs and said.top for said in answers)
-    return (wish, True) if rows else ({}, False)
+    rows = all(said.tokens and said.logprobs and max(map(len, said.top or ()), default=0) > 1 for said in answers)
+    return (wish, True) if rows else ({}, False)  # a row of one token tells no tie
 
 
 def measured(bench: Bench) -> Noise:
@@ -187,6 +206,7 @@ class Suite:
                 progress(f"{chosen[0].cell.name}, {self.bench.sent} requests", self.bench.sent / self.requests)
 
     def look(self, state: State) -> None:
+        self.bench.heard.names = state.heard
         try:
             state.cell.unit(self.bench, state.looks)
         except Gone as error:
@@ -210,12 +230,22 @@ class Suite:
         except (Failed, Refused) as error:
             state.small = {"not made smaller": str(error)}
 
+    def heard(self, state: State) -> float:
+        """The most evidence for a fault of answers that its looks came upon, and that is not decided."""
+        told = self.bench.of_answers()
+        found = (told[name].log_evidence for name in state.heard)
+        return max((evidence for evidence in found if evidence < self.bar), default=-inf)
+
+    def doubt(self, state: State) -> float:
+        return max(state.evidence(), self.heard(state))
+
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
         left = self.requests - self.bench.sent
         open_ = [s for s in self.states if not s.given_up and s.evidence() < self.bar and s.cell.cost <= left]
         fresh = [s for s in open_ if s.looks < TURNS]
-        suspects = sorted((s for s in open_ if s.signs()), key=lambda s: -s.evidence())[:SUSPECTS]
+        doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
+        suspects = sorted(doubted, key=self.doubt, reverse=True)[:SUSPECTS]
         if fresh:
             order = sorted(fresh, key=lambda s: s.looks)
         elif suspects and turn % 4 in (1, 2):

@@ -5,15 +5,16 @@ Looks are independent but for their prompts, which come from one list. A cell ma
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Protocol, TypeAlias
 
-from refengine.audit.served.ask import Answer, Ask, Choice
+from refengine.audit.served.ask import Answer, Ask, Choice, Row
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import TOKENS, Option, Options
 from refengine.audit.served.claims.ties import asked_tie, parted, tied
-from refengine.audit.served.faults import shown
+from refengine.audit.served.faults import contradicts, shown
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
 
 
@@ -40,7 +41,8 @@ LOGPROBS = "the log probabilities are those of plain decoding"
 
 @dataclass
 class Plain:
-    """Temperature 0 and nothing else. noise: what an honest pair may part by. rows: reported, they tell ties."""
+    """Temperature 0 and nothing else. noise: what an honest pair may part by. rows: reported, they tell ties. asked:
+    the request of that number, where it is not a prompt with so many tokens and options."""
 
     name: str
     noise: Noise
@@ -48,6 +50,8 @@ class Plain:
     tokens: int = TOKENS
     chat: bool = False
     turns: Callable[[Bench, int], tuple[str, ...]] | None = None
+    asked: Callable[[Bench, int], Ask] | None = None
+    options: Options = field(default_factory=dict)
     cost: int = 2
     wanted: int = 12
 
@@ -59,12 +63,14 @@ class Plain:
             self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
 
     def ask(self, bench: Bench, k: int) -> Ask:
+        if self.asked:
+            return self.asked(bench, k)
         turns = self.turns(bench, k) if self.turns else (bench.prompt(k),)
-        return Ask(turns, self.tokens, options=bench.logprobs, chat=self.chat)
+        return Ask(turns, self.tokens, options={**bench.logprobs, **self.options}, chat=self.chat)
 
     def unit(self, bench: Bench, k: int) -> None:
         ask = self.ask(bench, k)
-        bare = self.turns is None and not self.chat and self.tokens == TOKENS
+        bare = not (self.turns or self.asked or self.chat) and self.tokens == TOKENS
         on, off = bench.plain(k, TOKENS) if bare else bench.both(ask)
         if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
@@ -95,10 +101,10 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 3 if self.chat or self.stream else 9  # a front end adds little to be wrong
+        self.wanted = 3 if self.chat or self.stream else 7  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
-        if self.rows and not self.stream:
+        if self.rows:
             self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
 
     @property
@@ -141,8 +147,11 @@ class Parity:
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
-        """A filter that leaves one token leaves no tie to ask about: that is asked without it. Rows that are reported
-        may be those before the parameter: a tie in them excuses a parting, and hides few that the parameter made."""
+        """What the request does not allow is no tie. A filter that leaves one token leaves none to ask about: that is
+        asked without it. Rows that are reported may be those before the parameter: a tie in them excuses a parting, and
+        hides few that the parameter made."""
+        if contradicts(ask, on) and not contradicts(ask, off):
+            return True
         if not parted(on, off) or tied(on, off, bench.noise.nats):
             return False
         asked = replace(ask, temperature=0.0, options=bench.logprobs) if self.option.extreme else ask
@@ -150,11 +159,12 @@ class Parity:
 
 
 def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer, off: Answer) -> None:
-    """Of the tokens that both emitted alike before they part."""
-    apart = logprobs_apart(on.choices[0], off.choices[0])
-    if LOGPROBS in beliefs and apart is not None:
-        witness = difference(ask, on, off) | {"nats apart": round(apart, 3)}
-        beliefs[LOGPROBS].add(apart > bench.noise.nats, witness)
+    """Of the tokens that both emitted alike before they part; one text is reported in the same tokens."""
+    mine, theirs = on.choices[0], off.choices[0]
+    apart, others = logprobs_apart(mine, theirs), mine.text == theirs.text and mine.tokens != theirs.tokens
+    if LOGPROBS in beliefs and (others or apart is not None):
+        witness = difference(ask, on, off) | {"reported": mine.tokens, "nats apart": apart and round(apart, 3)}
+        beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.nats, witness)
 
 
 # --- a side against itself -------------------------------------------------------------------------------------------
@@ -224,17 +234,29 @@ def difference(ask: Ask, on: Answer, off: Answer) -> dict[str, Any]:
 
 
 def logprobs_apart(on: Choice, off: Choice) -> float | None:
-    """The largest distance of the log probabilities of the tokens that both emitted alike, in nats."""
+    """The largest distance of the log probabilities of the tokens that both emitted alike, and of those listed beside
+    them, in nats."""
     if not on.tokens or not off.tokens or not on.logprobs or not off.logprobs:
         return None
     rows = zip(on.tokens, off.tokens, on.logprobs, off.logprobs, strict=False)
-    apart = 0.0
+    apart, alike = 0.0, 0
     for mine, theirs, a, b in rows:
         if mine != theirs:
             break
+        alike += 1
         if a is not None and b is not None:  # the first token of an echoed prompt has none
             apart = max(apart, abs(max(a, -50.0) - max(b, -50.0)))
-    return apart
+    listed = zip(on.tokens[:alike], on.top or (), off.top or (), strict=False)
+    return max([apart, *(rows_apart(token, mine, theirs) for token, mine, theirs in listed)])
+
+
+def rows_apart(token: str, mine: Row, theirs: Row) -> float:
+    """Of two rows of that token: what one of them does not list is less likely than all that it lists beside it."""
+    apart = [abs(max(mine[name], -50.0) - max(theirs[name], -50.0)) for name in mine.keys() & theirs.keys()]
+    for row, other in ((mine, theirs), (theirs, mine)):
+        least = min((chance for name, chance in other.items() if name != token), default=inf)
+        apart += [chance - least for name, chance in row.items() if name not in other]
+    return max(apart, default=0.0)
 
 
 def streamed(ask: Ask) -> Ask:

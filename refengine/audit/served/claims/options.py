@@ -16,6 +16,7 @@ Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer 
 
 TOKENS = 32  # of a completion: some rounds of every drafter, and the borders between them
 STOP_CHARACTERS = 5  # of a stop string: longer than most tokens, so that it crosses from one to the next
+LONG_STOP = 24  # characters of one that no block of a few tokens holds
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Option:
     temperature: float = 0.0
     tokens: int = TOKENS
     extreme: bool = False  # leaves one token at every position: at temperature 1 what temperature 0 gives
+    front: bool = True  # asked in chat and streamed too: what a front end forgets, it forgets at every strength
 
 
 def fixed(*dialects: Options) -> Made:
@@ -43,6 +45,21 @@ def _stop(text: str, number: int) -> tuple[Options, ...]:
     start = 4 + number * 7 % max(1, len(text) - STOP_CHARACTERS - 4)
     piece = text[start : start + STOP_CHARACTERS]
     return ({"stop": [piece]},) if len(piece.strip()) >= 2 else ()
+
+
+def stop_at_once(plain: Choice, number: int) -> tuple[Options, ...]:
+    """What is said first: the token that comes of the prompt, before any round, ends the text or helps to."""
+    piece = plain.text[: 2 + number % STOP_CHARACTERS].rstrip()
+    return ({"stop": [piece]},) if piece.strip() else ()
+
+
+def several_stops(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A long piece, and before it in the list a short one over its end, which the next token makes whole."""
+    start = number * 5 % max(1, len(plain.text) - LONG_STOP - STOP_CHARACTERS)
+    end = start + LONG_STOP
+    told = [plain.text[end - 2 : end - 2 + STOP_CHARACTERS], plain.text[start:end]]
+    stops = [piece for piece in told if piece.strip()]
+    return ({"stop": stops},) if stops else ()
 
 
 def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -96,26 +113,28 @@ JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": 
 OPTIONS: tuple[Option, ...] = (
     Option("max_tokens", few_tokens),
     Option("frequency_penalty", fixed({"frequency_penalty": 0.7})),
-    Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0})),
+    Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0}), front=False),
     Option("presence_penalty", fixed({"presence_penalty": 1.5})),
     Option("repetition_penalty", fixed({"repetition_penalty": 1.5}, {"repeat_penalty": 1.5})),
     Option("logit_bias", bias(4.0)),
-    Option("logit_bias, strong", bias(100.0)),
-    Option("logit_bias, against", bias(-100.0)),
+    Option("logit_bias, strong", bias(100.0), front=False),
+    Option("logit_bias, against", bias(-100.0), front=False),
     Option("allowed_token_ids", fixed({"allowed_token_ids": list(range(2, 24, 3))})),
     Option("bad_words", bad_word),
     Option("stop", stop),
+    Option("stop, at once", stop_at_once),
+    Option("stop, long and several", several_stops),
     Option("stop_token_ids", stop_token),
     Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
-    Option("min_tokens and stop", stop_after_minimum),
+    Option("min_tokens and stop", stop_after_minimum, front=False),
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
     Option("echo", fixed({"echo": True})),
     Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
     Option("json_schema", schema(JSON_SCHEMA)),
-    Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS),
+    Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS, front=False),
     Option(
         "regex",
         fixed({"guided_regex": "[a-z]+( [a-z]+)*"}, {"regex": "[a-z]+( [a-z]+)*"}, {"grammar": "root ::= [a-z ]+"}),
@@ -140,8 +159,8 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("top_k 3", 1.0, {"top_k": 3}),
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
-    Setting("logit_bias", 1.0, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
-    Setting("penalties", 1.0, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),
+    Setting("logit_bias, temperature 0.4", 0.4, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
+    Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 4}),
     Setting("long", 1.0, {}, tokens=96, choices=4),
 )

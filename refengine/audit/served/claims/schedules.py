@@ -15,7 +15,7 @@ from refengine.audit.served.claims.options import TOKENS
 from refengine.audit.served.claims.ties import parted, ties
 from refengine.audit.served.noise import Noise
 
-LONG = 160  # tokens of a long completion
+LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 BLOCK = 16  # tokens of a cache's block, in most engines
@@ -24,8 +24,9 @@ COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds
 HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
 
 
-def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
-    """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it."""
+def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG[-1]) -> list[Cell]:
+    """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it.
+    long: tokens of a long completion."""
     share = None if rows else noise.tie_share()
     differ = first_and_last_differ
     same, alone = "The same request has the same answer", "An answer is the same"
@@ -46,18 +47,23 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
         moved = "The temperature of a request does not move another's answer."
         greedy.append(("independence/temperature", moved, hot_neighbours, 10))
     cells: list[Cell] = [Own(name, claim, steps, differ, cost, share) for name, claim, steps, cost in greedy]
+    if extra["seed"]:
+        cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4))
+        cells.append(Own("seed/other", "Another seed has another answer.", other_seed, alike, 4))
+    if extra["seed"] and extra["n"] and extra["stream"]:
+        whole = "The streamed choices of a request with a seed are the whole ones."
+        cells.append(Own("stream/choices", whole, streamed_choices, differ, 4))
     cells += [
-        Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4),
-        Own("seed/other", "Another seed has another answer.", other_seed, alike, 4),
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
-        Plain("state/long", noise, rows, tokens=LONG),
+        Plain("state/long", noise, rows, tokens=long, options={"ignore_eos": True} if extra["ignore_eos"] else {}),
+        Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
         Plain("state/continued", noise, rows, turns=continued, cost=4),
     ]
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
         cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share))
-    if extra["together"]:
+    if extra["together"] and extra["seed"]:
         under_load = f"{same} alone and in company with the same seed."
         cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
     if extra["n"]:
@@ -88,6 +94,11 @@ def repeat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[plain(bench, k)], [streamed(plain(bench, k))]]
+
+
+def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    mine = replace(sampled(bench, k, 1000 + k), options={"n": 3})
+    return [[mine], [streamed(mine)]]
 
 
 def same_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -150,7 +161,7 @@ def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[replace(plain(bench, k), options={"n": 3})]]
+    return [[replace(plain(bench, k), options={**bench.logprobs, "n": 3})]]
 
 
 def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
@@ -160,10 +171,16 @@ def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
     return (" ".join([*(words * BLOCK)[:length], bench.prompt(k % len(bench.prompts))]),)
 
 
+def one_word(bench: Bench, k: int) -> tuple[str, ...]:
+    """A prompt with hardly anything before the first token that is drafted."""
+    words = sorted(set(" ".join(bench.prompts).split()))
+    return (words[k * 7 % len(words)],)
+
+
 def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """A client that leaves another request in the middle, and this very one; this one beside them and after them."""
     mine = plain(bench, k)
-    left = [replace(streamed(plain(bench, i)), tokens=LONG, hang_up=True) for i in (k, k + 1, k + 2)]
+    left = [replace(streamed(plain(bench, i)), tokens=LONG[-1], hang_up=True) for i in (k, k + 1, k + 2)]
     return [[mine], [*left, mine], [mine]]
 
 

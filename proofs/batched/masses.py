@@ -1,0 +1,83 @@
+"""The mass of a row over a vocabulary of any size: a number that depends on the row alone, and grows in proportion.
+
+A row is shown at every token that was drafted and at any other one (`columns`, the other one last). Nothing else is
+known of its mass than what `EveryVocabulary.v` proves to hold of every sum over every vocabulary:
+- rows that are equal at every token have the same mass;
+- where a u = b w at every token, a sum(u) = b sum(w), for numbers a and b that are the same at every token;
+- a row without negative weights has no negative mass.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from proofs.batched.terms import ANY, OTHER, Entry, Paths, real, unknowns
+from proofs.smt.real import Atom, Term
+
+
+@dataclass(frozen=True)
+class Mass:
+    """The sum of a row over all tokens: an unknown, or a multiple of one; what is sure of it; and the row."""
+
+    sum: Term
+    columns: tuple[Term, ...]
+    facts: tuple[Atom, ...] = ()
+
+
+NAMES: dict[tuple[str, ...], str] = {}
+
+
+def weighed(row: Sequence[Entry], world: Paths) -> Mass:
+    """The mass of a row of terms, given as entries at every drafted token and at any other one.
+
+    Where the row is in proportion to one that the exact text weighed, it is handed back as a multiple of that.
+    """
+    columns = tuple(z3.simplify(real(entry)) for entry in row)
+    if all(z3.is_rational_value(c) and c.as_fraction() == 0 for c in columns):
+        return Mass(z3.RealVal(0), columns)
+    name = NAMES.setdefault(tuple(c.sexpr() for c in columns), f"mass{len(NAMES)}")
+    if name not in world.weighed:
+        world.weighed[name] = in_proportion(name, columns, world) or alone(name, columns, world)
+        world.assumed.extend(world.weighed[name].facts)
+    world.masses[name] = world.weighed[name]
+    return world.weighed[name]
+
+
+def mass_of(row: Sequence[Entry], world: Paths) -> Entry:
+    """The mass alone; ANY where an entry is."""
+    return ANY if any(entry is ANY for entry in row) else weighed(row, world).sum
+
+
+def alone(name: str, columns: tuple[Term, ...], world: Paths) -> Mass:
+    mass = z3.Real(name)
+    return Mass(mass, columns, (mass >= 0,) if world.sure(z3.And(*(c >= 0 for c in columns))) else ())
+
+
+def in_proportion(name: str, columns: tuple[Term, ...], world: Paths) -> Mass | None:
+    """As a multiple of a mass that the exact text took; None where none is found to be in proportion."""
+    for given, wanted in world.given_masses.items():
+        if given == name:
+            return wanted
+        for a, b in factors(columns[-1], wanted.columns[-1]):
+            alike = (a * u == b * w for u, w in zip(columns, wanted.columns, strict=True))
+            if all(world.sure(z3.And(a > 0, b > 0, equal)) for equal in alike):
+                times = z3.Real(f"ratio of {name} to {given}")
+                row = tuple(times * w for w in wanted.columns)
+                return Mass(times * wanted.sum, row, (times > 0, a * times == b))
+    return None
+
+
+def factors(ours: Term, wanted: Term) -> Iterator[tuple[Term, Term]]:
+    """Guesses at a and b: the one row's value and the other's where a single weight is 1, or -1, and the rest 0."""
+    weights = [w for w in dict.fromkeys((*unknowns(ours), *unknowns(wanted))) if w.decl().name().endswith(OTHER)]
+    seen = set[Any]()
+    for weight in weights:
+        for value in (1, -1):
+            at = [(w, z3.RealVal(value if w.eq(weight) else 0)) for w in weights]
+            a, b = (z3.simplify(z3.substitute(term, *at)) for term in (wanted, ours))
+            none = any(z3.is_rational_value(n) and n.as_fraction() <= 0 for n in (a, b))
+            if not none and (a.sexpr(), b.sexpr()) not in seen:
+                seen.add((a.sexpr(), b.sexpr()))
+                yield a, b

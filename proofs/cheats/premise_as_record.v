@@ -1,0 +1,7 @@
+(** Refused by premises. The same, hidden in a type of our own that a function returns. *)
+Record wish := Wish { granted : False }.
+Section Open.
+Variable wishes : nat -> wish.
+Theorem anything : 1 = 2.
+Proof. destruct (wishes 0) as [absurd]. destruct absurd. Qed.
+End Open.

@@ -1,0 +1,147 @@
+"""The corners of what may be asked of a server: the edge of its context, stops at once, rows beside a token, seeds."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logprobs, logprobs_apart, rows_apart
+from refengine.audit.served.claims.edge import found_edge
+from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
+from refengine.audit.served.claims.schedules import choices_differ, greedy_choices
+from refengine.audit.served.claims.ties import asked_tie
+from refengine.audit.served.suite import planned
+
+
+@dataclass
+class Counts:
+    """Says one word a token. context: of which words have `size` tokens; refuses: what would not fit, else it ends."""
+
+    context: int
+    size: int = 1
+    refuses: bool = True
+    tells: bool = True  # its usage
+    early: int = 0  # tokens before the edge at which it ends
+    asked: list[Ask] = field(default_factory=list)
+
+    def send(self, ask: Ask) -> Answer:
+        self.asked.append(ask)
+        prompt = self.size * len(ask.turns[0].split(" "))
+        room = self.context - prompt
+        if room < (ask.tokens if self.refuses else 1):
+            raise Refused("too long")
+        count = min(ask.tokens, max(1, room - self.early))
+        usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
+        return Answer((Choice(" a" * count, "length"),), usage if self.tells else {})
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+@pytest.mark.parametrize(("context", "size"), [(300, 1), (301, 3), (4095, 2)])
+def test_the_edge_of_the_context_is_met_to_the_token(context: int, size: int, refuses: bool) -> None:
+    """Kills an edge that is off by one, and one that takes words for tokens."""
+    server = Counts(context, size, refuses)
+    with Bench(server, server) as bench:
+        edge = found_edge(bench)
+        assert edge is not None
+        for k in range(8):
+            ask = edge.ask(bench, k)
+            assert size * len(ask.turns[0].split(" ")) + ask.tokens == context
+            assert len(server.send(ask).text.split()) == ask.tokens
+            assert server.send(ask).text != Counts(context, size, refuses, early=3).send(ask).text
+
+
+def test_an_edge_that_is_not_told_is_not_passed() -> None:
+    """Kills a request that an honest server refuses, and a search where there is no edge or no room before it."""
+    for context in (200, 1000):
+        server = Counts(context, tells=False)
+        with Bench(server, server) as bench:
+            edge = found_edge(bench)
+            assert edge is not None
+            assert all(server.send(edge.ask(bench, k)).text for k in range(30))
+    for context in (20, 1 << 20):
+        server = Counts(context)
+        with Bench(server, server) as bench:
+            assert found_edge(bench) is None
+            assert len(server.asked) <= 2
+
+
+def test_what_is_listed_beside_a_token_counts() -> None:
+    """Kills rows that are compared at their own token alone, and one that counts a tie at the end of a list."""
+    row = {"a": -0.5, "b": -1.5, "c": -3.0}
+    assert rows_apart("a", row, {"a": -0.5, "b": -1.5, "c": -3.0}) == 0.0
+    assert rows_apart("a", row, {"a": -0.5, "b": -2.5, "c": -3.0}) == pytest.approx(1.0)
+    assert rows_apart("a", row, {"a": -0.5, "d": -1.0, "c": -3.0}) == pytest.approx(2.0)
+    assert rows_apart("z", {**row, "z": -9.0}, {"a": -0.5, "b": -1.5, "d": -2.99, "z": -9.0}) == pytest.approx(0.01)
+    one = Choice("a a", tokens=("a", "a"), logprobs=(-0.5, -0.5), top=(row, row))
+    other = Choice("a a", tokens=("a", "a"), logprobs=(-0.5, -0.5), top=(row, {**row, "b": -2.0}))
+    assert logprobs_apart(one, other) == pytest.approx(0.5)
+
+
+def test_one_text_is_reported_in_the_same_tokens() -> None:
+    """Kills a comparison that ends where the reported tokens part although the text does not, or where none are."""
+    whole = Choice("a b", "length", ("a", " b"), (-0.5, -0.5), ({"a": -0.5}, {" b": -0.5}))
+    option = next(option for option in OPTIONS if option.name == "echo")
+    with Bench(Counts(9), Counts(9)) as bench:
+        cell = Parity(option, bench.noise, rows=True, stream=True)
+        for said in (whole, Choice("a b", "length", (" b",), (-0.5,), ({" b": -0.5},)), Choice("a b", "length")):
+            compare_logprobs(cell.beliefs, bench, Ask(("a",), 2), Answer((said,)), Answer((whole,)))
+        assert (cell.beliefs[LOGPROBS].looks, cell.beliefs[LOGPROBS].parted) == (3, 2)
+
+
+def test_choices_at_temperature_0_are_told_apart_by_their_rows() -> None:
+    """Kills an accusation of a server that breaks exact ties at random, choice by choice."""
+    with Bench(Counts(9), Counts(9)) as bench:
+        bench.logprobs = {"logprobs": True}
+        ((ask,),) = greedy_choices(bench, 0)
+        assert ask.options == {"logprobs": True, "n": 3}
+        row = {" a": -0.7, " b": -0.7}
+        said = [Choice(text, "length", (text,), (-0.7,), (row,)) for text in (" a", " b")]
+        assert not choices_differ([Answer(tuple(said))], bench.noise.nats)
+
+
+def test_stops_are_asked_for_where_they_are_missed() -> None:
+    """Kills stops that never begin a text, never cross a block, or are never listed in another order than they come."""
+    plain = Choice("".join(f" {4 * letter}" for letter in "abcdefghijklmnopqrstuvwxyz"), "length")
+    for k in range(10):
+        (first,), (several,) = stop_at_once(plain, k), several_stops(plain, k)
+        assert plain.text.startswith(first["stop"][0])
+        after, piece = several["stop"]
+        assert len(piece) == LONG_STOP
+        assert plain.text.find(piece) + len(piece) < plain.text.find(after) + len(after)
+    assert several_stops(Choice(" a b"), 0)
+
+
+def test_a_server_that_refuses_seeds_is_asked_without() -> None:
+    """Kills an audit that gives up every parameter because its own seed is refused."""
+
+    @dataclass
+    class Refusing(Counts):
+        def send(self, ask: Ask) -> Answer:
+            if ask.seed is not None:
+                raise Refused("no seeds")
+            return super().send(ask)
+
+    with Bench(Refusing(4000), Refusing(4000)) as bench:
+        plan = planned(bench)
+        names = {cell.name for cell in plan.cells}
+        assert isinstance(bench.on, Seedless)
+        assert {"parity/frequency_penalty", "law/temperature 1", "seed/none"} <= names
+        assert not {"seed/same", "seed/other", "seed/under load"} & names
+        assert plan.lacking["seed"].startswith("refused")
+
+
+def test_a_tie_at_a_stop_goes_on_past_it() -> None:
+    """Kills an excuse for a stop that was missed: nearly at temperature 0 some choice parts within a long stop, which
+    then ends nothing, but later than the text that is to be excused."""
+
+    class Warm:
+        def send(self, ask: Ask) -> Answer:
+            return Answer((Choice(" a b c x y", "length"),))
+
+    ask = Ask(("p",), 8, options={"stop": [" b c d e"]})
+    with Bench(Warm(), Warm()) as bench:
+        bench.choices = 2
+        ended = Answer((Choice(" a", "stop"),))
+        assert not asked_tie(bench, ask, Answer((Choice(" a b c d e f", "length"),)), ended)
+        assert asked_tie(bench, ask, Answer((Choice(" a b c x y", "length"),)), ended)

@@ -1,0 +1,101 @@
+"""The floats that the engine decides by are those that the theorems on floats speak of (design.floats_end_to_end).
+
+The theorems say what follows from odds with so many roundings behind them; here every number that a rule hands to its
+coins is held to exact arithmetic on the same float32 rows, at the sizes of vocabularies, within just those roundings.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import pytest
+import torch
+from torch import Tensor
+
+import refengine.engine.row
+import refengine.engine.rules.point_mass
+from refengine.commands.rounding import UNIT, levels
+from refengine.engine.block import Block
+from refengine.engine.coins import Site
+from refengine.engine.rules import RULES
+
+Row = list[Fraction]
+SIBLINGS = 6
+
+
+@dataclass
+class Refusing:
+    """Refuses every draft, and keeps the numbers that it was asked about, of the one lane."""
+
+    odds: list[tuple[Fraction, Fraction]] = field(default_factory=list)
+    weights: list[Row] = field(default_factory=list)
+
+    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
+        self.odds.append((Fraction(float(num)), Fraction(float(den))))
+        return torch.zeros(1, dtype=torch.bool)
+
+    def choose(self, weights: Tensor, site: Site) -> Tensor:
+        self.weights.append([Fraction(x) for x in weights[0].tolist()])
+        return weights.argmax(-1)
+
+
+def within(computed: Row, exact: Row, roundings: int) -> bool:
+    """`FloatDescent.rounded`, number by number."""
+    low, high = (1 - UNIT) ** roundings, (1 + UNIT) ** roundings
+    return all(low * b <= a <= high * b for a, b in zip(computed, exact, strict=True))
+
+
+def row_of(vocabulary: int, seed: int) -> Tensor:
+    weights = torch.rand(vocabulary, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) ** 6
+    return (weights / weights.sum()).float()
+
+
+def faults(rule: str, vocabulary: int, seed: int) -> Iterator[str]:
+    """What the rule hands to its coins that the theorem does not speak of."""
+    p, q = row_of(vocabulary, seed), row_of(vocabulary, seed + 1000)
+    exact_p, exact_q = ([Fraction(x) for x in row.tolist()] for row in (p, q))
+    count = SIBLINGS if rule == "point_mass" else 1
+    drafts = (q - p).topk(count).indices[None]
+    rows, draft = p.expand(1, count + 1, vocabulary), q.expand(1, count, vocabulary)
+    seen = Refusing()
+    RULES[rule](rows, Block(drafts, torch.full((1, count), -1), draft), seen)
+    left = exact_p
+    for x, (num, den) in zip(drafts[0].tolist(), seen.odds, strict=True):
+        if rule == "point_mass":
+            if num != left[x] or not within([den], [sum(left, Fraction(0))], levels(vocabulary)):
+                yield f"the odds of token {x}"
+            left = [Fraction(0) if y == x else weight for y, weight in enumerate(left)]
+        else:
+            if (num, den) != (left[x], exact_q[x]):
+                yield f"the odds of token {x}"
+            left = [max(a - b, Fraction(0)) for a, b in zip(left, exact_q, strict=True)]
+    roundings = 0 if rule == "point_mass" else 1
+    (emitted_from,) = seen.weights
+    if not within(emitted_from, left, roundings):
+        yield "the row that is emitted from"
+
+
+@pytest.mark.parametrize("vocabulary", [7, 64, 3000])
+@pytest.mark.parametrize("rule", ["leviathan", "point_mass"])
+def test_the_odds_have_the_roundings_of_the_theorem(rule: str, vocabulary: int) -> None:
+    """Kills a rule that computes in another precision or another order than the theorem about it."""
+    for seed in range(2):
+        assert list(faults(rule, vocabulary, seed)) == []
+
+
+def test_a_total_in_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison with a bound so wide that float32 totals pass."""
+    monkeypatch.setattr(refengine.engine.rules.point_mass, "total", lambda left: left.float().sum(-1).double())
+    assert list(faults("point_mass", 3000, 0))
+
+
+def test_a_total_that_is_off_by_a_hundred_roundings_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that allows a rounding for every token where the tree has one for every level."""
+    monkeypatch.setattr(refengine.engine.rules.point_mass, "total", lambda left: left.sum(-1) * (1 + 100 * 2.0**-53))
+    assert list(faults("point_mass", 3000, 0))
+
+
+def test_a_difference_in_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that lets what is left after a refusal be rounded to float32."""
+    monkeypatch.setattr(refengine.engine.row, "residual", lambda p, q: (p - q).float().double().clamp(min=0.0))
+    assert list(faults("leviathan", 1000, 0))

@@ -1,0 +1,127 @@
+"""What the test engine tells of a completion: its text up to a stop, why it ended, its tokens and their rows."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import exp, log
+from typing import Any, TypeAlias
+
+from properties.helpers.served_model import GAMMA
+
+Rows: TypeAlias = tuple[list[float], list[float]]
+
+
+def cut(engine: Any, out: Sequence[int], stops: Sequence[str], borders: Sequence[int]) -> int | None:
+    """The character before which a stop ends the text; None where none does. borders: tokens before each round."""
+    text = said(engine, out)
+    begin = len(said(engine, out[:1])) if engine.has("a stop in the first token is missed") else 0
+    if engine.has("a stop longer than a block is missed"):
+        stops = [stop for stop in stops if len(stop) <= len(said(engine, out[-GAMMA:]))]
+    found = [(at, stop) for stop in stops if (at := text.find(stop, begin)) >= 0]
+    if not found:
+        return None
+    if not engine.has("of two stops the one listed first ends the text"):
+        found.sort()
+    at, stop = found[0]
+    edges = (len(said(engine, out[:border])) for border in borders)
+    if engine.has("a stop across a round's border is cut late") and any(at < edge < at + len(stop) for edge in edges):
+        return at + 1
+    return at
+
+
+def choice(
+    engine: Any, out: list[int], rows: list[Rows], body: dict[str, Any], limit: int, borders: list[int]
+) -> dict[str, Any]:
+    """rows: of every token its own, as logits, and that of its alternatives."""
+    end, stops = engine.language.end, stops_of(body)
+    text = said(engine, out)
+    finish = "stop" if out[-1] in (end, *(body.get("stop_token_ids") or ())) else "length"
+    if (at := cut(engine, out, stops, borders)) is not None:
+        text, finish = text if engine.has("stop checked once a round") else text[:at], "stop"
+    if engine.has("finish_reason after a stop") and finish == "stop":
+        finish = "length"
+    told: dict[str, Any] = {"text": text, "finish_reason": finish}
+    shown = [i for i in out if i != end]
+    if stops and finish == "stop" and not engine.has("tokens past the stop"):
+        while shown and len(said(engine, shown[:-1])) >= len(text):
+            shown.pop()
+    elif stops and finish == "stop":
+        shown = [*shown, 1, 2]
+    if body.get("logprobs"):
+        told["logprobs"] = _logprobs(engine, shown, rows, limit)
+    told["count"] = len(shown) + (engine.has("usage counts the drafts") * 2)
+    if engine.has("usage counts past the end") and finish == "stop":
+        told["count"] += 1 + len(out) % GAMMA
+    if engine.has("a streamed answer lacks its end") and body.get("stream") and len(out) % 2:
+        told["text"] = said(engine, shown[:-1])
+    return told
+
+
+def said(engine: Any, out: Sequence[int]) -> str:
+    return "".join(engine.language.words[i] for i in out if i != engine.language.end)
+
+
+def stops_of(body: dict[str, Any]) -> list[str]:
+    return [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ())
+
+
+def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int) -> dict[str, Any]:
+    words = engine.language.words
+    chances, others = ([_normal(tuple(row)) for row in side[: len(shown)]] for side in (zip(*rows, strict=True)))
+    if engine.has("log probabilities of the row before") and chances:
+        chances = [chances[0], *chances[:-1]]
+        others = chances
+    own = [row[x] for x, row in zip(shown, chances, strict=False)]
+    tops = [{words[i]: row[i] for i in _likeliest(tuple(row))[: engine.listed]} for row in others]
+    if not engine.has("a sampled token is missing from its row"):
+        tops = [{**row, words[x]: c} for x, c, row in zip(shown, own, tops, strict=False)]
+    if engine.rounded:
+        own = [round(c, 2) for c in own]
+        tops = [{word: round(c, 2) for word, c in row.items()} for row in tops]
+    if engine.has("log probability zero"):
+        own = [0.0 for _ in own]
+    if engine.has("log probabilities wrong in the last block"):
+        own = [c if k < limit - GAMMA else c - 2.5 for k, c in enumerate(own)]
+    return {"tokens": [words[i] for i in shown], "token_logprobs": own, "top_logprobs": tops}
+
+
+@lru_cache(1 << 12)
+def _normal(row: tuple[float, ...]) -> list[float]:
+    total = log(sum(exp(x) for x in row))
+    return [x - total for x in row]
+
+
+@lru_cache(1 << 12)
+def _likeliest(row: tuple[float, ...]) -> list[int]:
+    return sorted(range(len(row)), key=lambda i: -row[i])
+
+
+def echoed(engine: Any, told: dict[str, Any], prompt: list[int], body: dict[str, Any]) -> dict[str, Any]:
+    """With the prompt before it, and the chances of the prompt's tokens but the first."""
+    told["text"] = body["prompt"] + told["text"]
+    if "logprobs" not in told:
+        return told
+    chances = [_normal(tuple(engine.language.logits(prompt[:i], 0.0))) for i in range(len(prompt))]
+    if engine.has("echoed log probabilities are shifted"):
+        chances = [chances[0], *chances[:-1]]
+    before: dict[str, list[Any]] = {
+        "tokens": [engine.language.words[x] for x in prompt],
+        "token_logprobs": [None, *(row[x] for x, row in zip(prompt[1:], chances[1:], strict=True))],
+        "top_logprobs": [None] * len(prompt),
+    }
+    first = 1 if engine.has("echo drops the first token's row") else 0
+    told["logprobs"] = {name: [*before[name], *after][first:] for name, after in told["logprobs"].items()}
+    return told
+
+
+def as_chat(choice: dict[str, Any]) -> dict[str, Any]:
+    told = choice.pop("logprobs", None)
+    choice["message"] = {"role": "assistant", "content": choice.pop("text")}
+    if told:
+        rows = zip(told["tokens"], told["token_logprobs"], told["top_logprobs"], strict=True)
+        choice["logprobs"] = {
+            "content": [
+                {"token": t, "logprob": c, "top_logprobs": [{"token": k, "logprob": v} for k, v in row.items()]}
+                for t, c, row in rows
+            ]
+        }
+    return choice
