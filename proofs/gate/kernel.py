@@ -25,7 +25,9 @@ Ltac told := intros; lazymatch goal with
   | |- prod ?B ?C => try (assert B by (told; fail)); try (assert C by (told; fail))
   | |- ?A => let t := head_of A in let x := base_of A in
     tryif is_var t then idtac else tryif is_var x then idtac "of" t else
-    (hnf; intros; lazymatch goal with |- ?F => let t := head_of F in tryif is_var t then idtac else idtac "of fixed" t
+    (hnf; intros; lazymatch goal with
+      | |- prod ?B ?C => try (assert B by (told; fail)); try (assert C by (told; fail))
+      | |- ?F => let t := head_of F in tryif is_var t then idtac else idtac "of fixed" t
     end)
   end.
 Ltac quantified := repeat lazymatch goal with

@@ -79,7 +79,7 @@ Let raceP : lawful race := @racedP R V theta ticks most theta01.
 Definition writes_first w (choose : (V -> nat) -> V) : Prop :=
   forall E, (0 < w (choose E))%N /\ ahead w (choose E) E.
 
-Definition odds w v : R := (w v)%:R / (sum_of w)%:R.
+Definition weight_row w v : R := (w v)%:R / (weight_sum w)%:R.
 Definition written (choose : (V -> nat) -> V) v : R := prob race (fun E => choose E == v).
 (** What the grid leaves of the odds: the race ends in time, and not by a draw. *)
 Definition unspoilt : R := theta ^+ most * (1 - theta ^+ ticks).
@@ -91,10 +91,10 @@ have [/andP[a0 a1] /andP[b0 b1]] := (le1 most, le1 ticks).
 by rewrite /unspoilt mulr_ge0 ?subr_ge0 //= mulr_ile1 ?subr_ge0 // ler_subl_addl ler_addr.
 Qed.
 
-Lemma odds_dist w : (0 < sum_of w)%N -> dist (odds w).
+Lemma odds_dist w : (0 < weight_sum w)%N -> dist (weight_row w).
 Proof.
 move=> w0; split=> [v|]; first by rewrite divr_ge0 ?ler0n.
-have -> : total (odds w) = total (fun v => (w v)%:R : R) / (sum_of w)%:R by rewrite total_scaler.
+have -> : total (weight_row w) = total (fun v => (w v)%:R : R) / (weight_sum w)%:R by rewrite total_scaler.
 by rewrite totalE -natr_sum mulfV // pnatr_eq0 -lt0n.
 Qed.
 
@@ -111,21 +111,21 @@ move=> cj /allP/(_ j (token_in j)) lead /allP/(_ i (token_in i)) ahead_j.
 by case: eqP lead => // _; rewrite (gtn_eqF cj) /= ltnNge ahead_j.
 Qed.
 
-Lemma written_ge w choose v : writes_first w choose -> (sum_of w <= most)%N ->
-  odds w v * unspoilt <= written choose v.
+Lemma written_ge w choose v : writes_first w choose -> (weight_sum w <= most)%N ->
+  weight_row w v * unspoilt <= written choose v.
 Proof.
 move=> first light; case: (posnP (w v)) => [z|wv].
-  by rewrite /odds z !mul0r; case: (written_dist choose).
+  by rewrite /weight_row z !mul0r; case: (written_dist choose).
 have [low _] := race_first ticks theta01 wv light; apply: le_trans low _; apply: (prob_le raceP) => E lead.
 by apply/eqP; have [w0 front] := first E; apply: ahead_of_alone lead front.
 Qed.
 
-Lemma race_tv_left w choose : writes_first w choose -> (sum_of w <= most)%N ->
-  tv (odds w) (written choose) <= 1 - unspoilt.
+Lemma race_tv_left w choose : writes_first w choose -> (weight_sum w <= most)%N ->
+  tv (weight_row w) (written choose) <= 1 - unspoilt.
 Proof.
 move=> first light; have [w0 _] := first (fun=> 0%N); have W0 := leq_trans w0 (weight_le w _).
 have [oP wP] := (odds_dist W0, written_dist choose); have /andP[l0 l1] := unspoilt01.
-have -> : tv (odds w) (written choose) = 1 - overlap (odds w) (written choose).
+have -> : tv (weight_row w) (written choose) = 1 - overlap (weight_row w) (written choose).
   by rewrite acceptance_is_one_minus_tv // subKr.
 rewrite ler_add2l ler_opp2 -[leLHS]mul1r; have [o0 <-] := oP; rewrite -total_scaler; apply: total_le => v.
 by rewrite le_minr written_ge // andbT -[leRHS]mulr1 ler_wpmul2l.
@@ -138,10 +138,10 @@ Hypothesis first : writes_first w choose.
 Hypothesis first' : writes_first w' choose'.
 
 Definition joint_weight i v : nat := maxn (w v * w' i) (w' v * w i).
-Definition both_odds i : R := if (0 < w i)%N && (0 < w' i)%N then odds (joint_weight i) i else 0.
+Definition both_odds i : R := if (0 < w i)%N && (0 < w' i)%N then weight_row (joint_weight i) i else 0.
 Definition agreement_odds : R := total both_odds.
 
-Hypothesis light : forall i, (sum_of (joint_weight i) <= most)%N.
+Hypothesis light : forall i, (weight_sum (joint_weight i) <= most)%N.
 
 Lemma joint_self i : joint_weight i i = (w i * w' i)%N.
 Proof. by rewrite /joint_weight mulnC maxnn. Qed.
@@ -206,25 +206,25 @@ apply: (prob_le raceP) => E /andP[/eqP e /eqP e']; rewrite both_ahead //.
 by have [[_ f] [_ f']] := (first E, first' E); rewrite e in f; rewrite e' in f'; rewrite f f'.
 Qed.
 
-Lemma agreement_formula : (0 < sum_of w)%N -> (0 < sum_of w')%N -> agreement_odds = coupling_odds (odds w) (odds w').
+Lemma agreement_formula : (0 < weight_sum w)%N -> (0 < weight_sum w')%N -> agreement_odds = coupling_odds (weight_row w) (weight_row w').
 Proof.
 have max_nat a b : Num.max a%:R b%:R = (maxn a b)%:R :> R.
   by case: (leqP a b) => [le|/ltnW ge]; [rewrite max_r | rewrite max_l]; rewrite ?ler_nat.
 have shared a b d e : 0 < a -> 0 < b -> Num.max (d / a) (e / b) = Num.max (d * b) (e * a) / (a * b) :> R.
   move=> a0 b0; rewrite maxr_pmull ?invr_ge0 ?mulr_ge0 ?ltW //; have [an bn] := (lt0r_neq0 a0, lt0r_neq0 b0).
   by congr Num.max; field; rewrite an bn.
-have sure a i : (0 < sum_of a)%N -> (0 < odds a i) = (0 < a i)%N.
-  by move=> a0; rewrite /odds pmulr_lgt0 ?invr_gt0 ltr0n.
+have sure a i : (0 < weight_sum a)%N -> (0 < weight_row a i) = (0 < a i)%N.
+  by move=> a0; rewrite /weight_row pmulr_lgt0 ?invr_gt0 ltr0n.
 move=> W0 W'0; apply: total_ext => i; rewrite /both_odds !sure //; case: ifP => // /andP[wi w'i].
 have [n0 n'0] : 0 < (w i)%:R :> R /\ 0 < (w' i)%:R :> R by rewrite !ltr0n.
-have [d0 d'0] : (sum_of w)%:R != 0 :> R /\ (sum_of w')%:R != 0 :> R by rewrite !pnatr_eq0 -!lt0n.
-have term v : Num.max (odds w v / odds w i) (odds w' v / odds w' i)
+have [d0 d'0] : (weight_sum w)%:R != 0 :> R /\ (weight_sum w')%:R != 0 :> R by rewrite !pnatr_eq0 -!lt0n.
+have term v : Num.max (weight_row w v / weight_row w i) (weight_row w' v / weight_row w' i)
             = (joint_weight i v)%:R / (w i * w' i)%:R.
-  have plain a : (sum_of a)%:R != 0 :> R -> 0 < (a i)%:R :> R -> odds a v / odds a i = (a v)%:R / (a i)%:R.
-    by move=> an /lt0r_neq0 ain; rewrite /odds; field; rewrite an ain.
+  have plain a : (weight_sum a)%:R != 0 :> R -> 0 < (a i)%:R :> R -> weight_row a v / weight_row a i = (a v)%:R / (a i)%:R.
+    by move=> an /lt0r_neq0 ain; rewrite /weight_row; field; rewrite an ain.
   by rewrite !plain // shared // -!natrM max_nat.
-rewrite (total_ext (term)) total_scaler totalE -natr_sum invfM invrK mulrC /odds joint_self.
-by rewrite /sum_of.
+rewrite (total_ext (term)) total_scaler totalE -natr_sum invfM invrK mulrC /weight_row joint_self.
+by rewrite /weight_sum.
 Qed.
 End Shared.
 
@@ -254,16 +254,16 @@ rewrite ler_add2l -[leRHS]mul1r ler_wpmul2r ?exprn_ge0 //.
 by rewrite exprn_ile1.
 Qed.
 
-Theorem race_tv w choose : writes_first w choose -> (sum_of w <= most)%N ->
-  tv (odds w) (written choose) <= most%:R * eta + (1 + ticks%:R * eta)^-1.
+Theorem race_tv w choose : writes_first w choose -> (weight_sum w <= most)%N ->
+  tv (weight_row w) (written choose) <= most%:R * eta + (1 + ticks%:R * eta)^-1.
 Proof. by move=> first light; apply: le_trans spoilt_le; apply: race_tv_left. Qed.
 
 (** The text of a loop whose drafter may see every clock, later ones too. *)
 Theorem race_text (weights : seq V -> V -> nat) (choose : seq V -> (V -> nat) -> V) (S : Type)
     (propose : (nat -> V -> nat) -> S -> seq V -> seq V)
     (update : (nat -> V -> nat) -> S -> seq V -> seq V -> S) clocks0 n st h f :
-  (forall h, writes_first (weights h) (choose h)) -> (forall h, sum_of (weights h) <= most)%N -> unit_test f ->
-  target (fun h => odds (weights h)) n h f
+  (forall h, writes_first (weights h) (choose h)) -> (forall h, weight_sum (weights h) <= most)%N -> unit_test f ->
+  target (fun h => weight_row (weights h)) n h f
   - drawn race (size h) n clocks0
       (fun places => f (greedy_loop (chosen choose places) (propose places) (update places) n n st h))
   <= n%:R * (most%:R * eta + (1 + ticks%:R * eta)^-1).
@@ -281,20 +281,20 @@ Qed.
 
 (** How often drafter and target write the same: the papers' number, within the grid's errors. *)
 Theorem race_agreement w w' choose choose' : writes_first w choose -> writes_first w' choose' ->
-  (forall i, sum_of (joint_weight w w' i) <= most)%N ->
-  let c := coupling_odds (odds w) (odds w') in
+  (forall i, weight_sum (joint_weight w w' i) <= most)%N ->
+  let c := coupling_odds (weight_row w) (weight_row w') in
   c - (most%:R * eta + (1 + ticks%:R * eta)^-1) <= agreed choose choose'
   /\ agreed choose choose' <= c + (most%:R * eta + (size (tokens V))%:R / (1 + ticks%:R * eta)).
 Proof.
 move=> first first' light c; have [t0 t1] := andP theta01; have eta0 : 0 <= eta by rewrite subr_ge0.
 have [low high] := race_agreement_left first first' light.
 have [[w0 _] [w'0 _]] := (first (fun=> 0%N), first' (fun=> 0%N)).
-have [W0 W'0] : (0 < sum_of w)%N /\ (0 < sum_of w')%N.
+have [W0 W'0] : (0 < weight_sum w)%N /\ (0 < weight_sum w')%N.
   by split; [apply: leq_trans w0 (weight_le _ _) | apply: leq_trans w'0 (weight_le _ _)].
 have [oP o'P] := (odds_dist W0, odds_dist W'0).
 have ce : agreement_odds w w' = c by apply: agreement_formula.
 have c01 : 0 <= c <= 1.
-  have [_ up] := agreement_between oP o'P; have tv0 : 0 <= tv (odds w) (odds w').
+  have [_ up] := agreement_between oP o'P; have tv0 : 0 <= tv (weight_row w) (weight_row w').
     by rewrite mulr_ge0 ?invr_ge0 ?ler0n // total_ge0.
   rewrite (le_trans up) ?ler_subl_addl ?ler_addr // andbT -ce; apply: total_ge0 => i; rewrite /both_odds.
   by case: ifP => // _; rewrite divr_ge0 ?ler0n.

@@ -4,8 +4,8 @@
     token of the least E v / c v is first.  The clocks are what programs can draw: ticks of
     length 1 - theta, the geometric law of parameter theta, ticks * most of them at most; all
     of it rational.
-    - [race_alone], [race_ahead]  of weights that sum to C, token i is first with probability
-      c i / C, up to factors that tend to 1: from below where a draw counts as lost, from above
+    - [race_alone], [race_ahead]  of weights that sum to W, token i is first with probability
+      c i / W, up to factors that tend to 1: from below where a draw counts as lost, from above
       where it counts as won;
     - [race_first]  with the same factors for all weights that sum to [most] at most.
     The proof cuts time into rounds of c i ticks for i and c v ticks for v: i is first if it
@@ -93,7 +93,7 @@ Variables (R : realFieldType) (V : vocab) (theta : R) (ticks most : nat).
 Hypothesis theta01 : 0 <= theta <= 1.
 Implicit Types (c w : V -> nat) (E : V -> nat) (i v : V).
 
-Definition sum_of w : nat := (\sum_(v <- tokens V) w v)%N.
+Definition weight_sum w : nat := (\sum_(v <- tokens V) w v)%N.
 Definition raced : law R (V -> nat) := @clocks R V theta (ticks * most).
 Lemma racedP : lawful raced.
 Proof. exact: lawful_clocks theta01 _. Qed.
@@ -105,21 +105,21 @@ Definition ahead c i E : bool := all (fun v => (c v * E i <= c i * E v)%N) (toke
 Section Weights.
 Variables (c : V -> nat) (i : V).
 Hypothesis ci : (0 < c i)%N.
-Hypothesis light : (sum_of c <= most)%N.
-Let C := sum_of c.
+Hypothesis light : (weight_sum c <= most)%N.
+Let all_weight := weight_sum c.
 
 (** [i] at its tick a or later, all others at their tick b or later. *)
 Definition at_ticks a b v : nat := (if v == i then a * c i else b * c v)%N.
 Definition since a b E : bool := late (at_ticks a b) (tokens V) E.
 
-Lemma sum_split : C = (c i + \sum_(v <- tokens V | v != i) c v)%N.
-Proof. by rewrite /C /sum_of (bigD1_seq i) ?token_in ?tokens_uniq. Qed.
+Lemma sum_split : all_weight = (c i + \sum_(v <- tokens V | v != i) c v)%N.
+Proof. by rewrite /all_weight /weight_sum (bigD1_seq i) ?token_in ?tokens_uniq. Qed.
 
-Lemma weight_le v : (c v <= C)%N.
-Proof. by rewrite /C /sum_of (bigD1_seq v) ?token_in ?tokens_uniq //= leq_addr. Qed.
+Lemma weight_le v : (c v <= all_weight)%N.
+Proof. by rewrite /all_weight /weight_sum (bigD1_seq v) ?token_in ?tokens_uniq //= leq_addr. Qed.
 
 Lemma since_prob a b : (a <= ticks)%N -> (b <= ticks)%N ->
-  prob raced (since a b) = theta ^+ (a * c i) * theta ^+ (b * (C - c i)).
+  prob raced (since a b) = theta ^+ (a * c i) * theta ^+ (b * (all_weight - c i)).
 Proof.
 move=> at_ bt; rewrite (clocks_survive theta01) => [|v]; last first.
   by rewrite /at_ticks; case: ifP => _; apply: leq_mul => //; apply: leq_trans light; apply: weight_le.
@@ -187,16 +187,16 @@ Qed.
 
 (** ** Its odds *)
 
-Let share : R := (c i)%:R / C%:R.
-Let once := theta ^+ C.
+Let share : R := (c i)%:R / all_weight%:R.
+Let once := theta ^+ all_weight.
 
-Lemma total_weight : (0 < C)%N.
+Lemma total_weight : (0 < all_weight)%N.
 Proof. by rewrite (leq_trans ci) // weight_le. Qed.
 
-Lemma powers a b : theta ^+ (a * c i) * theta ^+ (b * (C - c i)) = theta ^+ c i ^+ a * theta ^+ (C - c i) ^+ b.
-Proof. by rewrite -!exprM ![(c i * _)%N]mulnC ![((C - c i) * _)%N]mulnC. Qed.
+Lemma powers a b : theta ^+ (a * c i) * theta ^+ (b * (all_weight - c i)) = theta ^+ c i ^+ a * theta ^+ (all_weight - c i) ^+ b.
+Proof. by rewrite -!exprM ![(c i * _)%N]mulnC ![((all_weight - c i) * _)%N]mulnC. Qed.
 
-Lemma once_split : theta ^+ c i * theta ^+ (C - c i) = once.
+Lemma once_split : theta ^+ c i * theta ^+ (all_weight - c i) = once.
 Proof. by rewrite -exprD subnKC // weight_le. Qed.
 
 Lemma geometric k : (1 - theta ^+ k) = (1 - theta) * \sum_(0 <= j < k) theta ^+ j.
@@ -204,11 +204,11 @@ Proof. by rewrite big_mkord -opprB subrX1 -mulNr opprB. Qed.
 
 Let rounds : R := \sum_(0 <= a < ticks) once ^+ a.
 
-Lemma alone_prob : (1 - theta ^+ c i) * theta ^+ (C - c i) * rounds <= prob raced (alone c i).
+Lemma alone_prob : (1 - theta ^+ c i) * theta ^+ (all_weight - c i) * rounds <= prob raced (alone c i).
 Proof.
 apply: le_trans (law_le racedP alone_ge); rewrite (law_sum _ _ racedP) mulr_sumr le_eqVlt; apply/orP; left; apply/eqP.
 apply: eq_big_nat => a /andP[_ lt]; rewrite (law_sub racedP) -!/(prob _ _) !since_prob ?(ltnW lt) // !powers.
-rewrite -once_split; move: (theta ^+ c i) (theta ^+ (C - c i)) => x y; rewrite exprMn !exprS.
+rewrite -once_split; move: (theta ^+ c i) (theta ^+ (all_weight - c i)) => x y; rewrite exprMn !exprS.
 by move: (x ^+ a) (y ^+ a) => u v; ring.
 Qed.
 
@@ -217,7 +217,7 @@ Proof.
 apply: le_trans (law_le racedP ahead_le) _; rewrite (law_add racedP) (law_sum _ _ racedP) -/(prob _ _).
 rewrite since_prob // powers -exprMn once_split ler_add2r mulr_sumr le_eqVlt; apply/orP; left; apply/eqP.
 apply: eq_big_nat => a /andP[_ lt]; rewrite (law_sub racedP) -!/(prob _ _) !since_prob ?(ltnW lt) // !powers.
-rewrite -once_split; move: (theta ^+ c i) (theta ^+ (C - c i)) => x y; rewrite exprMn !exprS.
+rewrite -once_split; move: (theta ^+ c i) (theta ^+ (all_weight - c i)) => x y; rewrite exprMn !exprS.
 by move: (x ^+ a) (y ^+ a) => u v; ring.
 Qed.
 
@@ -236,17 +236,17 @@ Qed.
 
 Lemma share_concave : share * (1 - once) <= 1 - theta ^+ c i.
 Proof.
-have C0 : 0 < C%:R :> R by rewrite ltr0n total_weight.
+have C0 : 0 < all_weight%:R :> R by rewrite ltr0n total_weight.
 have t1 : theta <= 1 by case/andP: theta01.
 rewrite /share mulrAC ler_pdivr_mulr // !geometric -/(G _) -/(G _) mulrCA -mulrA ler_wpmul2l ?subr_ge0 //.
-have tail : \sum_(c i <= j < C) theta ^+ j <= (C - c i)%:R * theta ^+ c i.
+have tail : \sum_(c i <= j < all_weight) theta ^+ j <= (all_weight - c i)%:R * theta ^+ c i.
   rewrite mulr_natl -sumr_const_nat; apply: ler_sum_nat => j /andP[cj _].
   by case/andP: (theta_powers cj).
-have -> : G C = G (c i) + \sum_(c i <= j < C) theta ^+ j by rewrite /G -big_cat_nat ?weight_le.
-have step : (c i)%:R * (\sum_(c i <= j < C) theta ^+ j) <= (C - c i)%:R * G (c i).
+have -> : G all_weight = G (c i) + \sum_(c i <= j < all_weight) theta ^+ j by rewrite /G -big_cat_nat ?weight_le.
+have step : (c i)%:R * (\sum_(c i <= j < all_weight) theta ^+ j) <= (all_weight - c i)%:R * G (c i).
   have [low _] := sum_between (c i); apply: le_trans (ler_wpmul2l (ler0n _ _) tail) _.
   by rewrite mulrCA ler_wpmul2l ?ler0n.
-have -> : G (c i) * C%:R = (c i)%:R * G (c i) + (C - c i)%:R * G (c i).
+have -> : G (c i) * all_weight%:R = (c i)%:R * G (c i) + (all_weight - c i)%:R * G (c i).
   by rewrite -mulrDl -natrD subnKC ?weight_le // mulrC.
 by rewrite mulrDr ler_add2l.
 Qed.
@@ -255,11 +255,11 @@ Lemma race_alone : share * (once * (1 - once ^+ ticks)) <= prob raced (alone c i
 Proof.
 apply: le_trans alone_prob.
 have once1 : 1 - once ^+ ticks = (1 - once) * rounds by rewrite /rounds big_mkord -opprB subrX1 -mulNr opprB.
-have [rounds0 weak] : 0 <= rounds /\ once <= theta ^+ (C - c i).
-  split; last by case/andP: (theta_powers (leq_subr (c i) C)).
-  by apply: sumr_ge0 => a _; rewrite -exprM; case/andP: (theta_powers (leqnn (C * a))).
+have [rounds0 weak] : 0 <= rounds /\ once <= theta ^+ (all_weight - c i).
+  split; last by case/andP: (theta_powers (leq_subr (c i) all_weight)).
+  by apply: sumr_ge0 => a _; rewrite -exprM; case/andP: (theta_powers (leqnn (all_weight * a))).
 have [s1 once0] : 0 <= 1 - theta ^+ c i /\ 0 <= once.
-  by split; [rewrite subr_ge0; case/andP: (theta_powers (leq0n (c i))) | case/andP: (theta_powers (leqnn C))].
+  by split; [rewrite subr_ge0; case/andP: (theta_powers (leq0n (c i))) | case/andP: (theta_powers (leqnn all_weight))].
 have -> : share * (once * (1 - once ^+ ticks)) = share * (1 - once) * once * rounds by rewrite once1; ring.
 apply: ler_wpmul2r => //; apply: le_trans (ler_wpmul2r once0 share_concave) _.
 by apply: ler_wpmul2l.
@@ -268,21 +268,21 @@ Qed.
 Lemma race_ahead : once * (prob raced (ahead c i) - once ^+ ticks) <= share.
 Proof.
 have [t0 t1] := andP theta01; have once0 : 0 <= once by rewrite exprn_ge0.
-have C0 : 0 < C%:R :> R by rewrite ltr0n total_weight.
+have C0 : 0 < all_weight%:R :> R by rewrite ltr0n total_weight.
 have rounds0 : 0 <= rounds by apply: sumr_ge0 => a _; rewrite exprn_ge0.
 have most_of : prob raced (ahead c i) - once ^+ ticks <= (1 - theta ^+ c i) * rounds.
   by rewrite ler_subl_addr; apply: ahead_prob.
 have slow : 1 - theta ^+ c i <= (1 - theta) * (c i)%:R.
   by rewrite geometric -/(G _); apply: ler_wpmul2l; [rewrite subr_ge0 | case: (sum_between (c i))].
-have all_rounds : C%:R * once * ((1 - theta) * rounds) <= 1.
+have all_rounds : all_weight%:R * once * ((1 - theta) * rounds) <= 1.
   apply: le_trans (_ : (1 - once) * rounds <= _); last first.
     by rewrite /rounds big_mkord -[1 - once]opprB mulNr -subrX1 opprB ler_subl_addl ler_addr exprn_ge0.
   rewrite mulrA; apply: ler_wpmul2r => //; rewrite geometric mulrC; apply: ler_wpmul2l; first by rewrite subr_ge0.
-  by case: (sum_between C).
+  by case: (sum_between all_weight).
 apply: le_trans (ler_wpmul2l once0 most_of) _; rewrite ler_pdivl_mulr //.
-apply: le_trans (_ : (c i)%:R * (C%:R * once * ((1 - theta) * rounds)) <= _); last first.
+apply: le_trans (_ : (c i)%:R * (all_weight%:R * once * ((1 - theta) * rounds)) <= _); last first.
   by rewrite -[leRHS]mulr1 ler_wpmul2l ?ler0n.
-have -> : (c i)%:R * (C%:R * once * ((1 - theta) * rounds)) = once * ((1 - theta) * (c i)%:R * rounds) * C%:R by ring.
+have -> : (c i)%:R * (all_weight%:R * once * ((1 - theta) * rounds)) = once * ((1 - theta) * (c i)%:R * rounds) * all_weight%:R by ring.
 by apply: ler_wpmul2r; [apply: ltW | apply: ler_wpmul2l => //; apply: ler_wpmul2r].
 Qed.
 

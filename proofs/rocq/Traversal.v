@@ -48,9 +48,9 @@ Fixpoint sprouts g h : law R branches := if g is g'.+1 then sprout (sprouts g') 
 
 (** Where the parent's weight is w and its row r. *)
 Definition pass w r q x : R := accept (fun y => w * r y) q x.
-Definition rest w r q : R := total (excess (fun y => w * r y) q).
-Definition rest_weight w r q : R := rest w r q / (rest w r q + 1 - w).
-Definition rest_row w r q x : R := if rest w r q == 0 then r x else excess (fun y => w * r y) q x / rest w r q.
+Definition mass_in_excess w r q : R := total (excess (fun y => w * r y) q).
+Definition rest_weight w r q : R := mass_in_excess w r q / (mass_in_excess w r q + 1 - w).
+Definition rest_row w r q x : R := if mass_in_excess w r q == 0 then r x else excess (fun y => w * r y) q x / mass_in_excess w r q.
 
 (** [None]: nothing below is kept; the parent decides.  [d]: the siblings refused so far. *)
 Fixpoint climb w r h d (t : branches) : law R (option (seq V)) :=
@@ -178,11 +178,11 @@ by apply: total_ext => y; rewrite /ret e.
 Qed.
 
 (** A chain is a tree whose nodes have one child. *)
-Fixpoint chain_of xs : branches := if xs is x :: xs' then Branch x (chain_of xs') Done else Done.
+Fixpoint chain_branches xs : branches := if xs is x :: xs' then Branch x (chain_branches xs') Done else Done.
 
-Theorem traversal_chain h xs f : traverse h (chain_of xs) f = block_verify p (fun h => qs h [::]) h xs f.
+Theorem traversal_chain h xs f : traverse h (chain_branches xs) f = block_verify p (fun h => qs h [::]) h xs f.
 Proof.
-have same w g ys F : climb w (p g) g [::] (chain_of ys) F = keep p (fun h => qs h [::]) w g ys F.
+have same w g ys F : climb w (p g) g [::] (chain_branches ys) F = keep p (fun h => qs h [::]) w g ys F.
   by elim: ys w g F => [|y ys IH] w g F //=; rewrite /bind IH.
 by rewrite /traverse /block_verify /bind same.
 Qed.

@@ -24,34 +24,34 @@ Lemma qP h : dist (q h). Proof. exact: rows_are_distributions.2. Qed.
 
 (** ** The nucleus mode *)
 
-Notation drafted := [:: tok0; tok1].
+Notation draft_word := [:: tok0; tok1].
 Notation forked := [:: [:: tok0; tok1; tok0]; [:: tok0; tok1; tok1]].
 Lemma test01 : unit_test (fun s : seq two => (s == [:: tok0; tok0])%:R : field).
 Proof. by move=> s; case: eqP. Qed.
 
-Notation along_draft := (agreeing p [::] drafted).
-Lemma along_draft_reached i : (i <= size drafted)%N -> word_prob p [::] (take i drafted) = 0 ->
+Notation along_draft := (agreeing p [::] draft_word).
+Lemma along_draft_reached i : (i <= size draft_word)%N -> word_prob p [::] (take i draft_word) = 0 ->
   prob along_draft (fun k => k == i) = 0.
 Proof.
-apply: (@reached _ _ p _ _ drafted (fun i => word_prob p [::] (take i drafted))) => //; first exact: lawful_agreeing.
+apply: (@reached _ _ p _ _ draft_word (fun i => word_prob p [::] (take i draft_word))) => //; first exact: lawful_agreeing.
 by move=> j le; apply: agreeing_tail.
 Qed.
 Example used_kept : exists2 j, (j <= 2)%N & (forall f, unit_test f ->
-  kept_law p [::] drafted along_draft 3 f - target p 3 [::] f <= kept_gain p [::] drafted along_draft j).
+  kept_law p [::] draft_word along_draft 3 f - target p 3 [::] f <= kept_gain p [::] draft_word along_draft j).
 Proof.
-have [] := kept_word_tv pP (lawful_agreeing pP _ _) (@agreeing_size _ _ p [::] drafted) along_draft_reached (n := 3) isT.
+have [] := kept_word_tv pP (lawful_agreeing pP _ _) (@agreeing_size _ _ p [::] draft_word) along_draft_reached (n := 3) isT.
 by [].
 Qed.
 Example used_word : let n := 2%N in let emits f := nucleus_paths p false (fun _ => tok0) [::] forked (fun o => complete p n [::] o f) in
   emits (fun t => (begins [:: tok0; tok1] t)%:R) - target p n [::] (fun t => (begins [:: tok0; tok1] t)%:R)
-  = word_gain p 2 [::] drafted 2.
-Proof. by have [_ each] := @nucleus_word_tv _ _ p (fun _ => tok0) pP [::] drafted forked isT isT; apply: (each 2%N). Qed.
-Example used_chain_word : let emits f := nucleus_paths p false (fun _ => tok0) [::] [:: drafted] (fun o => complete p 3 [::] o f) in
+  = word_gain p 2 [::] draft_word 2.
+Proof. by have [_ each] := @nucleus_word_tv _ _ p (fun _ => tok0) pP [::] draft_word forked isT isT; apply: (each 2%N). Qed.
+Example used_chain_word : let emits f := nucleus_paths p false (fun _ => tok0) [::] [:: draft_word] (fun o => complete p 3 [::] o f) in
   emits (fun t => (begins [:: tok0; tok1] t)%:R) - target p 3 [::] (fun t => (begins [:: tok0; tok1] t)%:R)
-  = chain_gain p tok0 [::] drafted 2.
-Proof. by have [_ each] := @nucleus_chain_tv _ _ p (fun _ => tok0) pP tok0 [::] drafted 3 isT; apply: (each 2%N). Qed.
+  = chain_gain p tok0 [::] draft_word 2.
+Proof. by have [_ each] := @nucleus_chain_tv _ _ p (fun _ => tok0) pP tok0 [::] draft_word 3 isT; apply: (each 2%N). Qed.
 (** The word shows what its first token does not. *)
-Example the_word_shows_more : chain_gain p tok0 [::] drafted 1 = 3//16 /\ chain_gain p tok0 [::] drafted 2 = 7//24.
+Example the_word_shows_more : chain_gain p tok0 [::] draft_word 1 = 3//16 /\ chain_gain p tok0 [::] draft_word 2 = 7//24.
 Proof. by rewrite /chain_gain !big_nat_recr ?big_geq //=; split; apply/eqP; vm_compute. Qed.
 
 Definition likeliest h : pred two := kept (1//2) (p h).
@@ -69,9 +69,9 @@ apply: nucleus_text_le; try exact: likeliest_some; try exact: likeliestP; try ex
 exact: pP.
 Qed.
 Example used_far : exists2 j, (j <= 2)%N & (forall f, unit_test f ->
-  nucleus_paths (nuclei p likeliest) false (fun _ => tok0) [::] [:: drafted] (fun o => complete (nuclei p likeliest) 3 [::] o f)
-  - target p 3 [::] f <= chain_gain (nuclei p likeliest) tok0 [::] drafted j + (1 - stays p likeliest 3 [::])).
-Proof. exact: (@nucleus_word_far _ _ p likeliest pP likeliest_some (fun _ => tok0) tok0 [::] drafted 3 isT). Qed.
+  nucleus_paths (nuclei p likeliest) false (fun _ => tok0) [::] [:: draft_word] (fun o => complete (nuclei p likeliest) 3 [::] o f)
+  - target p 3 [::] f <= chain_gain (nuclei p likeliest) tok0 [::] draft_word j + (1 - stays p likeliest 3 [::])).
+Proof. exact: (@nucleus_word_far _ _ p likeliest pP likeliest_some (fun _ => tok0) tok0 [::] draft_word 3 isT). Qed.
 
 (** ** Races *)
 
@@ -91,28 +91,28 @@ Lemma weights3P h : writes_first (weights3 h) (of_two (weights3 h)).
 Proof. by apply: of_twoP; rewrite /weights3; case: (_ (+) _). Qed.
 Lemma weights1P : writes_first weights1 (of_two weights1).
 Proof. exact: of_twoP. Qed.
-Lemma sum_two (w : two -> nat) : sum_of w = (w tok0 + w tok1)%N.
-Proof. by rewrite /sum_of (_ : tokens two = [:: tok0; tok1]) // !big_cons big_nil addn0. Qed.
-Lemma weights3_light h : (sum_of (weights3 h) <= 12)%N.
+Lemma sum_two (w : two -> nat) : weight_sum w = (w tok0 + w tok1)%N.
+Proof. by rewrite /weight_sum (_ : tokens two = [:: tok0; tok1]) // !big_cons big_nil addn0. Qed.
+Lemma weights3_light h : (weight_sum (weights3 h) <= 12)%N.
 Proof. by rewrite sum_two /weights3; case: (odd _). Qed.
-Lemma joint_light h i : (sum_of (joint_weight (weights3 h) weights1 i) <= 12)%N.
+Lemma joint_light h i : (weight_sum (joint_weight (weights3 h) weights1 i) <= 12)%N.
 Proof. by rewrite sum_two /joint_weight /weights3; case: (odd _); case: i. Qed.
 
 Example used_race :
-  ((weights3 [::] tok0)%:R / (sum_of (weights3 [::]))%:R) * (slow_clocks ^+ 12 * (1 - slow_clocks ^+ 3))
+  ((weights3 [::] tok0)%:R / (weight_sum (weights3 [::]))%:R) * (slow_clocks ^+ 12 * (1 - slow_clocks ^+ 3))
   <= prob (raced slow_clocks 3 12) (alone (weights3 [::]) tok0).
 Proof.
 have runs : (0 < weights3 [::] tok0)%N by [].
 by have [low _] := race_first 3 slow01 runs (weights3_light [::]); exact: low.
 Qed.
-Example used_race_tv h : tv (odds field (weights3 h)) (written slow_clocks 3 12 (of_two (weights3 h)))
+Example used_race_tv h : tv (weight_row field (weights3 h)) (written slow_clocks 3 12 (of_two (weights3 h)))
   <= 12%:R * (1 - slow_clocks) + (1 + 3%:R * (1 - slow_clocks))^-1.
 Proof. by apply: race_tv; [exact: slow01 | exact: weights3P | exact: weights3_light]. Qed.
 (** The drafter looks at the clocks of the places that it drafts. *)
 Definition peeking_draft (places : nat -> two -> nat) (st : nat) h : seq two :=
   [seq of_two weights1 (places i) | i <- iota (size h) st].
 Example used_race_text n h :
-  target (fun h => odds field (weights3 h)) n h (fun s => (s == [:: tok0; tok0])%:R)
+  target (fun h => weight_row field (weights3 h)) n h (fun s => (s == [:: tok0; tok0])%:R)
   - drawn (raced slow_clocks 3 12) (size h) n (fun _ _ => 0%N)
       (fun places => (greedy_loop (chosen (fun h => of_two (weights3 h)) places)
          (peeking_draft places) (fun st _ _ => st.+1) n n 2%N h == [:: tok0; tok0])%:R)
@@ -128,7 +128,7 @@ Example used_agreement_between :
   (1 - tv (p [::]) (q [::])) / (1 + tv (p [::]) (q [::])) <= coupling_odds (p [::]) (q [::]).
 Proof. by have [] := agreement_between (pP [::]) (qP [::]). Qed.
 Example used_race_agreement h :
-  coupling_odds (odds field (weights3 h)) (odds field weights1) - (12%:R * (1 - slow_clocks) + (1 + 3%:R * (1 - slow_clocks))^-1)
+  coupling_odds (weight_row field (weights3 h)) (weight_row field weights1) - (12%:R * (1 - slow_clocks) + (1 + 3%:R * (1 - slow_clocks))^-1)
   <= agreed slow_clocks 3 12 (of_two (weights3 h)) (of_two weights1).
 Proof. by have [low _] := race_agreement 3 slow01 (weights3P h) weights1P (joint_light h); exact: low. Qed.
 Example coupling_is : coupling_odds (row2 (3//4) (1//4) : two -> field) (row2 (1//4) (3//4)) = 1//2.
@@ -146,7 +146,7 @@ Proof. by apply: traversal_lossless => // [h' d _|h' d x]; [apply: by_rankP | ca
 Example used_traversal_emits g h : surely (fun o => (0 < size o)%N) (traversal p by_rank few varied g h).
 Proof. by apply: traversal_emits => // [h' d _|h' d x]; [apply: by_rankP | case: (by_rankP h' d)]. Qed.
 Example used_traversal_chain h f :
-  traverse p by_rank h (chain_of [:: tok1; tok0]) f = block_verify p (fun h => by_rank h [::]) h [:: tok1; tok0] f.
+  traverse p by_rank h (chain_branches [:: tok1; tok0]) f = block_verify p (fun h => by_rank h [::]) h [:: tok1; tok0] f.
 Proof. exact: traversal_chain. Qed.
 Example used_traversal_iid g h : lossless p h (traversal p (fun h _ => q h) (fun _ => xpred0) varied g h).
 Proof. exact: traversal_iid_lossless. Qed.
