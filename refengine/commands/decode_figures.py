@@ -97,12 +97,6 @@ def by_position(rounds: list[Played]) -> dict[str, Any]:
     return found | (beside if drawn and tried else {})
 
 
-def _overlap(played: Played, depth: int) -> float:
-    """sum min(p, q) of the draft at that depth of a chain."""
-    assert played.block.q is not None
-    return float(torch.minimum(played.p[depth].double(), played.block.q[0, depth].double()).sum())
-
-
 def chain_of_draws(played: Played) -> bool:
     """Whether the drafts were drawn, each after the one before."""
     _, parents = nodes(played.block)
