@@ -271,9 +271,9 @@ Qed.
 
 (** The mode on a chain, against p itself. *)
 Theorem nucleus_word_far (argmax : seq V -> V) c h s n : (size s <= n)%N ->
-  exists2 j, (j <= size s)%N & forall f, unit_test f ->
+  exists2 j, (j <= size s)%N & (forall f, unit_test f ->
   nucleus_paths nuclei false argmax h [:: s] (fun o => complete nuclei n h o f) - target p n h f
-  <= chain_gain nuclei c h s j + (1 - stays n h).
+  <= chain_gain nuclei c h s j + (1 - stays n h)).
 Proof.
 move=> sn; have [[j js most] _] := nucleus_chain_tv argmax nucleiP c h sn; exists j => // f f01.
 set emits := nucleus_paths _ _ _ _ _ _; have [filter _] := nucleus_text_tv n h.
