@@ -77,13 +77,13 @@ def test_the_server(pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         served(module, pair, False) as off,
         served(module, pair, True, "top_p") as bad,
     ):
-        few = ["--requests", "17"]
-        assert run(*addressed(known, right, off), *few) == 0
+        known[known.index("--requests") + 1], beside[beside.index("--only") + 1] = "17", "parity/top_p"
+        assert run(*addressed(known, right, off)) == 0
         capsys.readouterr()
-        assert run(*addressed(known, bad, off), *few) == 1
+        assert run(*addressed(known, bad, off)) == 1
         said = capsys.readouterr().out
         assert "top_p: a token comes that the policy leaves no chance" in said
-        assert run(*addressed(beside, bad, off), "--only", "parity/top_p", "--requests", "200") == 1
+        assert run(*addressed(beside, bad, off), "--requests", "300") == 1
         assert "parity/top_p: the text is that of plain decoding" in capsys.readouterr().out
 
 

@@ -138,7 +138,7 @@ def audited(bench: Bench, named: Named, progress: Progress, requests: int, only:
 
 def _planned(bench: Bench, requests: int, only: str, alpha: float) -> Suite:
     try:
-        plan = planned(bench)
+        plan = planned(bench, only)
     except (Refused, Failed) as error:
         raise BadInput(str(error)) from None
     if not (cells := [cell for cell in plan.cells if cell.name.startswith(only)]):
