@@ -22,11 +22,11 @@ RECORDS: dict[str, tuple[Committed, tuple[str, ...]]] = {
     "hypotheses": (hypotheses.RECORD, ("-m", "proofs.hypotheses")),
     "links": (mutants_of_rules.RECORD, ("-m", mutants_of_rules.__name__)),
     "own_tests": (mutants_of_tests.RECORD, ("-m", "refengine.selfcheck.claims.claims", "--link")),
+    "fused_taps": (over_seeds.FUSED_RECORD, ("benchmarks/fused_taps.py",)),
+    "training": (over_seeds.RECORD, ("-m", "benchmarks.training")),  # findings read these two
     "findings": (recorded.RECORD, ("-m", recorded.__name__)),
     "mutation": (mutation.RECORD, ("-m", "refengine.bugs.mutation.run")),
     "cells": (committed_cells.RECORD, ("-m", committed_cells.__name__)),
-    "fused_taps": (over_seeds.FUSED_RECORD, ("benchmarks/fused_taps.py",)),
-    "training": (over_seeds.RECORD, ("-m", "benchmarks.training")),
 }
 
 # What is stale and known to be: the report says `not tested` of it, and the tests demand that it is listed.
