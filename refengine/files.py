@@ -93,3 +93,9 @@ def _replace(path: Path, text: str) -> None:
         os.fsync(folder)  # the new name is on disk too
     finally:
         os.close(folder)
+
+
+def check_empty(folder: Path) -> None:
+    """An empty folder, or one to be made; raises BadInput for any other."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} has something in it, or is a file: name an empty folder")

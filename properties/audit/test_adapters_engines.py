@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import refengine.audit.adapters
 import refengine.commands.audit_engine
-import refengine.commands.tiny
-from refengine.audit.adapters import Adapter, Engine, adapters, engines, kernels
+from refengine.audit.adapters import Adapter, Engine, adapters, engines, formats, kernels
 from refengine.audit.adapters.engine import EngineAudit, Side, Worker
 from refengine.audit.served.ask import Ask, Failed, Refused
 from refengine.cli import app
 from refengine.commands.audit_engine import audit_engine
-from refengine.commands.tiny import formats, write_tiny
+from refengine.commands.tiny import write_tiny
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
 
@@ -149,7 +149,8 @@ def test_an_absent_engine_is_not_tested_and_says_how_to_install_it(monkeypatch: 
     """Kills a missing package that is a crash, a success, or no line of help."""
     adapter, engine = engines()["mlx_lm"]
     gone = {"mlx_lm": (adapter, replace(engine, package="a-package-that-nobody-has"))}
-    monkeypatch.setattr(refengine.commands.audit_engine, "engines", lambda: gone)
+    for module in (refengine.audit.adapters, refengine.commands.audit_engine):
+        monkeypatch.setattr(module, "engines", lambda: gone)
     (finding,) = audit_engine("mlx_lm", sys.executable)
     assert finding.verdict == "not tested"
     assert adapter.install in finding.reason
@@ -162,7 +163,7 @@ def test_an_absent_engine_is_not_tested_and_says_how_to_install_it(monkeypatch: 
 
 def test_an_absent_converter_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills half a model that is left behind, and a format that says nothing of what it lacks."""
-    monkeypatch.setattr(refengine.commands.tiny, "engines", lambda: {"stub": stub(folder)})
+    monkeypatch.setattr(refengine.audit.adapters, "engines", lambda: {"stub": stub(folder)})
     with pytest.raises(BadInput, match="pip install a-converter") as said:
         write_tiny("stub", folder / "made", sys.executable)
     assert "\n" not in str(said.value)

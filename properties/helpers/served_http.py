@@ -1,14 +1,14 @@
 """The test engine behind the OpenAI API, with the manners of honest servers."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from properties.helpers.listening import Quiet, listening
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_model import TIED
 
@@ -198,17 +198,5 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Quiet."""
 
-    class Quiet(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 128
-
-        def handle_error(self, *_: Any) -> None:
-            """A client that went away is no error."""
-
-    server = Quiet(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Quiet(("127.0.0.1", 0), Handler)) as address:
+        yield f"{address}/v1"

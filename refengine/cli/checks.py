@@ -37,12 +37,6 @@ def exported(folder: Path) -> None:
         raise BadInput(f"{folder} is no folder of `refengine fixtures export`: it has no law.json")
 
 
-def empty(folder: Path) -> None:
-    """An empty folder, or one to be made."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} has something in it, or is a file: name an empty folder")
-
-
 def python(command: str | None) -> None:
     """The Python of an engine."""
     if command is not None and shutil.which(command) is None:

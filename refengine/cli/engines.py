@@ -10,8 +10,8 @@ from refengine.cli import checks
 from refengine.cli.audit import Alpha, Only, Requests, check_alpha, check_requests
 from refengine.cli.fixtures import WeightsSeed
 from refengine.cli.output import AllowUntested, AsJson, Badge, Files, Junit, Out, Sarif, Summary, finish_grouped
-from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
+from refengine.files import check_empty
 from refengine.report.terminal import progress
 
 Python = Annotated[str | None, typer.Option(help="The Python that the engine is installed under; by default this one.")]
@@ -33,12 +33,11 @@ def engine(
     badge: Badge = None,
 ) -> None:
     """Audit an installed engine on a tiny model, every way of speculating and its server (docs/auditing.md)."""
-    from refengine.audit.adapters import engines, kernels
+    from refengine.audit.adapters import check_engine
 
     check_alpha(alpha)
     check_requests(requests)
-    if name not in (known := {**engines(), **kernels()}):
-        raise BadInput(f"no engine is called {name!r}: one of {', '.join(known)}")
+    check_engine(name)
     checks.python(python)
     from refengine.commands.audit_engine import audit_engine
 
@@ -54,12 +53,10 @@ def tiny(
     seed: WeightsSeed = 0,
 ) -> None:
     """Write a tiny target and drafter in the layout that an engine loads, with law.json, which says their law."""
-    from refengine.audit.adapters import engines
+    from refengine.audit.adapters import check_format
 
-    layouts = sorted(engine.format for _, engine in engines().values())
-    if layout not in layouts:
-        raise BadInput(f"no layout is called {layout!r}: one of {', '.join(layouts)}")
-    checks.empty(folder)
+    check_format(layout)
+    check_empty(folder)
     checks.python(python)
     from refengine.commands.tiny import write_tiny
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from refengine.cli import checks
+from refengine.files import check_empty
 
 WeightsSeed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the weights.")]
 
@@ -15,7 +15,7 @@ def export(
     seed: WeightsSeed = 0,
 ) -> None:
     """Write a tiny target and drafter, in the layout of transformers, whose law `audit endpoint --known` computes."""
-    checks.empty(folder)
+    check_empty(folder)
     from refengine.commands.export_fixtures import export_fixtures
 
     export_fixtures(folder, seed)

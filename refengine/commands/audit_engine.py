@@ -3,14 +3,13 @@
 import tempfile
 from pathlib import Path
 
-from refengine.audit.adapters import Absent, engines, kernels
+from refengine.audit.adapters import Absent, check_engine, engines, kernels
 from refengine.audit.adapters.engine import EngineAudit, Worker
 from refengine.audit.adapters.interpreted import KernelsAudit
 from refengine.audit.common import Progress
 from refengine.audit.served.audit import SOURCE
 from refengine.audit.served.endpoint import REQUESTS
 from refengine.commands.tiny import write_tiny
-from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe
 
@@ -29,9 +28,8 @@ def audit_engine(
     requests  of each way, in the process and served; of kernels as many calls
     Raises BadInput on an unknown name. An engine that is absent is one finding, not tested.
     """
-    known, of_rows = engines(), kernels()
-    if name not in known and name not in of_rows:
-        raise BadInput(f"no engine is called {name!r}: one of {', '.join([*known, *of_rows])}")
+    check_engine(name)
+    of_rows = kernels()
     arguments = {"name": name, "python": python, "way": way, "requests": requests, "only": only, "alpha": alpha}
     recipe = Recipe(function=f"{__name__}:audit_engine", arguments=arguments)
     if name in of_rows:
@@ -40,7 +38,7 @@ def audit_engine(
             return list(KernelsAudit(adapter, entry, python, recipe, requests, only, alpha, progress).run(way))
         except Absent as absent:
             return [_absent(name, entry.package, str(absent), recipe)]
-    adapter, engine = known[name]
+    adapter, engine = engines()[name]
     try:
         with Worker(adapter, engine, python) as worker:
             worker.version  # noqa: B018 (raises Absent)

@@ -13,6 +13,7 @@ import torch
 
 from refengine.audit.served.known_law import FILE, VERSION
 from refengine.errors import BadInput
+from refengine.files import check_empty
 
 WORDS, END, UNKNOWN = 64, 1, 0  # what vocabularies are padded to; ids of the end and of a word that is none
 HIDDEN, LAYERS, LENGTH = 64, 2, 512
@@ -34,9 +35,8 @@ HOW = (
 def export_fixtures(folder: Path, seed: int = 0) -> None:
     """Write target/, drafter/ and law.json. Raises BadInput where the folder has something in it."""
     try:
+        check_empty(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise BadInput(f"{folder} has something in it: name an empty folder")
         words = ["<unk>", "</s>", *(f"w{i}" for i in range(2, WORDS))]
         tensors = _tensors(seed)
         for part, layers in (("target", LAYERS), ("drafter", 1)):

@@ -7,27 +7,21 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from refengine.audit.adapters import Absent, Adapter, Engine, engines
+from refengine.audit.adapters import Absent, check_format, formats
 from refengine.audit.adapters.engine import START_SECONDS, Worker
 from refengine.audit.served.ask import Failed
 from refengine.audit.served.known_law import FILE
 from refengine.commands.export_fixtures import export_fixtures
 from refengine.errors import BadInput
-
-
-def formats() -> dict[str, tuple[Adapter, Engine]]:
-    """The engines by the name of their layout."""
-    return {engine.format: (adapter, engine) for adapter, engine in engines().values()}
+from refengine.files import check_empty
 
 
 def write_tiny(layout: str, folder: Path, python: str, seed: int = 0) -> None:
     """Write the pair and law.json. Raises BadInput where the layout or its converter is unknown there, or the folder
     has something in it."""
-    if layout not in formats():
-        raise BadInput(f"no layout is called {layout!r}: one of {', '.join(sorted(formats()))}")
+    check_format(layout)
     adapter, engine = formats()[layout]
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} has something in it: name an empty folder")
+    check_empty(folder)
     with tempfile.TemporaryDirectory() as scratch:
         source, made = Path(scratch) / "source", Path(scratch) / "made"
         export_fixtures(source, seed)

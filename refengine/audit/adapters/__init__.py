@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeAlias
 
+from refengine.errors import BadInput
 from refengine.report.finding import Finding
 
 Audit: TypeAlias = Callable[[], Iterable[Finding]]  # picklable: a report runs audits in processes
@@ -126,3 +127,20 @@ def engines() -> dict[str, tuple[Adapter, Engine]]:
 def kernels() -> dict[str, tuple[Adapter, Kernels]]:
     """The adapters of kernels, by name."""
     return {name: (adapter, adapter.kernels) for name, adapter in adapters().items() if adapter.kernels is not None}
+
+
+def check_engine(name: str) -> None:
+    """Raises BadInput where neither an engine nor kernels have that name."""
+    if name not in (known := {**engines(), **kernels()}):
+        raise BadInput(f"no engine is called {name!r}: one of {', '.join(known)}")
+
+
+def formats() -> dict[str, tuple[Adapter, Engine]]:
+    """The engines by the name of their layout."""
+    return {engine.format: (adapter, engine) for adapter, engine in engines().values()}
+
+
+def check_format(layout: str) -> None:
+    """Raises BadInput where no engine has that layout."""
+    if layout not in (known := formats()):
+        raise BadInput(f"no layout is called {layout!r}: one of {', '.join(sorted(known))}")

@@ -125,12 +125,12 @@ class KernelsAudit:
     def _coins(self, worker: Worker, way: str, _: str) -> Finding:
         for number in range(ROWS * len(VOCABULARIES)):
             self.progress(f"{way}: coins", number / (ROWS * len(VOCABULARIES)))
-            case = filtered(number, VOCABULARIES[number // ROWS])
+            vocabulary = VOCABULARIES[number // ROWS]
+            case = filtered(number, vocabulary)
             try:
                 for name, coin in COINS.items():
                     if massless := self._massless(worker, way, case, coin):
                         points = self._points(worker, way, case, coin)
-                        vocabulary = VOCABULARIES[number // ROWS]
                         witness = {"case": number, "vocabulary": vocabulary, "coins": name, **massless}
                         return self._without_mass(worker, way, witness, points)
             except Failed as error:
