@@ -116,7 +116,7 @@ apply: node_child => -[x [j|]]; rewrite /child_of // /= => /andP[jlt /eqP e].
 by rewrite (nth_map (x, Node [::])) ?size_zip ?sz ?minnn // nth_zip //= e.
 Qed.
 
-Theorem tree_drifts g h : drifts p d h (tree_round node cand g h).
+Lemma tree_drifts g h : drifts p d h (tree_round node cand g h).
 Proof.
 elim: g h => [|g IH] h; first exact: leaf_drifts.
 have tP g' h' := lawful_tree_round nodeP candP g' h'.

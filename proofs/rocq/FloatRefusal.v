@@ -183,10 +183,10 @@ Qed.
 
 Definition step_off : rational := pick_off V L b 0 + coin_off_at 0 c + k + spare + 16%:R * u.
 
-Theorem step_near f : unit_test f -> pick (row_of L b pool) (fun x => candidate_coin x * f x
-    + (1 - candidate_coin x) * pick (share (next_row L wanted64 supplied64)) f) <= pick (share w) f + step_off.
+Lemma step_near f : unit_test f -> pick (row_of L b pool) (fun x => candidate_coin x * f x
+    + (1 - candidate_coin x) * pick (share (rescaled_row L wanted64 supplied64)) f) <= pick (share w) f + step_off.
 Proof.
-move=> f01; set left := next_row _ _ _; set B := pick (share left) f.
+move=> f01; set left := rescaled_row _ _ _; set B := pick (share left) f.
 have leftP : dist (share left).
   have st := next_stands some_token tree_holds levels supplied64 wanted_floats wanted_pos.
   by apply: share_dist => [x|]; [case: (stands_floats st x) | apply: stands_pos st].

@@ -131,8 +131,8 @@ Definition rest64 w s : V -> rational := fun x => Num.max (fl (w x - s x)) 0.
 Definition corrected64 w s : V -> rational := if 0 < sum64 L (rest64 w s) then rest64 w s else w.
 (** [rescaled] of row.py: the row, and its mass. *)
 Definition scale64 w s : rational := scale_of (sum64 L (corrected64 w s)).
-Definition next_row w s : V -> rational := products (corrected64 w s) (scale64 w s).
-Definition next_mass w s : rational := fl (sum64 L (corrected64 w s) * scale64 w s).
+Definition rescaled_row w s : V -> rational := products (corrected64 w s) (scale64 w s).
+Definition rescaled_mass w s : rational := fl (sum64 L (corrected64 w s) * scale64 w s).
 
 (** L 2^-53 is small. *)
 Lemma level_share : 2%:R * L%:R * u <= 8%:R^-1.
@@ -244,10 +244,10 @@ Hypothesis w1 : 0 < total w.
 Lemma corrected_pos : 0 < total (corrected64 w s).
 Proof. by rewrite /corrected64; case: ifP => //; rewrite sum64_pos //; apply: rest_floats. Qed.
 
-Lemma next_all : [/\ least <= total (corrected64 w s) * scale64 w s, piece <= total (next_row w s),
-  piece <= next_mass w s & `|total (next_row w s) - next_mass w s| <= (4 * L + 12)%N%:R * u * next_mass w s].
+Lemma next_all : [/\ least <= total (corrected64 w s) * scale64 w s, piece <= total (rescaled_row w s),
+  piece <= rescaled_mass w s & `|total (rescaled_row w s) - rescaled_mass w s| <= (4 * L + 12)%N%:R * u * rescaled_mass w s].
 Proof.
-have vf := corrected_floats s wf; have v1 := corrected_pos; rewrite /next_row /next_mass /scale64.
+have vf := corrected_floats s wf; have v1 := corrected_pos; rewrite /rescaled_row /rescaled_mass /scale64.
 set v := corrected64 w s in vf v1 *; set a := scale_of _; have a0 : 0 < a by apply: scale_pos.
 have half : 2%:R^-1 <= sum64 L v * a by apply: scale_half; rewrite sum64_pos.
 have st : `|sum64 L v * a - total v * a| <= 2%:R * L%:R * u * (total v * a).
@@ -280,7 +280,7 @@ apply/val_le; rewrite val_norm valB (valM (_ + _)) valD (valM 2%:R) (valM 12%:R)
 exact: off.
 Qed.
 
-Lemma next_stands : stands ((4 * L + 12)%N%:R * u) (next_row w s) (next_mass w s).
+Lemma next_stands : stands ((4 * L + 12)%N%:R * u) (rescaled_row w s) (rescaled_mass w s).
 Proof.
 have [_ some mass near] := next_all; have vf := corrected_floats s wf; split=> //.
 by apply: products_floats => [x|]; [case: (vf x) | apply/ltW/scale_pos].
@@ -291,10 +291,10 @@ Proof. by rewrite -total_add; apply: total_le => x; rewrite [leRHS]addrC; apply:
 
 (** What is judged next, times the scale, is the excess but for three roundings and the dust. *)
 Lemma next_moved : 0 < sum64 L (rest64 w s) ->
-  moved (fun x => excess w s x * scale64 w s) (next_row w s) <= 4%:R * u * (total (excess w s) * scale64 w s).
+  moved (fun x => excess w s x * scale64 w s) (rescaled_row w s) <= 4%:R * u * (total (excess w s) * scale64 w s).
 Proof.
 move=> some; have [heavy _ _ _] := next_all; have rf := rest_floats w s; have near := rest_moved wf sf; have u0 := ulp_pos.
-rewrite /next_row; have e : corrected64 w s = rest64 w s by rewrite /corrected64 some.
+rewrite /rescaled_row; have e : corrected64 w s = rest64 w s by rewrite /corrected64 some.
 have a0 : 0 < scale64 w s by apply: scale_pos.
 rewrite e in heavy *; set a := scale64 w s in a0 heavy *; set E := excess w s in near *.
 have step1 : moved (fun x => E x * a) (fun x => rest64 w s x * a) <= u * total E * a.
@@ -316,7 +316,7 @@ by rewrite ler_add2l; apply: le_trans unit_share _; vm_compute.
 Qed.
 
 Lemma next_excess f : unit_test f ->
-  total (excess w s) * pick (share (next_row w s)) f <= total (fun x => excess w s x * f x) + total w * (4%:R * u).
+  total (excess w s) * pick (share (rescaled_row w s)) f <= total (fun x => excess w s x * f x) + total w * (4%:R * u).
 Proof.
 move=> f01; have u0 : 0 <= 4%:R * u by rewrite mulr_ge0 ?ler0n ?ulp_pos.
 have E0 := excess_ge0 w s; have Ef0 : 0 <= total (fun x => excess w s x * f x).
@@ -324,7 +324,7 @@ have E0 := excess_ge0 w s; have Ef0 : 0 <= total (fun x => excess w s x * f x).
 have Ew : total (excess w s) <= total w.
   apply: total_le => x; rewrite /excess; case: (wf x) => w0 _; case: (sf x) => s0 _.
   by rewrite le_maxl w0 andbT ler_subl_addr ler_addl.
-have st := next_stands; have n0 x : 0 <= next_row w s x by case: (stands_floats st x).
+have st := next_stands; have n0 x : 0 <= rescaled_row w s x by case: (stands_floats st x).
 case: (boolP (0 < sum64 L (rest64 w s))) => [some|none]; last first.
   suff -> : total (excess w s) = 0 by rewrite mul0r addr_ge0 // mulr_ge0 // ltW.
   apply/eqP; rewrite eq_le (total_ge0 E0) andbT.

@@ -50,7 +50,7 @@ Fixpoint judge64 w mass d i cs : law rational (choice V) :=
     if nothing_left d then judge64 w mass (rcons d x) i.+1 cs' else
     let wanted := products w (norm d) in let supplied := products (pool d) mass in
     kept <~ coin (coin_of c (real_of (wanted x)) (real_of (supplied x)));;
-    if kept then ret (x, Some i) else judge64 (next_row L wanted supplied) (next_mass L wanted supplied) (rcons d x) i.+1 cs'
+    if kept then ret (x, Some i) else judge64 (rescaled_row L wanted supplied) (rescaled_mass L wanted supplied) (rcons d x) i.+1 cs'
   else y <~ pick (row_of L b w);; ret (y, None).
 
 Definition candidates64 k : law rational (seq V) := draft (fun d => row_of L b (pool d)) nothing_left k [::].
@@ -71,7 +71,7 @@ by apply: ler_add; apply: ler_wpmul2l; rewrite ?ler0n ?unit_share ?level_share.
 Qed.
 
 Lemma left_stands k w mass d : stands k w mass -> ~~ nothing_left d ->
-  stands left_off (next_row L (products w (norm d)) (products (pool d) mass)) (next_mass L (products w (norm d)) (products (pool d) mass)).
+  stands left_off (rescaled_row L (products w (norm d)) (products (pool d) mass)) (rescaled_mass L (products w (norm d)) (products (pool d) mass)).
 Proof.
 move=> st more; have wf := wanted_floats st (norm_some more); have w1 := wanted_pos tree_holds levels st (norm_some more).
 exact: (next_stands some_token tree_holds levels (products (pool d) mass) wf w1).
@@ -119,7 +119,7 @@ Qed.
 Lemma siblings_off_pos n : 0 <= n%:R * sibling_off.
 Proof. by apply: mulr_ge0 sibling_off_pos; apply: ler0n. Qed.
 
-Theorem drawn_near n d i k w mass f : stands k w mass -> k <= 1 -> unit_test f ->
+Lemma drawn_near n d i k w mass f : stands k w mass -> k <= 1 -> unit_test f ->
   draft (fun d => row_of L b (pool d)) nothing_left n d (fun cs => judge64 w mass d i cs (fun o => f o.1))
   <= pick (share w) f + (k + n%:R * sibling_off + pick_off V L b 0).
 Proof.
@@ -134,7 +134,7 @@ case: (boolP (nothing_left d)) => [none|more] /=.
   by rewrite ler_add2l ler_addr; apply: addr_ge0 (siblings_off_pos _); apply: k_pos st.
 rewrite (negbTE more).
 set wanted := products w (norm d); set supplied := products (pool d) mass.
-set left := next_row L wanted supplied; set lmass := next_mass L wanted supplied.
+set left := rescaled_row L wanted supplied; set lmass := rescaled_mass L wanted supplied.
 pose a x := coin_of c (real_of (wanted x)) (real_of (supplied x)).
 pose B := pick (share left) f; pose off := left_off + n%:R * sibling_off + pick_off V L b 0.
 have lst : stands left_off left lmass by apply: left_stands st more.

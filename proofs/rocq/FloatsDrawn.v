@@ -129,7 +129,7 @@ rewrite ler_add2l /candidates_off -candidates_offE ler_addr.
 exact: addr_ge0 (miss_pos p_miss) (siblings_off_pos _ _ _ _ spare0 _).
 Qed.
 
-Theorem drawn_in_floats fuel n st h k : (n <= fuel)%N -> unit_test k ->
+Lemma drawn_in_floats fuel n st h k : (n <= fuel)%N -> unit_test k ->
   `|loop stop drawn_round fuel n st h k - plain (normal p) stop n h k| <= n%:R * candidates_off.
 Proof.
 have nodeP st' h0 h' cs := lawful_node64 st' h0 h' cs; have child st' h0 h' cs := @node64_child st' h0 h' cs.
