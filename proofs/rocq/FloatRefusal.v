@@ -34,7 +34,7 @@ Qed.
 (** ** One candidate *)
 
 Section Refusal.
-Notation u := ulp.
+Notation u := unit64.
 Variables (V : vocab) (L b c : nat).
 Implicit Types (w f : V -> rational) (x : V).
 Hypothesis some_token : tokens V <> [::].
@@ -73,7 +73,7 @@ Hypothesis pool_some : 0 < total pool.
 Definition wanted64 : V -> rational := products w norm.
 Definition supplied64 : V -> rational := products pool mass.
 
-Let u0 : 0 <= u := ulp_pos.
+Let u0 : 0 <= u := unit64_pos.
 Let norm0 : 0 < norm. Proof. exact: lt_le_trans piece_pos norm_some. Qed.
 Let mass0 : 0 < mass. Proof. by case: w_stands => _ _ some _; apply: lt_le_trans piece_pos some. Qed.
 Let w0 x : 0 <= w x. Proof. by case: w_stands => wf _ _ _; case: (wf x). Qed.

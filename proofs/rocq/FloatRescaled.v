@@ -53,19 +53,19 @@ move=> /fl_le; rewrite (_ : fl least = least) //; apply: fl_exact; rewrite /is_f
 by apply: generic_format_bpow; rewrite /FLT_exp; lia.
 Qed.
 
-Lemma val_u : real_of ulp = Rinv (IZR 9007199254740992). Proof. by rewrite val_ulp e64E. Qed.
+Lemma val_u : real_of unit64 = Rinv (IZR 9007199254740992). Proof. by rewrite val_unit64 e64E. Qed.
 
 (** ** Rows that are multiplied, subtracted and rescaled *)
 
 (** 2^-e, where t = m 2^e and 1/2 <= m < 1. *)
-Definition scale_of (t : rational) : rational := number 1 (- mag radix2 (real_of t)).
+Definition scale_of (t : rational) : rational := dyadic 1 (- mag radix2 (real_of t)).
 
 Lemma scale_pos t : 0 < scale_of t.
-Proof. by apply/val_lt; rewrite val0 val_number Rmult_1_l; apply: bpow_gt_0. Qed.
+Proof. by apply/val_lt; rewrite val0 val_dyadic Rmult_1_l; apply: bpow_gt_0. Qed.
 
 Lemma scale_half t : 0 < t -> 2%:R^-1 <= t * scale_of t.
 Proof.
-move=> /val_lt; rewrite val0 => t0; apply/val_le; rewrite val_half valM val_number Rmult_1_l.
+move=> /val_lt; rewrite val0 => t0; apply/val_le; rewrite val_half valM val_dyadic Rmult_1_l.
 set e := mag radix2 (real_of t) : Z; have low : Rle (bpow radix2 (e - 1)) (real_of t).
   by have := bpow_mag_le radix2 (real_of t) ltac:(lra); rewrite Rabs_pos_eq //; lra.
 have half : Rmult (bpow radix2 (e - 1)) (bpow radix2 (- e)) = Rinv (IZR 2).
@@ -74,12 +74,12 @@ by rewrite -half; apply: Rmult_le_compat_r => //; apply: bpow_ge_0.
 Qed.
 
 Section Moved.
-Notation u := ulp.
+Notation u := unit64.
 
 Lemma carried (t m w n k : rational) : 0 <= n -> 0 <= m -> k <= 1 -> `|t - m| <= k * m -> `|w - n * t| <= 2%:R * u * (n * t) ->
   `|w - n * m| <= (k + 4%:R * u) * (n * m).
 Proof.
-move=> n0 m0 k1 tm wt; have u0 := ulp_pos.
+move=> n0 m0 k1 tm wt; have u0 := unit64_pos.
 have t2 : t <= 2%:R * m.
   have := le_trans (ler_norm _) tm; rewrite ler_subl_addr => /le_trans; apply.
   by rewrite mulr_natl mulr2n ler_add2r -[leRHS]mul1r; apply: ler_wpmul2r.
@@ -115,7 +115,7 @@ Qed.
 End Reals.
 
 Section Rescaled.
-Notation u := ulp.
+Notation u := unit64.
 Variables (V : vocab) (L b : nat).
 Implicit Types (w f : V -> rational) (x : V).
 Hypothesis some_token : tokens V <> [::].
@@ -169,7 +169,7 @@ Proof.
 move=> wf sf; rewrite /rest64 /excess; case: (lerP (w x - s x) 0) => [le|/ltW le].
   have le' : fl (w x - s x) <= 0 by rewrite -[leRHS]fl0; apply: fl_le.
   by rewrite max_r // subrr normr0 mulr0.
-rewrite (max_l (fl_ge0 le)); apply/val_le; rewrite val_norm valM !valB val_fl val_ulp valB.
+rewrite (max_l (fl_ge0 le)); apply/val_le; rewrite val_norm valM !valB val_fl val_unit64 valB.
 move: le => /val_le; rewrite val0 valB => le.
 have [] := rounded_add _ _ wf (generic_format_opp _ _ _ sf) le.
 rewrite -/(Rminus (real_of (w x)) (real_of (s x))); set d := Rminus (real_of (w x)) _ => lo hi.
@@ -257,7 +257,7 @@ have ms := fl_near (sum64 L v * a); set S := sum64 L v * a in half st ms *; set 
 have S0 : 0 <= S by apply: le_trans half.
 have x8 : Rle (IZR 0) (real_of x) /\ Rle (real_of x) (Rinv (IZR 8)).
   have := level_share; rewrite -/x => /val_le; rewrite valV // valn INR_IZR_INZ => le; split=> //.
-  by rewrite -val0; apply/val_le; rewrite !mulr_ge0 ?ler0n ?ulp_pos.
+  by rewrite -val0; apply/val_le; rewrite !mulr_ge0 ?ler0n ?unit64_pos.
 move/val_le: half; rewrite val_half => half; move/val_le: (st); rewrite val_norm valB (valM x) => st'.
 have t4 := sum_quarter x8 half st'.
 have heavy : least <= total v * a.
@@ -293,7 +293,7 @@ Proof. by rewrite -total_add; apply: total_le => x; rewrite [leRHS]addrC; apply:
 Lemma next_moved : 0 < sum64 L (rest64 w s) ->
   moved (fun x => excess w s x * scale64 w s) (rescaled_row w s) <= 4%:R * u * (total (excess w s) * scale64 w s).
 Proof.
-move=> some; have [heavy _ _ _] := next_all; have rf := rest_floats w s; have near := rest_moved wf sf; have u0 := ulp_pos.
+move=> some; have [heavy _ _ _] := next_all; have rf := rest_floats w s; have near := rest_moved wf sf; have u0 := unit64_pos.
 rewrite /rescaled_row; have e : corrected64 w s = rest64 w s by rewrite /corrected64 some.
 have a0 : 0 < scale64 w s by apply: scale_pos.
 rewrite e in heavy *; set a := scale64 w s in a0 heavy *; set E := excess w s in near *.
@@ -306,10 +306,10 @@ have step2 : moved (fun x => rest64 w s x * a) (products (rest64 w s) a) <= 2%:R
   apply: le_trans (products_moved _ (ltW a0) heavy) _ => [x|]; first by case: (rf x).
   by apply: ler_wpmul2l; [rewrite mulr_ge0 ?ler0n | apply: ler_wpmul2r rest_le; apply: ltW].
 apply: le_trans (moved_trans _ (fun x => rest64 w s x * a) _) _; apply: le_trans (ler_add step1 step2) _.
-have -> : 4%:R * u * (total E * a) = u * total E * a + 2%:R * u * ((1 + 2%:R^-1) * total E * a).
+have four : 4%:R * u * (total E * a) = u * total E * a + 2%:R * u * ((1 + 2%:R^-1) * total E * a).
   have -> : 2%:R * u * ((1 + 2%:R^-1) * total E * a) = (2%:R * 2%:R^-1 + 2%:R) * (u * (total E * a)) by ring.
   by rewrite divff //; ring.
-rewrite ler_add2l; apply: ler_wpmul2l; first by rewrite mulr_ge0 ?ler0n.
+rewrite four ler_add2l; apply: ler_wpmul2l; first by rewrite mulr_ge0 ?ler0n.
 apply: ler_wpmul2r; first exact: ltW.
 apply: ler_wpmul2r; first by apply: total_ge0 => x; apply: excess_ge0.
 by rewrite ler_add2l; apply: le_trans unit_share _; vm_compute.
@@ -318,7 +318,7 @@ Qed.
 Lemma next_excess f : unit_test f ->
   total (excess w s) * pick (share (rescaled_row w s)) f <= total (fun x => excess w s x * f x) + total w * (4%:R * u).
 Proof.
-move=> f01; have u0 : 0 <= 4%:R * u by rewrite mulr_ge0 ?ler0n ?ulp_pos.
+move=> f01; have u0 : 0 <= 4%:R * u by rewrite mulr_ge0 ?ler0n ?unit64_pos.
 have E0 := excess_ge0 w s; have Ef0 : 0 <= total (fun x => excess w s x * f x).
   by apply: total_ge0 => x; rewrite mulr_ge0 //; case/andP: (f01 x).
 have Ew : total (excess w s) <= total w.

@@ -61,11 +61,11 @@ Proof. by move=> more; rewrite lt_neqAle eq_sym more total_ge0 // => x; case: (p
 Lemma pool_dist d : ~~ nothing_left d -> dist (row_of L b (pool d)).
 Proof. by move=> /pool_some some; apply: (row_of_dist some_token tree_holds b_bits (levels_few levels) (pool_floats d)). Qed.
 
-Definition left_off : rational := (4 * L + 12)%N%:R * ulp.
+Definition left_off : rational := (4 * L + 12)%N%:R * unit64.
 
 Lemma left_off1 : left_off <= 1.
 Proof.
-have -> : left_off = 2%:R * (2%:R * L%:R * ulp) + 12%:R * ulp by rewrite /left_off natrD natrM; ring.
+have -> : left_off = 2%:R * (2%:R * L%:R * unit64) + 12%:R * unit64 by rewrite /left_off natrD natrM; ring.
 apply: le_trans (_ : 2%:R * 8%:R^-1 + 12%:R * 64%:R^-1 <= 1); last by vm_compute.
 by apply: ler_add; apply: ler_wpmul2l; rewrite ?ler0n ?unit_share ?level_share.
 Qed.
@@ -108,11 +108,11 @@ case: ifP => _; first exact: later.
 by rewrite /bind /coin /ret later e //= subnn eqxx leqnn addnS ltnS leq_addr.
 Qed.
 
-Definition sibling_off : rational := pick_off V L b 0 + coin_off_at 0 c + spare + (4 * L + 28)%N%:R * ulp.
+Definition sibling_off : rational := pick_off V L b 0 + coin_off_at 0 c + spare + (4 * L + 28)%N%:R * unit64.
 
 Lemma sibling_off_pos : 0 <= sibling_off.
 Proof.
-apply: addr_ge0; last by apply: mulr_ge0; [apply: ler0n | apply: ulp_pos].
+apply: addr_ge0; last by apply: mulr_ge0; [apply: ler0n | apply: unit64_pos].
 by apply: addr_ge0 spare0; apply: addr_ge0; [apply: pick_off_pos | apply: coin_off_pos].
 Qed.
 
@@ -149,7 +149,7 @@ have inner x : draft (fun d => row_of L b (pool d)) nothing_left n (rcons d x)
   have /andP[a0 a1] : 0 <= a x <= 1 by apply: coin_of01.
   have off0 : 0 <= off.
     apply: addr_ge0 (pick_off_pos _ _ _ _); apply: addr_ge0 (siblings_off_pos _).
-    by apply: mulr_ge0; [apply: ler0n | apply: ulp_pos].
+    by apply: mulr_ge0; [apply: ler0n | apply: unit64_pos].
   apply: le_trans (_ : (1 - a x) * (B + off) <= _).
     by apply: ler_wpmul2l; [rewrite subr_ge0 | apply: IH lst left_off1].
   by rewrite mulrDr ler_add2l -[leRHS]mul1r; apply: ler_wpmul2r => //; rewrite ler_subl_addr ler_addl.

@@ -88,7 +88,7 @@ Definition candidates_off : rational := candidates_off_at (size_of_vocab V) L m 
 
 Lemma candidates_offE n : miss + n%:R * sibling_off V L b c spare + pick_off V L b 0
   = candidates_off_at (size_of_vocab V) L n b c miss spare.
-Proof. by rewrite /candidates_off_at /sibling_off /ulp sealedE. Qed.
+Proof. by rewrite /candidates_off_at /sibling_off /unit64 sealedE. Qed.
 
 Lemma candidates_off_pos : 0 <= candidates_off.
 Proof.
@@ -185,8 +185,8 @@ Lemma taken_sum w : float32_row w -> 0 < total w -> piece <= sum64 L w
   /\ `|total w - sum64 L w| <= (4 * L)%N%:R / 2%:R ^+ 53 * sum64 L w.
 Proof.
 move=> wf some; have near := sum64_near some_token tree_holds levels (float_row32 wf).
-set x := 2%:R * L%:R * ulp in near; have x8 : x <= 8%:R^-1 by apply: level_share levels.
-have x0 : 0 <= x by apply: mulr_ge0 ulp_pos; apply: mulr_ge0; apply: ler0n.
+set x := 2%:R * L%:R * unit64 in near; have x8 : x <= 8%:R^-1 by apply: level_share levels.
+have x0 : 0 <= x by apply: mulr_ge0 unit64_pos; apply: mulr_ge0; apply: ler0n.
 have half : 2%:R^-1 * total w <= sum64 L w.
   have := near; rewrite ler_distl => /andP[low _]; apply: le_trans low.
   have -> : total w - x * total w = (1 - x) * total w by ring.
@@ -198,7 +198,7 @@ split.
   have := float32_total wf some; rewrite -(ler_pmul2l (_ : 0 < 2%:R^-1)) ?invr_gt0 ?ltr0n // mulKf //.
   by move=> le; apply: le_trans le half.
 rewrite distrC; apply: le_trans near _.
-have -> : (4 * L)%N%:R / 2%:R ^+ 53 = x * 2%:R by rewrite natrM /x /ulp sealedE; ring.
+have -> : (4 * L)%N%:R / 2%:R ^+ 53 = x * 2%:R by rewrite natrM /x /unit64 sealedE; ring.
 by rewrite -[leRHS]mulrA; apply: ler_wpmul2l; [exact: x0 | exact: twice half].
 Qed.
 
@@ -212,7 +212,7 @@ apply: drawn_in_floats => // [st' h0 h' d|st' h0 h' d|st' h0 h' d||]; first exac
 - by move=> /taken[].
 - by move=> /taken[].
 - by apply: mulr_ge0; [apply: ler0n | apply: unit_pos].
-have -> : (4 * L)%N%:R / 2%:R ^+ 53 = 2%:R * (2%:R * L%:R * ulp) by rewrite natrM /ulp sealedE; ring.
+have -> : (4 * L)%N%:R / 2%:R ^+ 53 = 2%:R * (2%:R * L%:R * unit64) by rewrite natrM /unit64 sealedE; ring.
 apply: le_trans (_ : 2%:R * 8%:R^-1 <= 1); last by vm_compute.
 by apply: ler_wpmul2l; [apply: ler0n | apply: level_share levels].
 Qed.

@@ -132,10 +132,11 @@ have below (s t d d' : R) : 0 <= d -> 0 <= d' -> 0 < s -> s <= t -> t < m -> `|s
   have t0 : 0 < t by apply: lt_le_trans st.
   apply: le_trans (_ : d * t <= _); last by apply: ler_wpmul2r; [apply: ltW | rewrite ler_addl].
   case: (leP d 1) => [d1|/ltW d1].
-    rewrite ler_subl_addr -ler_subl_addl; apply: le_trans low.
-    have -> : t - d * t = (1 - d) * t by ring.
-    have -> : m - d * m = (1 - d) * m by ring.
-    by apply: ler_wpmul2l; [rewrite subr_ge0 | apply: ltW].
+    have shrunk : t - d * t <= m - d * m.
+      have -> : t - d * t = (1 - d) * t by ring.
+      have -> : m - d * m = (1 - d) * m by ring.
+      by apply: ler_wpmul2l; [rewrite subr_ge0 | apply: ltW].
+    by rewrite ler_subl_addr -ler_subl_addl; apply: le_trans shrunk low.
   apply: le_trans (_ : t <= _); first by rewrite ler_subl_addr ler_addl ltW.
   by rewrite -[leLHS]mul1r; apply: ler_wpmul2r => //; apply: ltW.
 case: (leP (total p) (total q)) lt => [le lt|/ltW le lt].
