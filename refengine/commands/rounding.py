@@ -1,9 +1,9 @@
 """How far the float text of an engine may be from the target's, by a number that is proved.
 
 `proofs/rocq/FloatsEndToEnd.v`, `FloatsGiven.v` and `FloatsDrawn.v` have the theorems and the formulas; numbers that Coq
-has evaluated are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what
-stands before it: n tokens cost n times as much, however long the drafted blocks and however deep the trees are, since
-a token is judged once, by a coin for each of its candidates.
+has evaluated are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token,
+given what stands before it: n tokens cost n times as much, however long the drafted blocks and however deep the trees
+are, since a token is judged once, by a coin for each of its candidates.
 
 What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
 engine's own arithmetic on a CPU. What it does not: rows of other formats, which `check_rows` admits too; how far the
