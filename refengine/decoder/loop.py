@@ -17,7 +17,7 @@ from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.check import check_row, check_rows
 from refengine.engine.coins import Coins, Shifted
-from refengine.engine.policy import NothingLeft, Policy
+from refengine.engine.policy import NothingLeft, Pipeline, Policy
 from refengine.engine.policy import rows as policy_rows
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
@@ -108,8 +108,7 @@ def plain(
     passed = begin(target, tuple(prompt), (), judged=1)
     out: Tokens = ()
     while len(out) < max_new_tokens:
-        row = policy(passed.logits[-1], tuple(prompt), out)
-        out = (*out, target_token(row, coins, len(prompt) + len(out)))
+        out = (*out, target_token(policy, passed.logits[-1], tuple(prompt), out, coins))
         if stop.reached(out) or len(out) == max_new_tokens:
             break
         passed = target.run(chain_rows(out[-1:], len(prompt) + len(out) - 1, target.device))
@@ -157,8 +156,7 @@ class Session:
         self.target.keep(range(len(self.prompt)))
         self.drafter.start(self.prompt, passed)
         if not self.done:
-            row = self.policy(passed.logits[-1], self.prompt, ())
-            self._emit((target_token(row, coins, len(self.prompt)),))
+            self._emit((target_token(self.policy, passed.logits[-1], self.prompt, (), coins),))
 
     def propose(self, coins: Coins) -> tuple[Turn, Block, Rows]:
         """What is drafted, and the rows that judge it: the anchor, and the nodes of the block."""
@@ -178,7 +176,7 @@ class Session:
         """
         tokens, parents = nodes(block)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
-        nothing = (p.amax(-1) == 0) & (p.amin(-1) == 0)
+        nothing = ~p.any(-1)
         self.barren = frozenset(node for node, empty in enumerate(nothing.tolist(), ROOT) if empty)
         if self.barren:
             p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])
@@ -244,10 +242,14 @@ def opening(target: Target, tokens: Tokens, judged: int | None) -> Rows:
     return chain_rows(tokens, 0, target.device, judged)
 
 
-def target_token(row: Tensor, coins: Coins, position: int) -> int:
-    """A token from the target's own row [V], with the coin of its absolute position."""
+def target_token(policy: Policy, logits: Tensor, prompt: Tokens, out: Tokens, coins: Coins) -> int:
+    """A token from the target's own row, with the coin of its absolute position. A greedy policy leaves no choice."""
+    token = policy.token(logits, prompt, out) if isinstance(policy, Pipeline) else None
+    if token is not None:
+        return token
+    row = policy(logits, prompt, out)
     check_row(row)
-    return int(coins.choose(row[None], ("emit", position)))
+    return int(coins.choose(row[None], ("emit", len(prompt) + len(out))))
 
 
 def nodes(block: Block) -> tuple[Tokens, Tokens]:
@@ -257,5 +259,5 @@ def nodes(block: Block) -> tuple[Tokens, Tokens]:
 
 def one_lane(verdict: Round) -> Verdict:
     """The first lane of a batched round, padding removed."""
-    length = int(verdict.length[0])
-    return Verdict(tuple(verdict.tokens[0, :length].tolist()), tuple(verdict.path[0, : length - 1].tolist()))
+    tokens, path, length = (lanes[0].tolist() for lanes in (verdict.tokens, verdict.path, verdict.length))
+    return Verdict(tuple(tokens[:length]), tuple(path[: length - 1]))
