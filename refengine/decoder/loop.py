@@ -176,7 +176,7 @@ class Session:
         """
         tokens, parents = nodes(block)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
-        nothing = ~p.any(-1)
+        nothing = ~p.any(1)
         self.barren = frozenset(node for node, empty in enumerate(nothing.tolist(), ROOT) if empty)
         if self.barren:
             p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])

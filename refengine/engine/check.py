@@ -21,7 +21,7 @@ def check_rows(p: Tensor, block: Block) -> None:
     if here is not None and here.judgeable(p, block, SUM_TOLERANCE):
         return
     there = block.tokens != NOTHING
-    _check_ids(block, there, p.shape[2])
+    _check_ids(block, there, *p.shape[1:])
     _check_distribution("p", p, torch.nn.functional.pad(there, (1, 0), value=True))
     if block.q is not None:
         _check_distribution("q", block.q, there)
@@ -49,12 +49,12 @@ def _check_shapes(p: Tensor, block: Block) -> None:
         raise ValueError(f"q must be float {[*drafts, vocabulary]}, got {q.dtype} {list(q.shape)}")
 
 
-def _check_ids(block: Block, there: Tensor, vocabulary: int) -> None:
+def _check_ids(block: Block, there: Tensor, places: int, vocabulary: int) -> None:
     _refuse(there & ((block.tokens < 0) | (block.tokens >= vocabulary)), f"its token is outside 0..{vocabulary - 1}")
-    nodes = torch.arange(there.shape[1], device=there.device)
+    nodes = torch.arange(places - 1, device=there.device)
     _refuse(there & ((block.parents < ROOT) | (block.parents >= nodes)), "its parent does not come before it")
     parent_there = torch.nn.functional.pad(there, (1, 0), value=True).gather(
-        1, block.parents.clamp(ROOT, there.shape[1] - 1) + 1
+        1, block.parents.clamp(ROOT, places - 2) + 1
     )
     _refuse(there & ~parent_there, "its parent was not drafted")
 

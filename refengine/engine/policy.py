@@ -64,7 +64,7 @@ class Pipeline:
             return None
         for step in self.steps[:-1]:
             logits = step(logits, prompt, prefix)
-        best = int(logits.argmax(-1))
+        best = int(logits.argmax())  # the first of several
         return best if isfinite(logits[best]) else None
 
     @property
