@@ -108,7 +108,11 @@ def plain(
     passed = begin(target, tuple(prompt), (), judged=1)
     out: Tokens = ()
     while len(out) < max_new_tokens:
-        out = (*out, target_token(policy, passed.logits[-1], tuple(prompt), out, coins))
+        about = passed.logits[-1], tuple(prompt), out
+        token = policy.token(*about) if isinstance(policy, Pipeline) else None  # greedily there is nothing to choose
+        if token is None:
+            token = target_token(policy(*about), coins, len(prompt) + len(out))
+        out = (*out, token)
         if stop.reached(out) or len(out) == max_new_tokens:
             break
         passed = target.run(chain_rows(out[-1:], len(prompt) + len(out) - 1, target.device))
@@ -156,7 +160,8 @@ class Session:
         self.target.keep(range(len(self.prompt)))
         self.drafter.start(self.prompt, passed)
         if not self.done:
-            self._emit((target_token(self.policy, passed.logits[-1], self.prompt, (), coins),))
+            row = self.policy(passed.logits[-1], self.prompt, ())
+            self._emit((target_token(row, coins, len(self.prompt)),))
 
     def propose(self, coins: Coins) -> tuple[Turn, Block, Rows]:
         """What is drafted, and the rows that judge it: the anchor, and the nodes of the block."""
@@ -242,14 +247,10 @@ def opening(target: Target, tokens: Tokens, judged: int | None) -> Rows:
     return chain_rows(tokens, 0, target.device, judged)
 
 
-def target_token(policy: Policy, logits: Tensor, prompt: Tokens, out: Tokens, coins: Coins) -> int:
-    """A token from the target's own row, with the coin of its absolute position. A greedy policy leaves no choice."""
-    token = policy.token(logits, prompt, out) if isinstance(policy, Pipeline) else None
-    if token is not None:
-        return token
-    row = policy(logits, prompt, out)
+def target_token(row: Tensor, coins: Coins, position: int) -> int:
+    """A token from the target's own row [V], with the coin of its absolute position."""
     check_row(row)
-    return int(coins.choose(row[None], ("emit", len(prompt) + len(out))))
+    return int(coins.choose(row[None], ("emit", position)))
 
 
 def nodes(block: Block) -> tuple[Tokens, Tokens]:
