@@ -260,5 +260,6 @@ def nodes(block: Block) -> tuple[Tokens, Tokens]:
 
 def one_lane(verdict: Round) -> Verdict:
     """The first lane of a batched round, padding removed."""
-    tokens, path, length = (lanes[0].tolist() for lanes in (verdict.tokens, verdict.path, verdict.length))
+    tokens, path = verdict.tokens[0].tolist(), verdict.path[0].tolist()
+    length = int(verdict.length[0])
     return Verdict(tuple(tokens[:length]), tuple(path[: length - 1]))
