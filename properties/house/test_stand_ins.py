@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 import torch
-from huggingface_hub import constants
 from safetensors.torch import save_file
 from torch import Tensor
 
 from properties.commands.test_command_line import run
-from properties.helpers.hub import Hub
+from properties.helpers.hub import Hub, point_to
 from properties.helpers.hub import serving as serving_files
 from properties.helpers.served_checkpoint import exported
 from properties.helpers.served_engine import Engine
@@ -167,10 +166,7 @@ def test_drafters_are_verified_and_decoded_as_the_page_says(
     here |= {"Once upon a time": "1 2 3", "org/name@revision": "org/drafter@main", "org/name": "org/target"}
     folders = {"org/drafter": Path(here["DRAFTER"]), "org/target": Path(here["TARGET"])}
     with serving_files(Hub(folders)) as hub:
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        form = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        point_to(monkeypatch, hub.url, tmp_path / "cache")
         lines = commands("drafters.md", "checkpoint convert")
         assert len(lines) == 5
         for words in lines:
