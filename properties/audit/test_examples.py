@@ -81,7 +81,7 @@ def test_an_engine_is_right_and_its_planted_mistake_is_found(
 
     source = tmp_path / "examples" / language / file
     changed = source.read_text()
-    for true, false in {right: wrong, **mistakes}.items():
+    for true, false in ((right, wrong), *mistakes.values()):
         assert changed.count(true) == 1, true
         changed = changed.replace(true, false)
     source.write_text(changed)

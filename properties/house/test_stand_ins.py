@@ -25,7 +25,9 @@ from properties.helpers.served_checkpoint import exported
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
 from properties.house.test_blocks import blocks, script
+from refengine.commands import verify_checkpoint
 from refengine.commands.export_fixtures import export_fixtures
+from refengine.selfcheck import tests_at_length
 from refengine.source_tree import FIXTURES, ROOT
 
 
@@ -142,9 +144,10 @@ SAMPLER = (
 
 
 def test_campaigns_are_started_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand-in: 2000 draws for a billion, and no test of length. Kills an option that is gone, a journal that is not
-    written, and a function that is right and found violated."""
+    """Stand-in: 2000 draws for a billion, and no test of length in one file of them. Kills an option that is gone, a
+    journal that is not written, and a function that is right and found violated."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tests_at_length, "FOLDER", "statistical_tests/test_budget.py")
     (tmp_path / "my_sampler.py").write_text(SAMPLER)
     codes = {}
     for words in commands("campaigns.md", "1000000000"):
@@ -158,9 +161,11 @@ def test_campaigns_are_started_as_the_page_says(tmp_path: Path, monkeypatch: pyt
 def test_drafters_are_verified_and_decoded_as_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Stand-ins: the tiny pair for folders, a hub of this process for names, a pickle of one tensor, ids for a text.
-    Kills a command that is gone and an option that another command has."""
+    """Stand-ins: the tiny pair for folders, a hub of this process for names, a pickle of one tensor, ids for a text,
+    one short prompt. Kills a command that is gone and an option that another command has."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verify_checkpoint, "LENGTHS", (4,))
+    monkeypatch.setattr(verify_checkpoint, "NEW_TOKENS", 12)
     torch.save({"0.weight": torch.ones(2, 2)}, "medusa_lm_head.pt")
     here = {"DRAFTER": str(FIXTURES / "tiny" / "dspark"), "TARGET": str(FIXTURES / "tiny" / "target")}
     here |= {"Once upon a time": "1 2 3", "org/name@revision": "org/drafter@main", "org/name": "org/target"}
