@@ -25,6 +25,7 @@ from properties.helpers.served_checkpoint import exported
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
 from properties.house.test_blocks import blocks, script
+from refengine.audit.kernel import at_length
 from refengine.commands import verify_checkpoint
 from refengine.commands.export_fixtures import export_fixtures
 from refengine.selfcheck import tests_at_length
@@ -144,9 +145,10 @@ SAMPLER = (
 
 
 def test_campaigns_are_started_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand-in: 2000 draws for a billion, and no test of length in one file of them. Kills an option that is gone, a
-    journal that is not written, and a function that is right and found violated."""
+    """Stand-in: 2000 draws for a billion, 512 calls to a block, and no test of length in one file of them. Kills an
+    option that is gone, a journal that is not written, and a function that is right and found violated."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(at_length, "BLOCK", 512)
     monkeypatch.setattr(tests_at_length, "FOLDER", "statistical_tests/test_budget.py")
     (tmp_path / "my_sampler.py").write_text(SAMPLER)
     codes = {}
