@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.endpoint import REQUESTS
 from refengine.audit.served.faults import faults
 from refengine.audit.served.suite import Suite, beliefs, planned
+from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
 from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput
@@ -279,8 +281,25 @@ def test_a_server_that_restarts_is_waited_for() -> None:
     """Kills an audit that ends with the first connection that breaks, and one that waits for ever."""
     with serving(Engine()) as base:
         pass
-    with Server(base, patience=0.5) as server, pytest.raises(Failed, match="gave no answer"):
+    with Server(base, patience=0.5) as server, pytest.raises(Failed, match="cannot be reached"):
         server.send(Ask(("a",), 4))
+
+
+def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills two minutes of asking at a mistyped port, and a server that is given up as fast while it restarts."""
+    slept: list[float] = []
+    monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append))
+    ask = Ask(("a",), 4)
+    with serving(Engine()) as base:
+        known = Server(base)
+        known.send(ask)
+    with Server(base) as mistyped, pytest.raises(Gone, match="cannot be reached"):
+        mistyped.send(ask)
+    assert sum(slept) <= http.FIRST_CONTACT
+    slept.clear()
+    with known, pytest.raises(Gone, match="gave no answer"):
+        known.send(ask)
+    assert sum(slept) > 100
 
 
 def test_a_side_that_is_gone_leaves_claims_untested() -> None:

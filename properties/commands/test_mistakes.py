@@ -271,6 +271,8 @@ SHELL = "{python} -m refengine.cli {arguments}"
         ("vectors run --seconds 1e300 true", 2, "--seconds 1e+300 is not a time"),
         ("campaign engine leviathan --journal precious --rounds 10", 2, "precious is no journal"),
         ("decode --target a --drafter b 1 --slots 4", 2, "--slots is a size of --bitwise"),
+        ("audit trace precious --junit precious", 2, "--junit precious is read too: it would be replaced"),
+        ("show precious --page ./precious", 2, "--page precious is read too: it would be replaced"),
     ],
 )
 def test_what_the_shell_can_do_to_it(line: str, code: int, says: str, tmp_path: Path) -> None:
@@ -310,6 +312,15 @@ def test_a_folder_that_is_gone_and_signs_that_an_encoding_has_not(tmp_path: Path
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_folder_that_may_not_be_written_is_said_before_the_audit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills minutes of an audit whose report cannot be written where it was asked for."""
+    monkeypatch.setattr(os, "access", lambda file, mode: mode & os.W_OK == 0)  # root may write everywhere
+    assert run("audit", "kernel", "sampler:none", "--path", folder, "--out", folder / "found.json") == 2
+    assert "found.json cannot be written: its folder is read-only here" in capsys.readouterr().err
+
+
 def test_colour_is_for_terminals_that_want_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills escape sequences in a file, and NO_COLOR ignored."""
     from refengine.cli.output import coloured
@@ -332,8 +343,17 @@ def test_json_is_json_alone(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert printed.err.splitlines()[-1].startswith("VERDICT violated")
 
 
-def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
-    """Kills a Ctrl-C that ends in a traceback, in the exit code of a verdict, or with the subject running on."""
+@pytest.mark.parametrize(
+    ("number", "code", "says"),
+    [
+        (signal.SIGINT, 130, "refengine: interrupted"),
+        (signal.SIGTERM, 143, "refengine: ended by SIGTERM"),
+        (signal.SIGHUP, 129, "refengine: ended by SIGHUP"),
+    ],
+)
+def test_an_interrupt_is_said_and_leaves_no_process(number: signal.Signals, code: int, says: str, folder: Path) -> None:
+    """Kills a Ctrl-C, a cancelled job or a closed terminal that ends in a traceback, in silence, in the exit code of a
+    verdict, or with the subject running on."""
     (folder / "waits.py").write_text(
         "import os, time\ndef verify(p, q, draft, generator):\n"
         "    open('begun', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
@@ -341,20 +361,28 @@ def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
     command = [sys.executable, "-m", "refengine.cli", "audit", "kernel", "waits:verify"]
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        preexec_fn=partial(signal.signal, number, signal.SIG_DFL),  # a shell's background jobs ignore some
     )  # fmt: skip
     begun = folder / "begun"
     while not (begun.is_file() and begun.read_text()) and process.poll() is None:
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "refengine: interrupted" in said
+    assert process.returncode == code
+    assert said.splitlines()[-1] == says
     assert "Traceback" not in said
     until = time.monotonic() + 60
     while runs(int(begun.read_text())) and time.monotonic() < until:
         time.sleep(0.1)
     assert not runs(int(begun.read_text()))
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_an_audit_with_closed_streams_says_what_it_always_says(closed: str, folder: Path) -> None:
+    """Kills a socket or a scratch file that gets the number of standard input or error, and what is written there."""
+    done = shell(f"audit kernel sampler:none --path . --calls 40 {closed}", folder)
+    assert (done.returncode, done.stdout.splitlines()[-1][:16]) == (1, "VERDICT violated")
+    assert done.stderr == ""
 
 
 def test_an_interrupt_of_the_first_imports_is_said(tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ def test_a_form_that_is_none(audit_sampler):
 
 def test_a_number_of_calls_that_is_none(audit_sampler):
     audit_sampler("my_sampler:verify", calls=0)
+
+def test_a_number_that_is_text(audit_sampler):
+    audit_sampler("my_sampler:verify", calls="300")
+
+def test_the_function_itself(audit_sampler):
+    from my_sampler import verify
+    audit_sampler(verify)
 """
 
 
@@ -73,12 +80,21 @@ def test_the_test_that_a_page_shows_finds_a_wrong_sampler(tmp_path: Path, page: 
 def test_a_mistake_is_one_line_without_frames_of_ours(tmp_path: Path) -> None:
     """Kills a traceback through the auditor for a module that is mistyped, and a mistake that passes."""
     result = run_pytest(tmp_path, "p[i]", MISTAKEN)
-    assert "3 failed" in result.stdout
+    assert "5 failed" in result.stdout
+    assert "refengine: calls is a whole number, got '300'" in result.stdout
+    assert "is named: 'my_sampler:verify', say, not <function verify" in result.stdout
     assert "refengine: no module is called 'my_smapler'" in result.stdout
     assert "refengine: unknown signature 'verfy'" in result.stdout
     assert "refengine: calls are one or more, got 0" in result.stdout
     assert "Traceback" not in result.stdout
     assert "pytest_plugin.py" not in result.stdout
+
+
+def test_a_report_that_cannot_be_written_hides_no_verdict(tmp_path: Path) -> None:
+    """Kills minutes of an audit whose verdict is lost with its file."""
+    result = run_pytest(tmp_path, "p[i]", TEST.replace("found.json", "/dev/full"))
+    assert "my_sampler:verify is not shown to be lossless: violated" in result.stdout
+    assert "refengine: the report could not be written: cannot write /dev/full: No space left" in result.stdout
 
 
 def test_a_project_that_does_not_use_it_gets_nothing(tmp_path: Path) -> None:

@@ -8,9 +8,12 @@ consistent and every negative control came out violated: a third party's defect 
 import errno
 import io
 import os
+import signal
 import sys
+import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -19,9 +22,10 @@ import typer.core
 from refengine.cli import audit, campaign, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.lists import bugs, checkpoints, claims, rules
-from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL, one_line
+from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL, one_line, refuse_to_replace
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
+from refengine.files import hold_standard_streams
 
 INTERRUPTED = 130
 Command = Callable[..., Any]
@@ -38,7 +42,9 @@ class Once(typer.core.TyperCommand):
         for option, count in Counter(once).items():
             if count > 1:
                 raise BadInput(f"{max(option.opts, key=len)} is given {count} times")
-        return super().parse_args(ctx, args)
+        left = super().parse_args(ctx, args)
+        refuse_to_replace(ctx)
+        return left
 
 
 def group(about: str, commands: dict[str, Command]) -> typer.Typer:
@@ -119,6 +125,7 @@ def top(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; every outcome has its own exit code."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # which kernels it lacks is no finding
+    hold_standard_streams()
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (it was closed when we started)
     if sys.stdout is None:
         refuse("cannot write to stdout: it is closed")
@@ -129,6 +136,33 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.getcwd()
     except OSError:
         refuse("the current folder is gone: change to one that exists")
+    with unwinding() as came:
+        run(arguments, came)
+
+
+@contextmanager
+def unwinding() -> Iterator[list[signal.Signals]]:
+    """SIGTERM and SIGHUP unwind as a Ctrl-C does, so that servers and programs that were started end too. Yields those
+    that came."""
+    came: list[signal.Signals] = []
+
+    def unwind(number: int, frame: object) -> NoReturn:
+        came.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    here = threading.current_thread() is threading.main_thread()  # no other may set what a signal does
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if here and signal.getsignal(number) == signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, unwind)
+    try:
+        yield came
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn:
+    """Run a command. came: the signals that ended it."""
     try:
         command = typer.main.get_command(app)
         code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
@@ -139,8 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except BadInput as error:
         refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        print("refengine: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        print(f"refengine: {f'ended by {came[0].name}' if came else 'interrupted'}", file=sys.stderr)
+        sys.exit(128 + came[0] if came else INTERRUPTED)
     except OSError as error:
         if error.errno not in UNWRITABLE or error.filename is not None:
             internal()

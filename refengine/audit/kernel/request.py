@@ -6,6 +6,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
+from numbers import Integral, Real
 from typing import Any
 
 from refengine.audit.common import CLAIM, SOURCE
@@ -16,6 +17,7 @@ from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
 
 LOADING_SECONDS = 60.0
+NUMBERS = {"seed": Integral, "alpha": Real, "seconds": Real, "calls": Integral}
 MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
 PARAMETERS = {  # of each signature; signatures.py says what they are
     "verify": ("p", "q", "draft", "generator"),
@@ -37,6 +39,13 @@ class Request:
     calls: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.subject, str):
+            named = f"{getattr(self.subject, '__module__', '')}:{getattr(self.subject, '__qualname__', '')}"
+            raise BadInput(f"a subject runs in a process of its own and is named: {named!r}, say, not {self.subject!r}")
+        for name, kind in NUMBERS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind) and (value is not None or name not in ("seconds", "calls")):
+                raise BadInput(f"{name} is a {'whole ' * (kind is Integral)}number, got {value!r}")
         if not self.is_program():
             check_name(self.subject)
         if self.signature not in PARAMETERS:
