@@ -30,7 +30,8 @@ from refengine.files import hold_standard_streams
 INTERRUPTED = 130
 Command = Callable[..., Any]
 UNWRITABLE = (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk, a reader that left, a closed stdout
-ITS_OWN_OPTIONS = {"ignore_unknown_options": True}  # a program's own options are passed on to it
+HELP = {"help_option_names": ["--help", "-h"]}
+ITS_OWN_OPTIONS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}  # the others are the program's
 
 
 class Once(typer.core.TyperCommand):
@@ -49,7 +50,7 @@ class Once(typer.core.TyperCommand):
 
 def group(about: str, commands: dict[str, Command]) -> typer.Typer:
     """Commands by the names they are called by."""
-    made = typer.Typer(no_args_is_help=True, add_completion=False, help=about)
+    made = typer.Typer(no_args_is_help=True, add_completion=False, help=about, context_settings=HELP)
     for name, command in commands.items():
         settings = ITS_OWN_OPTIONS if command in (audit.process, vectors.run) else None
         made.command(name, cls=Once, context_settings=settings)(command)

@@ -1,6 +1,7 @@
 """What is audited, a child process that has it loaded, and a finding about it. Nothing here imports torch."""
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -109,11 +110,14 @@ def check_name(subject: str) -> None:
         return
     folder, file = os.path.split(module)
     named = file.removesuffix(".py")
+    words = re.findall(r"\w+(?:\.\w+)*", subject)
     hint = ""
     if named.isidentifier() and (not name or name.replace(".", "_").isidentifier()):
         hint = f": did you mean {named}:{name or 'FUNCTION'}{' --path ' + folder if folder else ''}?"
-    elif os.path.isfile(os.path.join(folder, f"{named}.py")):
+    elif not named.isidentifier() and os.path.isfile(os.path.join(folder, f"{named}.py")):
         hint = f": {named!r} is no name of a module, so nothing can import {named}.py; rename it"
+    elif len(words) == 2 or (len(words) == 1 and "." in words[0]):
+        hint = f": did you mean {':'.join(words if len(words) == 2 else words[0].rsplit('.', 1))}?"
     raise BadInput(f"a subject is MODULE:FUNCTION, got {subject!r}{hint}")
 
 
@@ -123,8 +127,12 @@ def opened(request: Request) -> Child:
     opening = {"op": "open", "subject": request.subject, "signature": request.signature}
     outcome = child.ask(opening, LOADING_SECONDS)
     if not outcome.ok:
+        printed = child.printed().strip().splitlines()
         child.close()
-        why = outcome.message if outcome.kind == "raised" else outcome
+        why = outcome.message if outcome.kind == "raised" else str(outcome)
+        if why.startswith("SystemExit"):
+            why += f"; it printed {printed[-1]!r}" if printed else ""
+            why += '; what runs when the file is a program belongs below `if __name__ == "__main__":`'
         raise BadInput(f"cannot load {request.subject}: {why}{hidden(request)}")
     return child
 
