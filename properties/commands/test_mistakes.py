@@ -44,7 +44,12 @@ def as_a_round(target, draft, prefix, gamma, generator): return [0]
 def exits(p, q, draft, generator): sys.exit(3)
 def killed(p, q, draft, generator): os.kill(os.getpid(), signal.SIGSEGV)
 def connects(p, q, draft, generator): return socket.create_connection(("127.0.0.1", 9), timeout=1)
+def closes(p, q, draft, generator):
+    os.closerange(3, 100)
+    return right(p, q, draft, generator)
+class Module(torch.nn.Module): pass
 class Verifier:
+    def verify(self, p, q, draft, generator): return right(p, q, draft, generator)
     def __call__(self, p, q, draft, generator): return right(p, q, draft, generator)
 async def coroutine(p, q, draft, generator): return right(p, q, draft, generator)
 def mask(p, q, draft, generator): return [True, False]
@@ -117,6 +122,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "my-sampler.py").touch()
     (tmp_path / "json.py").write_text("def verify(p, q, draft, generator): return [0]\n")
     (tmp_path / "lacking.py").write_text("import no_such_library\n")
+    (tmp_path / "program.py").write_text("import sys\nprint('usage: program FILE')\nsys.exit(2)\n")
     return tmp_path
 
 
@@ -165,6 +171,9 @@ SUBJECTS = {
     "replaces": (3, ["our own code around the subject failed (a bug of ours, or the subject replaced what it calls)"]),
     "elsewhere": (1, [CONTRACT + "9 tokens were emitted"]),
     "forks": (0, ["VERDICT consistent"]),
+    "closes": (3, ["the subject's process died: exit code 1; it closed the pipe through which it answers"]),
+    "Verifier.verify": (2, ["it is a method of a class: name that of an instance"]),
+    "Module": (2, ["it is a class: name an instance of it"]),
     "keywords": (2, ["it takes (*, p, q, draft, generator), and is called as f(p, q, draft, generator)"]),
     "three": (2, ["it takes (p, q, draft)", "wrap it"]),
     "as_a_round": (2, ["--signature round fits"]),
@@ -202,6 +211,10 @@ def test_a_subject_that_goes_wrong_is_told_how(name: str, folder: Path, capsys: 
         ("smapler:right", "no module is called 'smapler'"),
         ("sampler:rihgt", "no attribute 'rihgt'"),
         ("my-sampler.py:verify", "'my-sampler' is no name of a module, so nothing can import my-sampler.py; rename it"),
+        ("program:verify", "SystemExit: 2 (program.py:3); it printed 'usage: program FILE'; what runs when the file is"),
+        ("sampler::right", "did you mean sampler:right?"),
+        ("sampler.right", "did you mean sampler:right?"),
+        ("sampler:right()", "did you mean sampler:right?"),
         ("a:b:c", "a subject is MODULE:FUNCTION, got 'a:b:c'"),
         ("json:verify", "json.py is hidden by a module of its name"),
     ],

@@ -226,8 +226,12 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
             with suppress(Exception):  # a subject may have closed or replaced it
                 stream.flush()
         _cut_log()
-        replies.write(reply)
-        replies.flush()
+        try:
+            replies.write(reply)
+            replies.flush()
+        except OSError:
+            print("it closed the pipe through which it answers", file=sys.stderr, flush=True)
+            os._exit(1)
 
 
 def _cut_log() -> None:
