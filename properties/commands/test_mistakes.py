@@ -211,7 +211,7 @@ def test_a_subject_that_goes_wrong_is_told_how(name: str, folder: Path, capsys: 
         ("smapler:right", "no module is called 'smapler'"),
         ("sampler:rihgt", "no attribute 'rihgt'"),
         ("my-sampler.py:verify", "'my-sampler' is no name of a module, so nothing can import my-sampler.py; rename it"),
-        ("program:verify", "SystemExit: 2 (program.py:3); it printed 'usage: program FILE'; what runs when the file is"),
+        ("program:verify", "SystemExit: 2 (program.py:3); it printed 'usage: program FILE'; what runs"),
         ("sampler::right", "did you mean sampler:right?"),
         ("sampler.right", "did you mean sampler:right?"),
         ("sampler:right()", "did you mean sampler:right?"),
@@ -284,6 +284,13 @@ SHELL = "{python} -m refengine.cli {arguments}"
         ("vectors run --seconds 1e300 true", 2, "--seconds 1e+300 is not a time"),
         ("campaign engine leviathan --journal precious --rounds 10", 2, "precious is no journal"),
         ("decode --target a --drafter b 1 --slots 4", 2, "--slots is a size of --bitwise"),
+        ("audit trace precious --out " + "x" * 300, 2, "x: File name too long"),
+        ("audit trace precious/x", 2, "precious/x: no such file"),
+        ("law loop", 2, "cannot read loop: Too many levels of symbolic links"),
+        ("show loop --page loop/page.html", 2, "loop"),
+        ("audit engine transformers --way nothing", 2, "transformers has no way that is called nothing...: draft"),
+        ("audit engine transformers --python true", 2, "nothing answers under --python true: transformers died of"),
+        ("audit engine transformers --python cat", 2, "nothing answers under --python cat: transformers printed '"),
         ("audit trace precious --junit precious", 2, "--junit precious is read too: it would be replaced"),
         ("show precious --page ./precious", 2, "--page precious is read too: it would be replaced"),
     ],
@@ -291,6 +298,7 @@ SHELL = "{python} -m refengine.cli {arguments}"
 def test_what_the_shell_can_do_to_it(line: str, code: int, says: str, tmp_path: Path) -> None:
     """Kills a full disk, a closed stdout or a mistyped word that ends in a traceback or in a verdict's exit code."""
     (tmp_path / "precious").write_text("of one line, without an end")
+    (tmp_path / "loop").symlink_to("loop")
     done = shell(line, tmp_path)
     assert (tmp_path / "precious").read_text() == "of one line, without an end"
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr

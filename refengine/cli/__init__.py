@@ -177,6 +177,8 @@ def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn
         print(f"refengine: {f'ended by {came[0].name}' if came else 'interrupted'}", file=sys.stderr)
         sys.exit(128 + came[0] if came else INTERRUPTED)
     except OSError as error:
+        if error.filename is not None and typed(str(error.filename), sys.argv[1:] if arguments is None else arguments):
+            refuse(f"{error.filename}: {error.strerror}")
         if error.errno not in UNWRITABLE or error.filename is not None:
             internal()
         print(f"refengine: cannot write to stdout: {error.strerror}", file=sys.stderr)
@@ -186,6 +188,12 @@ def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn
         if hasattr(error, "format_message") and hasattr(error, "show"):  # a usage error of the command-line library
             usage(error)
         internal()
+
+
+def typed(file: str, words: Sequence[str]) -> bool:
+    """Whether a file was named on the command line, or lies in a folder that was."""
+    named = [os.path.abspath(word.partition("=")[2] if word.startswith("--") else word) for word in words if word]
+    return any(os.path.commonpath([os.path.abspath(file), word]) == word for word in named if word != "/")
 
 
 def refuse(why: str) -> NoReturn:

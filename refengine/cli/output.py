@@ -35,7 +35,7 @@ def writable(context: typer.Context, option: CallbackParam, file: Path | None) -
     if file.is_file() or not file.exists():  # a device takes them all
         if not os.access(folder, os.W_OK | os.X_OK):
             raise BadInput(f"{name} {file} cannot be written: its folder is read-only here")
-        first = context.meta.setdefault(WRITTEN, {}).setdefault(file.resolve(), name)
+        first = context.meta.setdefault(WRITTEN, {}).setdefault(os.path.realpath(file), name)
         if first != name:
             raise BadInput(f"{first} and {name} both name {file}: the second would replace the first")
     return file
@@ -47,7 +47,7 @@ def refuse_to_replace(context: typer.Context) -> None:
     for option in context.command.params:
         given = context.params.get(option.name or "")
         for file in given if isinstance(given, list | tuple) else [given]:
-            name = written.get(file.resolve()) if isinstance(file, Path) else None
+            name = written.get(os.path.realpath(file)) if isinstance(file, Path) else None
             if name not in (None, max(option.opts, key=len)):
                 raise BadInput(f"{name} {file} is read too: it would be replaced")
 
