@@ -285,6 +285,26 @@ def test_a_server_that_restarts_is_waited_for() -> None:
         server.send(Ask(("a",), 4))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ALL_PROXY", "socks5://localhost:1", "proxies or certificates"),
+        ("HTTPS_PROXY", "::::", "proxies or certificates"),
+        ("SSL_CERT_FILE", "/nowhere", "proxies or certificates"),
+        ("OPENAI_API_KEY", "secret\n", r"\$OPENAI_API_KEY has a sign"),
+        ("OPENAI_API_KEY", "s\u00e9cret", r"\$OPENAI_API_KEY has a sign"),
+    ],
+)
+def test_an_environment_that_no_client_can_be_made_from(
+    name: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills a traceback of the HTTP library, and a key that is shown in one."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadInput, match=says) as refused:
+        Server("http://127.0.0.1:9/v1")
+    assert "cret" not in str(refused.value)
+
+
 def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills two minutes of asking at a mistyped port, and a server that is given up as fast while it restarts."""
     slept: list[float] = []

@@ -43,11 +43,17 @@ class Server:
         self.base, self.model = base.rstrip("/"), model
         self.seconds, self.patience = seconds, patience
         self.reached = False  # it has answered something, if only that it is busy
-        key = os.environ.get(KEY_VARIABLE)
-        self.client = httpx.Client(
-            timeout=httpx.Timeout(seconds, connect=5.0, pool=None),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-        )
+        key = os.environ.get(KEY_VARIABLE, "")
+        if not (key.isascii() and key.isprintable()):
+            raise BadInput(f"${KEY_VARIABLE} has a sign that no header may have: a line break, or none of ASCII")
+        try:
+            self.client = httpx.Client(
+                timeout=httpx.Timeout(seconds, connect=5.0, pool=None),
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+            )
+        except Exception as error:  # of whatever the library reads there
+            why = f"{type(error).__name__}: {error}"
+            raise BadInput(f"the environment's proxies or certificates ($*_PROXY, $SSL_CERT_*): {why}") from None
 
     def __enter__(self) -> "Server":
         return self
