@@ -305,6 +305,25 @@ def test_an_environment_that_no_client_can_be_made_from(
     assert "cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("status", "content", "says"),
+    [
+        (302, b"", "302: it is elsewhere, at http://other/v1"),
+        (200, b"[" * 100_000, "which is no completion"),
+        (200, b"<html>", "which is no completion"),
+        (200, b'{"choices": null}', "which is no completion"),
+    ],
+)
+def test_an_answer_that_is_no_completion(status: int, content: bytes, says: str) -> None:
+    """Kills a redirect that is read as an answer, and a traceback for JSON that is nested without an end."""
+    reply = http.httpx.Response(status, content=content, headers={"Location": "http://other/v1"})
+    with Server("http://127.0.0.1:9/v1") as server:
+        server.client.close()
+        server.client = http.httpx.Client(transport=http.httpx.MockTransport(lambda request: reply))
+        with pytest.raises((Refused, Failed), match=says):
+            server.send(Ask(("a",), 4))
+
+
 def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills two minutes of asking at a mistyped port, and a server that is given up as fast while it restarts."""
     slept: list[float] = []

@@ -153,7 +153,7 @@ def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     """The exit code and the last line of an audit: the worst finding decides, nothing tested is not consistent, and
     what was not tested is said."""
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
-    counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
+    counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found) or "no claim"
     if violated := by_verdict["violated"]:
         worst = _together([_said(finding) for finding in violated]) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"

@@ -70,7 +70,7 @@ class Server:
             return Answer((Choice(""),))
         try:
             return _streamed(reply) if ask.stream else _answer(json.loads(reply))
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError, RecursionError) as error:
             shown = reply[:COMPLAINT_CHARACTERS].decode(errors="replace")
             raise Failed(f"{self.base} answered {shown!r}, which is no completion ({type(error).__name__})") from None
 
@@ -133,6 +133,8 @@ class Server:
             raise _Broken(said)
         if reply.status_code >= 400:
             raise Refused(said)
+        if reply.is_redirect:
+            raise Refused(f"{reply.status_code}: it is elsewhere, at {reply.headers['Location']}")
         return bytes(content)
 
 
