@@ -95,6 +95,7 @@ def daemon(p, q, draft, generator):
         os._exit(0)
     while not os.path.exists("daemon"): time.sleep(0.01)
     return None
+def umlauts(p, q, draft, generator): print("gr\\u00f6\\u00dfer \\u2713 \\udcff")
 def shouts(p, q, draft, generator):
     print("y" * (1 << 20))
     return None
@@ -322,6 +323,14 @@ def test_an_environment_without_a_home_or_a_language(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=bare, check=False)
     assert done.returncode == 0, done.stderr
     assert b"leviathan" in done.stdout
+
+
+def test_a_subject_may_print_what_the_language_here_has_no_sign_for(folder: Path) -> None:
+    """Kills a function that is not tested because ASCII has no sign for what it prints."""
+    bare = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONWARNINGS": "error"}
+    done = shell("audit kernel sampler:umlauts --path . --calls 40", folder, **bare)
+    assert (done.returncode, done.stdout.splitlines()[-1][:16]) == (1, "VERDICT violated"), done.stderr
+    assert "sampler:umlauts printed 1 line" in done.stderr
 
 
 def test_a_folder_that_is_gone_and_signs_that_an_encoding_has_not(tmp_path: Path) -> None:

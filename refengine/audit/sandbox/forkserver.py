@@ -51,6 +51,7 @@ FIXED_ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
     "PYTHONWARNINGS": "ignore",
+    "PYTHONIOENCODING": "utf-8:backslashreplace",  # what it prints is read so, whatever the locale here is
 }
 
 
