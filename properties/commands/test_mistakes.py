@@ -292,6 +292,7 @@ SHELL = "{python} -m refengine.cli {arguments}"
         ("audit engine transformers --way nothing", 2, "transformers has no way that is called nothing...: draft"),
         ("audit engine transformers --python true", 2, "nothing answers under --python true: transformers died of"),
         ("audit engine transformers --python cat", 2, "nothing answers under --python cat: transformers printed '"),
+        ("audit process 'cat -u'", 2, "there is no program 'cat -u' here: leave the quotes away, -- cat -u"),
         ("audit trace precious --junit precious", 2, "--junit precious is read too: it would be replaced"),
         ("show precious --page ./precious", 2, "--page precious is read too: it would be replaced"),
     ],
@@ -323,6 +324,20 @@ def test_an_environment_without_a_home_or_a_language(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=bare, check=False)
     assert done.returncode == 0, done.stderr
     assert b"leviathan" in done.stdout
+
+
+def test_a_machine_that_has_no_room_for_a_scratch_file(folder: Path) -> None:
+    """Kills a traceback that asks for a bug report where every disk is full or read-only."""
+    done = shell("audit kernel sampler:none --path . --calls 40", folder, folder="ulimit -f 0;")
+    assert done.returncode == 2
+    assert done.stderr.startswith("refengine: this machine does not let it go on: No usable temporary directory")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_limit_of_memory_that_is_lower_than_ours(folder: Path) -> None:
+    """Kills an audit that dies of asking for more memory than it may have."""
+    done = shell("audit kernel sampler:none --path . --calls 40", folder, folder="ulimit -d 3000000;")
+    assert (done.returncode, done.stdout.splitlines()[-1][:16]) == (1, "VERDICT violated"), done.stderr
 
 
 def test_a_subject_may_print_what_the_language_here_has_no_sign_for(folder: Path) -> None:
@@ -421,6 +436,26 @@ def test_an_interrupt_of_the_first_imports_is_said(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import refengine.__main__ as m; import sys; sys.path.insert(0, '.'); m.main()"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (130, "refengine: interrupted\n", "")
+
+
+def test_a_file_that_hides_a_module_is_named(tmp_path: Path) -> None:
+    """Kills a traceback, and exit code 1, which says that something is violated, where nothing was begun."""
+    (tmp_path / "typer.py").write_text("raise RuntimeError('mine')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "refengine", "rules"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert line == f"refengine: cannot start: RuntimeError: mine ({tmp_path / 'typer.py'}:1)"
+
+
+def test_a_library_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills a traceback that asks for a bug report where a package is missing."""
+    monkeypatch.setitem(sys.modules, "rich.table", None)
+    assert run("rules") == 2
+    assert capsys.readouterr().err.startswith("refengine: rich.table is needed and not installed here")
 
 
 def test_what_a_subject_leaves_behind_ends_with_the_audit(

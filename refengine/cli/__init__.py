@@ -29,7 +29,9 @@ from refengine.files import hold_standard_streams
 
 INTERRUPTED = 130
 Command = Callable[..., Any]
-UNWRITABLE = (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk, a reader that left, a closed stdout
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk, no reader
+EXHAUSTED = (*UNWRITABLE[:3], errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)  # of the machine
+NO_SCRATCH = "No usable temporary directory"  # as the standard library says it
 HELP = {"help_option_names": ["--help", "-h"]}
 ITS_OWN_OPTIONS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}  # the others are the program's
 
@@ -179,11 +181,18 @@ def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn
     except OSError as error:
         if error.filename is not None and typed(str(error.filename), sys.argv[1:] if arguments is None else arguments):
             refuse(f"{error.filename}: {error.strerror}")
-        if error.errno not in UNWRITABLE or error.filename is not None:
+        file_s = error.filename is not None
+        if (error.errno in EXHAUSTED and (file_s or error.errno not in UNWRITABLE)) or NO_SCRATCH in str(error):
+            refuse(f"this machine does not let it go on: {error.strerror}{f' ({error.filename})' * file_s}")
+        if error.errno not in UNWRITABLE or file_s:
             internal()
         print(f"refengine: cannot write to stdout: {error.strerror}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in its buffer fails no more
         sys.exit(BAD_INPUT)
+    except ModuleNotFoundError as error:
+        if (error.name or "refengine").partition(".")[0] == "refengine":
+            internal()
+        refuse(f"{error.name} is needed and not installed here: pip install refengine installs it")
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "show"):  # a usage error of the command-line library
             usage(error)

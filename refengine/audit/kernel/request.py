@@ -74,8 +74,10 @@ class Request:
                 wrong = (
                     "is a folder" if os.path.isdir(program) else "may not be executed: chmod +x, or name what runs it"
                 )
+                first, *others = program.split() or [""]
+                quoted = f": leave the quotes away, -- {program}" if others and shutil.which(first) else ""
                 raise BadInput(
-                    f"{program} {wrong}" if os.path.exists(program) else f"there is no program {program!r} here"
+                    f"{program} {wrong}" if os.path.exists(program) else f"there is no program {program!r} here{quoted}"
                 )
             return
         package = self.subject.partition(":")[0].partition(".")[0]

@@ -208,7 +208,8 @@ class Child:
 
 def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memory_gib: int) -> None:
     """Serve requests until they close. The fork that it runs in does nothing else."""
-    limit = memory_gib << 30
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    limit = memory_gib << 30 if most == resource.RLIM_INFINITY else min(memory_gib << 30, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
