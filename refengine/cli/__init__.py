@@ -5,15 +5,12 @@
 consistent and every negative control came out violated: a third party's defect is content, not failure.
 """
 
-import errno
 import io
 import os
 import signal
 import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -21,17 +18,14 @@ import typer.core
 
 from refengine.cli import audit, campaign, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
+from refengine.cli.endings import INTERRUPTED, ended_by_the_system, internal, refuse, unwinding, usage
 from refengine.cli.lists import bugs, checkpoints, claims, rules
-from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL, one_line, refuse_to_replace
+from refengine.cli.output import CONSISTENT, refuse_to_replace
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
 from refengine.files import hold_standard_streams
 
-INTERRUPTED = 130
 Command = Callable[..., Any]
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk, no reader
-EXHAUSTED = (*UNWRITABLE[:3], errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)  # of the machine
-NO_SCRATCH = "No usable temporary directory"  # as the standard library says it
 HELP = {"help_option_names": ["--help", "-h"]}
 ITS_OWN_OPTIONS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}  # the others are the program's
 
@@ -143,27 +137,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         run(arguments, came)
 
 
-@contextmanager
-def unwinding() -> Iterator[list[signal.Signals]]:
-    """SIGTERM and SIGHUP unwind as a Ctrl-C does, so that servers and programs that were started end too. Yields those
-    that came."""
-    came: list[signal.Signals] = []
-
-    def unwind(number: int, frame: object) -> NoReturn:
-        came.append(signal.Signals(number))
-        raise KeyboardInterrupt
-
-    here = threading.current_thread() is threading.main_thread()  # no other may set what a signal does
-    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if here and signal.getsignal(number) == signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, unwind)
-    try:
-        yield came
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
-
-
 def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn:
     """Run a command. came: the signals that ended it."""
     try:
@@ -179,16 +152,7 @@ def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn
         print(f"refengine: {f'ended by {came[0].name}' if came else 'interrupted'}", file=sys.stderr)
         sys.exit(128 + came[0] if came else INTERRUPTED)
     except OSError as error:
-        if error.filename is not None and typed(str(error.filename), sys.argv[1:] if arguments is None else arguments):
-            refuse(f"{error.filename}: {error.strerror}")
-        file_s = error.filename is not None
-        if (error.errno in EXHAUSTED and (file_s or error.errno not in UNWRITABLE)) or NO_SCRATCH in str(error):
-            refuse(f"this machine does not let it go on: {error.strerror}{f' ({error.filename})' * file_s}")
-        if error.errno not in UNWRITABLE or file_s:
-            internal()
-        print(f"refengine: cannot write to stdout: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in its buffer fails no more
-        sys.exit(BAD_INPUT)
+        ended_by_the_system(error, sys.argv[1:] if arguments is None else arguments)
     except ModuleNotFoundError as error:
         if (error.name or "refengine").partition(".")[0] == "refengine":
             internal()
@@ -197,36 +161,3 @@ def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn
         if hasattr(error, "format_message") and hasattr(error, "show"):  # a usage error of the command-line library
             usage(error)
         internal()
-
-
-def typed(file: str, words: Sequence[str]) -> bool:
-    """Whether a file was named on the command line, or lies in a folder that was."""
-    named = [os.path.abspath(word.partition("=")[2] if word.startswith("--") else word) for word in words if word]
-    return any(os.path.commonpath([os.path.abspath(file), word]) == word for word in named if word != "/")
-
-
-def refuse(why: str) -> NoReturn:
-    print(f"refengine: {one_line(why)}", file=sys.stderr)
-    sys.exit(BAD_INPUT)
-
-
-def usage(error: Any) -> NoReturn:
-    """What is mistyped in one line, and where the help is."""
-    message = error.format_message()
-    if not message.strip():  # the help of a group was printed
-        sys.exit(BAD_INPUT)
-    refuse(f"{message.rstrip('.')}; see refengine {' '.join([*path_of(getattr(error, 'ctx', None)), '--help'])}")
-
-
-def path_of(context: Any) -> list[str]:
-    """The words of a command below the program."""
-    return [*path_of(context.parent), context.info_name] if context is not None and context.parent else []
-
-
-def internal() -> NoReturn:
-    """Our own bug: the traceback, and what to do with it."""
-    import traceback
-
-    traceback.print_exc()
-    print("refengine: internal error; the lines above belong into a bug report", file=sys.stderr)
-    sys.exit(INTERNAL)
