@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from properties.helpers.served_defects import ADVERSE, CORNERS, DEFECTS, FRESH, UNSEEN
@@ -316,10 +317,10 @@ def test_an_environment_that_no_client_can_be_made_from(
 )
 def test_an_answer_that_is_no_completion(status: int, content: bytes, says: str) -> None:
     """Kills a redirect that is read as an answer, and a traceback for JSON that is nested without an end."""
-    reply = http.httpx.Response(status, content=content, headers={"Location": "http://other/v1"})
+    reply = httpx.Response(status, content=content, headers={"Location": "http://other/v1"})
     with Server("http://127.0.0.1:9/v1") as server:
         server.client.close()
-        server.client = http.httpx.Client(transport=http.httpx.MockTransport(lambda request: reply))
+        server.client = httpx.Client(transport=httpx.MockTransport(lambda request: reply))
         with pytest.raises((Refused, Failed), match=says):
             server.send(Ask(("a",), 4))
 
@@ -337,7 +338,7 @@ def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypa
     assert sum(slept) <= http.FIRST_CONTACT
     slept.clear()
     known.client.close()  # its connection outlives the server here
-    known.client = http.httpx.Client()
+    known.client = httpx.Client()
     with known, pytest.raises(Gone, match="gave no answer"):
         known.send(ask)
     assert sum(slept) > 100
