@@ -5,7 +5,9 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from properties.helpers.served_defects import ADVERSE, CORNERS, DEFECTS, FRESH, UNSEEN
@@ -22,6 +24,7 @@ from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.endpoint import REQUESTS
 from refengine.audit.served.faults import faults
 from refengine.audit.served.suite import Suite, beliefs, planned
+from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
 from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput
@@ -279,8 +282,66 @@ def test_a_server_that_restarts_is_waited_for() -> None:
     """Kills an audit that ends with the first connection that breaks, and one that waits for ever."""
     with serving(Engine()) as base:
         pass
-    with Server(base, patience=0.5) as server, pytest.raises(Failed, match="gave no answer"):
+    with Server(base, patience=0.5) as server, pytest.raises(Failed, match="cannot be reached"):
         server.send(Ask(("a",), 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ALL_PROXY", "socks5://localhost:1", "proxies or certificates"),
+        ("HTTPS_PROXY", "::::", "proxies or certificates"),
+        ("SSL_CERT_FILE", "/nowhere", "proxies or certificates"),
+        ("OPENAI_API_KEY", "secret\n", r"\$OPENAI_API_KEY has a sign"),
+        ("OPENAI_API_KEY", "s\u00e9cret", r"\$OPENAI_API_KEY has a sign"),
+    ],
+)
+def test_an_environment_that_no_client_can_be_made_from(
+    name: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills a traceback of the HTTP library, and a key that is shown in one."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadInput, match=says) as refused:
+        Server("http://127.0.0.1:9/v1")
+    assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "says"),
+    [
+        (302, b"", "302: it is elsewhere, at http://other/v1"),
+        (200, b"[" * 100_000, "which is no completion"),
+        (200, b"<html>", "which is no completion"),
+        (200, b'{"choices": null}', "which is no completion"),
+    ],
+)
+def test_an_answer_that_is_no_completion(status: int, content: bytes, says: str) -> None:
+    """Kills a redirect that is read as an answer, and a traceback for JSON that is nested without an end."""
+    reply = httpx.Response(status, content=content, headers={"Location": "http://other/v1"})
+    with Server("http://127.0.0.1:9/v1") as server:
+        server.client.close()
+        server.client = httpx.Client(transport=httpx.MockTransport(lambda request: reply))
+        with pytest.raises((Refused, Failed), match=says):
+            server.send(Ask(("a",), 4))
+
+
+def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills two minutes of asking at a mistyped port, and a server that is given up as fast while it restarts."""
+    slept: list[float] = []
+    monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append))
+    ask = Ask(("a",), 4)
+    with serving(Engine()) as base:
+        known = Server(base)
+        known.send(ask)
+    with Server(base) as mistyped, pytest.raises(Gone, match="cannot be reached"):
+        mistyped.send(ask)
+    assert sum(slept) <= http.FIRST_CONTACT
+    slept.clear()
+    known.client.close()  # its connection outlives the server here
+    known.client = httpx.Client()
+    with known, pytest.raises(Gone, match="gave no answer"):
+        known.send(ask)
+    assert sum(slept) > 100
 
 
 def test_a_side_that_is_gone_leaves_claims_untested() -> None:

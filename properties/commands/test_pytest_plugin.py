@@ -35,6 +35,13 @@ def test_a_form_that_is_none(audit_sampler):
 
 def test_a_number_of_calls_that_is_none(audit_sampler):
     audit_sampler("my_sampler:verify", calls=0)
+
+def test_a_number_that_is_text(audit_sampler):
+    audit_sampler("my_sampler:verify", calls="300")
+
+def test_the_function_itself(audit_sampler):
+    from my_sampler import verify
+    audit_sampler(verify)
 """
 
 
@@ -108,8 +115,14 @@ def test_the_test_that_a_page_shows_finds_a_wrong_sampler(theirs: Run, page: str
 def test_a_mistake_is_one_line_without_frames_of_ours(theirs: Run) -> None:
     """Kills a traceback through the auditor for a module that is mistyped, and a mistake that passes."""
     said = [said for (file, _), said in theirs.said.items() if file == "mistaken"]
-    for words in ("no module is called 'my_smapler'", "unknown signature 'verfy'", "calls are one or more, got 0"):
+    for words in (
+        "no module is called 'my_smapler'",
+        "unknown signature 'verfy'",
+        "calls are one or more, got 0",
+        "calls is a whole number, got '300'",
+    ):
         assert sum(line.startswith(f"refengine: {words}") for line in said) == 1
+    assert any("is named: 'my_sampler:verify', say, not <function verify" in line for line in said)
     assert "Traceback" not in theirs.printed
     assert "pytest_plugin.py" not in theirs.printed
 
@@ -117,7 +130,16 @@ def test_a_mistake_is_one_line_without_frames_of_ours(theirs: Run) -> None:
 def test_a_right_sampler_passes(theirs: Run) -> None:
     """Kills a fixture that fails on everything."""
     assert theirs.said["right", LOSSLESS] == ""
-    assert f"{len(PAGES) + 4} failed, 1 passed" in theirs.printed
+    assert f"{len(PAGES) + 6} failed, 1 passed" in theirs.printed
+
+
+def test_a_report_that_cannot_be_written_hides_no_verdict(tmp_path: Path) -> None:
+    """Kills minutes of an audit whose verdict is lost with its file."""
+    (tmp_path / "my_sampler.py").write_text(SAMPLER.format(residual="p[i]"))
+    (tmp_path / "test_sampler.py").write_text(TEST.replace("found.json", "/dev/full"))
+    result = run_pytest(tmp_path)
+    assert "my_sampler:verify is not shown to be lossless: violated" in result.stdout
+    assert "refengine: the report could not be written: cannot write /dev/full: No space left" in result.stdout
 
 
 def test_a_project_that_does_not_use_it_gets_nothing(tmp_path: Path) -> None:

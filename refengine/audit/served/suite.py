@@ -69,7 +69,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     """Asks either side once for what it takes. Raises Gone, and Refused where not even a plain request is taken."""
     for name, said in zip(("on", "off"), bench.complaints(Ask((bench.prompt(0),), 4)), strict=True):
         if said:
-            raise Refused(f"the server {name} does not take a plain request: {said}")
+            raise Refused(f"the side with speculation {name} takes no plain request: {said}")
     seeds = _seeds(bench)
     bench.logprobs, rows = _reports(bench)
     streams = bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
