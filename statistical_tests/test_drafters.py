@@ -14,7 +14,7 @@ from refengine.exact.rules import RULES
 from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
-from statistical_tests.table import line
+from statistical_tests.table import TABLES, line
 
 pytestmark = pytest.mark.stat
 
@@ -79,7 +79,7 @@ def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None
         tuple(sum(of(len(key) - 1) * x for key, x in table.items()) / whole for table, whole in both)
         for of in (lambda tokens: tokens > 1, lambda tokens: tokens)
     )
-    line(drafter, rule, "its tables", places, rows, kept, length)
+    line(drafter, rule, TABLES, places, rows, times * TOKENS, kept, length)
     if rule == "leviathan":
         _keep_one_minus_tv(joint, found, n)
     state(f"{drafter}/{rule}: tokens of the busiest place", seen, detectable_tv(seen, 3, PARTS), PARTS)
