@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from refengine.evidence.power import detectable_tv
-from statistical_tests.budget import ALPHA
+from statistical_tests.budget import ALPHA, FAMILY
 from statistical_tests.counts import Places, chi_square, p_of, p_of_wealth, summed, tv_at_most
 
 CONFIDENCE = 0.99  # of all bounds of the table together
@@ -50,22 +50,26 @@ def line(
     seen: Places,
     rows: Places,
     planned: int,
+    part: float,
     kept: tuple[float, ...],
     length: tuple[float, ...],
     chi_squares: Mapping[str, tuple[float, int]] | None = None,
     bets: Mapping[str, list[float]] | None = None,
     decoded: int | None = None,
 ) -> Line:
-    """Print and return the line of one sample of about `planned` tokens. kept, length: as seen, and as they should be.
+    """Print and return the line of one sample of about `planned` tokens.
 
-    chi_squares: that of the tokens is made here where it is not given.
+    part         the alpha of one of the test's questions
+    kept, length as seen, and as they should be
+    chi_squares  that of the tokens is made here where it is not given
     """
     n = int(sum(counts.sum() for counts in seen.values()))
     chi = dict(chi_squares or {"tokens": chi_square(seen, rows, 0)})
     found = Line(
         drafter, rule, drafts, n, n if decoded is None else decoded,
         tv_at_most(seen, rows, planned, (1 - CONFIDENCE) / LINES),
-        detectable_tv(n, chi["tokens"][1] + 1, ALPHA), (kept[0], kept[1]), (length[0], length[1]), chi, dict(bets or {}),
+        detectable_tv(n, chi["tokens"][1] + 1, part),
+        (kept[0], kept[1]), (length[0], length[1]), chi, dict(bets or {}),
     )  # fmt: skip
     print(MARK + json.dumps(asdict(found)))
     return found
@@ -123,15 +127,19 @@ def shown(lines: list[Line]) -> list[str]:
 
 NOTES = (
     "Emitted tokens are compared with the target's own rows, text by text (a text: what was emitted before).",
-    "rounds of: the running loop with caches, policies, stop and limit; or tables of its networks' rows at six prefixes.",
-    "decoded: so many of the tokens were emitted by the loop itself. The other requests' coins gave the same answers as",
-    "    those of a request that was decoded, which therefore is what they say; every eighth is decoded all the same.",
+    "rounds of: the running loop with its caches, policies, stop and limit; or tables, made once, of all that the",
+    "    drafter can propose at six prefixes, and of the target's rows there.",
+    "decoded: so many of the tokens were emitted by the loop itself. The other requests' coins answered every",
+    "    question as those of a decoded request did, so they say what it said; every eighth is decoded all the same,",
+    "    to see that it does.",
     "p: of the chi-square test that the tokens are draws from those rows; uniform on [0, 1] if they are. A test fails",
-    f"    below {ALPHA:.0e} divided by the number of its questions.",
+    f"    below {ALPHA:.0e} divided by the number of its questions, and a correct build in any test of the suite with",
+    f"    probability {FAMILY:.0e} at most.",
     "sees TV: a total variation of this size after every text would fail the test with probability 0.99.",
     f"TV <=: the mean total variation is at most this. All bounds hold at once with probability {CONFIDENCE}.",
     "1st kept: share of rounds that keep the first drafted token; expected: by the rule's definition, round by round;",
-    "    for a chain drawn from q and judged by leviathan that is 1 - TV(p, q).",
+    "    for a chain drawn from q and judged by leviathan that is the mean of 1 - TV(p, q).",
     "length: mean tokens of a round; expected: 1 + the sum over k of the probability that k drafts are kept.",
-    "p of a bet (first draft kept, length, correction): a bound, 1 where nothing speaks against the rule.",
+    "All running loops of a rule: the same questions of all its drafters at once, which see what they share at a",
+    "    smaller TV. The p of first draft, length and correction is a bound: 1 where nothing speaks against the rule.",
 )

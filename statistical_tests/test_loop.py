@@ -1,11 +1,12 @@
 """Every drafter in the running loop: caches, rollback, policies, stop token and limit, request after request.
 
-Five questions are asked of the requests of a drafter, each with an exact error (`counts.py`): whether each token is a
+Six questions are asked of the requests of a drafter, each with an exact error (`counts.py`): whether each token is a
 draw from the target's row after the text before it, and whether each round, given its rows and its block, is a draw
-from the law of the rule. The other three are bets on single numbers, where a small deviation is not spread over many
-places: how often the first draft is kept, how long a round is, and what a correction prefers.
+from the law of the rule. The others are bets on single numbers, where a small deviation is not spread over many places:
+how often the first draft is kept, how long a round is, and, in two ways, what a correction prefers.
 
-What all drafters of a rule have in common is seen in a tenth of the tokens if they are added up: `pooled.py`.
+At the end of a run the same is asked of all drafters of a rule together (`table.py`, `conftest.py`): a deviation in the
+rule itself, which they share, shows at a smaller TV there.
 """
 
 from collections import defaultdict
@@ -70,18 +71,18 @@ def test_the_running_loop_emits_its_target(drafter: str, times: int) -> None:
 
 def examine(drafter: str, served: list[Requests], planned: int) -> None:
     """Ask the questions, print the line of the table; AssertionError says which answer is no longer chance."""
-    rule, number = ROWS[drafter].rules[0], list(ROWS).index(drafter)
+    rule, number, part = ROWS[drafter].rules[0], list(ROWS).index(drafter), ALPHA / QUESTIONS
     seen = tokens_by_place(served)
     rows = {(policy, out): np.array(row_after(drafter, policy, out)) for policy, out in seen}
     ends, laws, scores = rounds_by_place(rule, served)
     found = line(
-        drafter, rule, LOOP, seen, rows, planned,
+        drafter, rule, LOOP, seen, rows, planned, part,
         chi_squares={"tokens": chi_square(seen, rows, number), "rounds": chi_square(ends, laws, 1000 + number)},
         bets={name: wealth(ends, laws, score).tolist() for name, score in scores.items()},
         kept=means(ends, laws, scores["first draft kept"]), length=means(ends, laws, scores["length of a round"]),
         decoded=sum(requests.decoded for requests in served),
     )  # fmt: skip
-    part = ALPHA / (len(found.chi_squares) + len(found.bets))
+    assert len(found.chi_squares) + len(found.bets) == QUESTIONS
     for name, chi in found.chi_squares.items():
         assert p_of(chi) > part, f"{name}: chi-square {chi[0]:.1f} of {chi[1]}"
     for name, bet in found.bets.items():
@@ -161,8 +162,8 @@ def length(block: Block, ends: list[End], law: np.ndarray) -> np.ndarray:
 
 
 def corrections(liked: Callable[[int, float], Any]) -> Callable[..., np.ndarray]:
-    """Of the tokens that a correction may be, after one path: 1 for that which has most of `liked` (token, probability),
-    less the probability of it, so that how often a path is refused is no part of the score."""
+    """Of the tokens that a correction may be, after one path: 1 for that with most of `liked`(token, probability), less
+    the probability of it, so that how often a path is refused is no part of the score."""
 
     def score(block: Block, ends: list[End], law: np.ndarray) -> np.ndarray:
         out, groups = np.zeros(len(ends)), defaultdict(list)
@@ -184,3 +185,4 @@ SCORES: dict[str, Callable[[Block, list[End], np.ndarray], np.ndarray]] = {
     "correction by its rank": corrections(lambda token, mass: mass),
     "correction by its number": corrections(lambda token, mass: -token),
 }
+QUESTIONS = 2 + len(SCORES)  # the two chi-squares, and the bets
