@@ -2,6 +2,7 @@
 what all drafters of a rule show together, where a deviation that they share stands out with fewer tokens of each."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from refengine.evidence.power import detectable_tv
 from statistical_tests.budget import ALPHA, FAMILY
-from statistical_tests.counts import Places, chi_square, p_of, p_of_wealth, summed, tv_at_most
+from statistical_tests.counts import Bet, Places, bets_together, chi_square, p_of, summed, tv_at_most
 
 CONFIDENCE = 0.99  # of all bounds of the table together
 LINES = 200  # at least as many as the table has; test_budget.py counts them
@@ -27,7 +28,7 @@ class Line:
     kept         share of rounds whose first draft is kept, and the probability of it: 1 - TV where it is drawn from q
     length       mean tokens of a round, and their expectation
     chi_squares  by question, (statistic, freedom); "tokens" is one
-    bets         by question, the log wealth of each stake
+    bets         by question
     """
 
     drafter: str
@@ -40,7 +41,7 @@ class Line:
     kept: tuple[float, float]
     length: tuple[float, float]
     chi_squares: dict[str, tuple[float, int]]
-    bets: dict[str, list[float]] = field(default_factory=dict)
+    bets: dict[str, Bet] = field(default_factory=dict)
 
 
 def line(
@@ -54,7 +55,7 @@ def line(
     kept: tuple[float, ...],
     length: tuple[float, ...],
     chi_squares: Mapping[str, tuple[float, int]] | None = None,
-    bets: Mapping[str, list[float]] | None = None,
+    bets: Mapping[str, Bet] | None = None,
     decoded: int | None = None,
 ) -> Line:
     """Print and return the line of one sample of about `planned` tokens.
@@ -77,34 +78,37 @@ def line(
 
 def lines_of(printed: Iterable[str]) -> list[Line]:
     """The lines among everything that the tests printed, in the order of the table."""
-    found = [Line(**json.loads(text.removeprefix(MARK))) for text in printed if text.startswith(MARK)]
+    read = [json.loads(text.removeprefix(MARK)) for text in printed if text.startswith(MARK)]
+    found = [Line(**{**x, "bets": {name: Bet(**one) for name, one in x["bets"].items()}}) for x in read]
     return sorted(found, key=lambda x: (x.drafter, x.rule, x.drafts, x.n))
 
 
 @dataclass(frozen=True)
 class Together:
-    """One question about all running loops of a rule. p: exact (chi-square) or a bound on it (bet)."""
+    """One question about all running loops of a rule. p: exact (chi-square) or a bound on it (bet). sees: the TV."""
 
     rule: str
     question: str
     drafters: int
     n: int
     p: float
+    sees: float
 
 
 def together(lines: Iterable[Line]) -> list[Together]:
     """Every question, by rule. The loops have coins of their own each, so chi-squares add up and wealth multiplies."""
-    loops = [x for x in lines if x.drafts == LOOP]
-    found = []
-    for rule, size in sorted({(x.rule, round(np.log10(x.n))) for x in loops}):  # the short version, and the long one
-        mine = [x for x in loops if x.rule == rule and round(np.log10(x.n)) == size]
-        of = rule, len(mine), sum(x.n for x in mine)
+    found, groups = [], defaultdict[tuple[str, int], list[Line]](list)
+    for x in lines:
+        if x.drafts == LOOP:
+            groups[x.rule, round(np.log10(x.n))].append(x)  # the short version apart from the long one
+    for (rule, _), mine in sorted(groups.items()):
+        n = sum(x.n for x in mine)
         for question in mine[0].chi_squares:
-            p = p_of(summed([x.chi_squares[question] for x in mine]))
-            found.append(Together(of[0], question, of[1], of[2], p))
+            chi = summed([x.chi_squares[question] for x in mine])
+            found.append(Together(rule, question, len(mine), n, p_of(chi), detectable_tv(n, chi[1] + 1, ALPHA)))
         for question in mine[0].bets:
-            p = p_of_wealth(np.sum([x.bets[question] for x in mine], axis=0))
-            found.append(Together(of[0], question, of[1], of[2], p))
+            bet = bets_together([x.bets[question] for x in mine])
+            found.append(Together(rule, question, len(mine), n, bet.p, bet.sees(ALPHA)))
     return found
 
 
@@ -120,8 +124,8 @@ def shown(lines: list[Line]) -> list[str]:
         f"{x.detectable:>9.4f}{x.tv:>8.4f}{x.kept[0]:>10.4f}{x.kept[1]:>10.4f}{x.length[0]:>9.4f}{x.length[1]:>10.4f}"
         for x in lines
     ]
-    pooled = [f"{x.rule:20}{x.question:28}{x.drafters:>8}{x.n:>13,}{x.p:>9.3f}" for x in together(lines)]
-    titled = f"{'all running loops of':20}{'question':28}{'drafters':>8}{'tokens':>13}{'p':>9}"
+    pooled = [f"{x.rule:22}{x.question:26}{x.drafters:>8}{x.n:>13,}{x.p:>8.3f}{x.sees:>9.4f}" for x in together(lines)]
+    titled = f"{'all running loops of':22}{'question':26}{'drafters':>8}{'tokens':>13}{'p':>8}{'sees TV':>9}"
     return [head, *body, "", *([titled, *pooled, ""] if pooled else []), *NOTES] if body else []
 
 
@@ -135,7 +139,8 @@ NOTES = (
     "p: of the chi-square test that the tokens are draws from those rows; uniform on [0, 1] if they are. A test fails",
     f"    below {ALPHA:.0e} divided by the number of its questions, and a correct build in any test of the suite with",
     f"    probability {FAMILY:.0e} at most.",
-    "sees TV: a total variation of this size after every text would fail the test with probability 0.99.",
+    "sees TV: a total variation of this size after every text, or in every round or correction that a question is",
+    "    about, would fail the test with probability 0.99.",
     f"TV <=: the mean total variation is at most this. All bounds hold at once with probability {CONFIDENCE}.",
     "1st kept: share of rounds that keep the first drafted token; expected: by the rule's definition, round by round;",
     "    for a chain drawn from q and judged by leviathan that is the mean of 1 - TV(p, q).",

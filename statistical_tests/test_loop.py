@@ -27,7 +27,7 @@ from refengine.exact.law import law
 from refengine.exact.rules import RULES
 from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
-from statistical_tests.counts import chi_square, p_of, p_of_wealth, wealth
+from statistical_tests.counts import bet, chi_square, p_of
 from statistical_tests.running_loop import Key, Requests, coins_ahead, row_after, serve
 from statistical_tests.table import LOOP, line
 
@@ -78,15 +78,15 @@ def examine(drafter: str, served: list[Requests], planned: int) -> None:
     found = line(
         drafter, rule, LOOP, seen, rows, planned, part,
         chi_squares={"tokens": chi_square(seen, rows, number), "rounds": chi_square(ends, laws, 1000 + number)},
-        bets={name: wealth(ends, laws, score).tolist() for name, score in scores.items()},
+        bets={name: bet(ends, laws, score) for name, score in scores.items()},
         kept=means(ends, laws, scores["first draft kept"]), length=means(ends, laws, scores["length of a round"]),
         decoded=sum(requests.decoded for requests in served),
     )  # fmt: skip
     assert len(found.chi_squares) + len(found.bets) == QUESTIONS
     for name, chi in found.chi_squares.items():
         assert p_of(chi) > part, f"{name}: chi-square {chi[0]:.1f} of {chi[1]}"
-    for name, bet in found.bets.items():
-        assert p_of_wealth(bet) > part, f"{name}: wealth {1 / p_of_wealth(bet):.3g}"
+    for name, won in found.bets.items():
+        assert won.p > part, f"{name}: wealth {1 / won.p:.3g}"
     freedom = found.chi_squares["tokens"][1]
     state(f"{drafter} in the running loop: tokens", found.n, detectable_tv(found.n, freedom + 1, part), part)
 
@@ -163,14 +163,14 @@ def length(block: Block, ends: list[End], law: np.ndarray) -> np.ndarray:
 
 def corrections(liked: Callable[[int, float], Any]) -> Callable[..., np.ndarray]:
     """Of the tokens that a correction may be, after one path: 1 for that with most of `liked`(token, probability), less
-    the probability of it, so that how often a path is refused is no part of the score."""
+    the probability of it, so that how often a path is refused is no part of the score. nan for all other ends."""
 
     def score(block: Block, ends: list[End], law: np.ndarray) -> np.ndarray:
-        out, groups = np.zeros(len(ends)), defaultdict(list)
+        out, groups = np.full(len(ends), np.nan), defaultdict(list)
         for i, (_, path) in enumerate(ends):
             if law[i] > 0 and block.children(path[-1] if path else ROOT):
                 groups[path].append(i)
-        for group in groups.values():
+        for group in (group for group in groups.values() if len(group) > 1):
             best = max(group, key=lambda i: liked(ends[i][0][-1], law[i]))
             out[group] = -law[best] / law[group].sum()
             out[best] += 1
