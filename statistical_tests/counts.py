@@ -66,12 +66,12 @@ class Bet:
 
     logs      the log wealth of each of STAKES. It starts at 0, and under the null the mean wealth is 1 whatever the
               draws depend on: exp(stake * score) over its expectation, multiplied over all draws
-    draws     expected draws that the score is about
-    variance  of the sum of all scores
+    moves     by how much a total variation of 1 in the draws that the score is about moves the sum of all scores
+    variance  of that sum
     """
 
     logs: list[float]
-    draws: float
+    moves: float
     variance: float
 
     @property
@@ -80,33 +80,33 @@ class Bet:
         return float(min(1.0, np.exp(np.log(len(STAKES)) - logsumexp(self.logs))))
 
     def sees(self, alpha: float) -> float:
-        """What the score's mean is off by where the bet is won with probability 0.99.
+        """The total variation, towards high scores or low ones, with which the bet is won with probability 0.99.
 
-        The best stake on a mean that is off by d gains g = (d draws)^2 / (2 variance) nats in the mean, with variance
-        2 g, and must gain log(STAKES / alpha): one of the stakes is within a factor of sqrt(2) of it, and gains 8/9.
+        The best stake on a TV of d gains g = (d moves)^2 / (2 variance) nats in the mean, with variance 2 g, and must
+        gain log(STAKES / alpha): one of the stakes is within a factor of sqrt(2) of it, and gains 8/9.
         """
         root = (2.33 + np.sqrt(2.33**2 + 2 * np.log(len(STAKES) / alpha))) / np.sqrt(2)
-        return float(root * np.sqrt(9 / 8 * 2 * self.variance) / self.draws) if self.draws else float("inf")
+        return float(root * np.sqrt(9 / 8 * 2 * self.variance) / self.moves) if self.moves else float("inf")
 
 
-def bet(seen: Places, rows: Places, scores: Places) -> Bet:
-    """A bet on the mean of a score; nan where an outcome is no part of the question."""
-    logs, draws, variance = np.zeros(len(STAKES)), 0.0, 0.0
+def bet(seen: Places, rows: Places, scores: Places, moves: Mapping[object, float]) -> Bet:
+    """A bet on the mean of a score. moves: at each place, what a total variation of 1 moves it by."""
+    logs, moved, variance = np.zeros(len(STAKES)), 0.0, 0.0
     for place, counts in seen.items():
-        row, score = rows[place], np.nan_to_num(scores[place])
+        row, score = rows[place], scores[place]
         live = row > 0
         if np.ptp(score[live]) > 0:
             n, tilted = counts.sum(), STAKES[:, None] * score
             logs += tilted @ counts - n * logsumexp(tilted[:, live] + np.log(row[live]), axis=1)
-            draws += n * row[~np.isnan(scores[place])].sum()
+            moved += n * moves[place]
             variance += n * (row @ score**2 - (row @ score) ** 2)
-    return Bet(logs.tolist(), float(draws), float(variance))
+    return Bet(logs.tolist(), float(moved), float(variance))
 
 
 def bets_together(every: Sequence[Bet]) -> Bet:
     """One bet on one question with the wealth of independent ones multiplied."""
     return Bet(
-        np.sum([x.logs for x in every], axis=0).tolist(), sum(x.draws for x in every), sum(x.variance for x in every)
+        np.sum([x.logs for x in every], axis=0).tolist(), sum(x.moves for x in every), sum(x.variance for x in every)
     )
 
 

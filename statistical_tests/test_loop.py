@@ -74,11 +74,11 @@ def examine(drafter: str, served: list[Requests], planned: int) -> None:
     rule, number, part = ROWS[drafter].rules[0], list(ROWS).index(drafter), ALPHA / QUESTIONS
     seen = tokens_by_place(served)
     rows = {(policy, out): np.array(row_after(drafter, policy, out)) for policy, out in seen}
-    ends, laws, scores = rounds_by_place(rule, served)
+    ends, laws, scores, moves = rounds_by_place(rule, served)
     found = line(
         drafter, rule, LOOP, seen, rows, planned, part,
         chi_squares={"tokens": chi_square(seen, rows, number), "rounds": chi_square(ends, laws, 1000 + number)},
-        bets={name: bet(ends, laws, score) for name, score in scores.items()},
+        bets={name: bet(ends, laws, score, moves[name]) for name, score in scores.items()},
         kept=means(ends, laws, scores["first draft kept"]), length=means(ends, laws, scores["length of a round"]),
         decoded=sum(requests.decoded for requests in served),
     )  # fmt: skip
@@ -101,8 +101,9 @@ def tokens_by_place(served: list[Requests]) -> dict[Any, np.ndarray]:
     return seen
 
 
-def rounds_by_place(rule: str, served: list[Requests]) -> tuple[dict[Key, np.ndarray], ...]:
-    """For each round (policy, output before it, rows and block) the counts of its ends, their law; and scores of them.
+def rounds_by_place(rule: str, served: list[Requests]) -> tuple[dict[Any, Any], ...]:
+    """For each round (policy, output before it, rows and block) the counts of its ends, their law; and scores of them,
+    with what a total variation of 1 moves the mean score by.
 
     An end that the rule does not have stands behind the others with probability 0.
     """
@@ -113,15 +114,15 @@ def rounds_by_place(rule: str, served: list[Requests]) -> tuple[dict[Key, np.nda
         for told in requests.told:
             for key, end in told.rounds:
                 counts[key][end] += told.times
-    ends, laws, scores = {}, {}, {name: {} for name in SCORES}
+    ends, laws, scores, moves = {}, {}, {name: {} for name in SCORES}, {name: {} for name in SCORES}
     for key, had in counts.items():
         block, of_ends = declared(rule, played[key])
         every = [*of_ends, *(end for end in had if end not in of_ends)]
         ends[key] = np.array([float(had.get(end, 0)) for end in every])
         laws[key] = np.array([of_ends.get(end, 0.0) for end in every])
         for name, score in SCORES.items():
-            scores[name][key] = score(block, every, laws[key])
-    return ends, laws, scores
+            scores[name][key], moves[name][key] = score(block, every, laws[key])
+    return ends, laws, scores, moves
 
 
 def declared(rule: str, played: Played) -> tuple[Block, dict[End, float]]:
@@ -150,36 +151,41 @@ def means(seen: dict[Key, np.ndarray], rows: dict[Key, np.ndarray], scores: dict
     return float(had / total), float(should / total)
 
 
-# --- scores of the ends of a round -----------------------------------------------------------------------------------
+# --- scores of the ends of a round, and what a total variation of 1 moves their mean by ------------------------------
 
 
-def kept(block: Block, ends: list[End], law: np.ndarray) -> np.ndarray:
-    return np.array([float(len(path) > 0) for _, path in ends])
+def kept(block: Block, ends: list[End], law: np.ndarray) -> tuple[np.ndarray, float]:
+    return np.array([float(len(path) > 0) for _, path in ends]), 1.0
 
 
-def length(block: Block, ends: list[End], law: np.ndarray) -> np.ndarray:
-    return np.array([float(len(tokens)) for tokens, _ in ends])
+def length(block: Block, ends: list[End], law: np.ndarray) -> tuple[np.ndarray, float]:
+    return np.array([float(len(tokens)) for tokens, _ in ends]), 1.0
 
 
-def corrections(liked: Callable[[int, float], Any]) -> Callable[..., np.ndarray]:
+def corrections(liked: Callable[[int, float], Any]) -> Callable[..., tuple[np.ndarray, float]]:
     """Of the tokens that a correction may be, after one path: 1 for that with most of `liked`(token, probability), less
-    the probability of it, so that how often a path is refused is no part of the score. nan for all other ends."""
+    the probability of it, so that how often a path is refused is no part of the score. It weighs the more the less of
+    it is chance, which is best against a total variation that is the same everywhere; all other ends have 0."""
 
-    def score(block: Block, ends: list[End], law: np.ndarray) -> np.ndarray:
-        out, groups = np.full(len(ends), np.nan), defaultdict(list)
+    def score(block: Block, ends: list[End], law: np.ndarray) -> tuple[np.ndarray, float]:
+        out, moves, groups = np.zeros(len(ends)), 0.0, defaultdict(list)
         for i, (_, path) in enumerate(ends):
             if law[i] > 0 and block.children(path[-1] if path else ROOT):
                 groups[path].append(i)
         for group in (group for group in groups.values() if len(group) > 1):
             best = max(group, key=lambda i: liked(ends[i][0][-1], law[i]))
-            out[group] = -law[best] / law[group].sum()
-            out[best] += 1
-        return out
+            share = law[best] / law[group].sum()
+            weight = 0.25 / (share * (1 - share) + SMALL_VARIANCE)
+            out[group] = -share * weight
+            out[best] += weight
+            moves += law[group].sum() * weight
+        return out, moves
 
     return score
 
 
-SCORES: dict[str, Callable[[Block, list[End], np.ndarray], np.ndarray]] = {
+SMALL_VARIANCE = 0.02  # below it no correction weighs much more: a bet on rare tokens would be lost with the first
+SCORES: dict[str, Callable[[Block, list[End], np.ndarray], tuple[np.ndarray, float]]] = {
     "first draft kept": kept,
     "length of a round": length,
     "correction by its rank": corrections(lambda token, mass: mass),
