@@ -1,7 +1,8 @@
-"""Every drafter of the table where checks of one drafter do not look: policies that leave nothing to draft, a second
-request, taps in another order."""
+"""Every drafter of the table where checks of one drafter do not look: policies that leave nothing to draft, the text
+that a policy is told, a second request, taps in another order."""
 
 import json
+import random
 import shutil
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from properties.helpers.coins import COINS
-from refengine.decoder.loop import Session, Stop, begin
+from refengine.decoder.loop import Session, Stop, begin, nodes
 from refengine.decoder.protocols import Tokens
 from refengine.engine.policy import Policy, grammar, pipeline, temperature
 from refengine.engine.rules import RULES
@@ -84,6 +85,36 @@ def test_a_policy_may_leave_nothing_to_draft(name: str, language: Language, whic
         law[outcome.out] = law.get(outcome.out, 0.0) + mass
     ended = (alone, (), LENGTH, (end,))
     assert tv(completed(law, *ended), target_law(*ended)) <= EXACT
+
+
+def told(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+    """A row that the text alone decides, the prompt apart from what follows it, and another for every text."""
+    made = random.Random(repr((prompt, prefix)))
+    row = torch.tensor([1.0 + made.random() for _ in logits], dtype=logits.dtype)
+    return row / row.sum()
+
+
+@pytest.mark.parametrize("name", ROWS)
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(prompt=PROMPTS, turns=TURNS)
+@torch.inference_mode()
+def test_a_policy_is_told_the_text_that_a_row_follows(name: str, prompt: Tokens, turns: Turns) -> None:
+    """Kills a draft's row, or a target's, that is made for the text of another node, a sibling's or a parent's, or
+    for a text of which the prompt is a part: penalties and grammars would then be others than plain decoding's."""
+    session = played(name, told)
+    session.begin(prompt, COINS)
+    for path, token in turns:
+        texts = [session.out]
+        session.rule = along(tuple(path), token)
+        session.play(COINS)
+        block, p = session.rounds[-1].block, session.rounds[-1].p
+        parents = nodes(block)[1]
+        for word, parent in zip(*nodes(block), strict=True):
+            texts.append((*texts[parent + 1], word))
+        rows = torch.stack([told(p[0], prompt, text) for text in texts])
+        assert torch.equal(p, rows)
+        if block.q is not None:
+            assert torch.equal(block.q[0], rows[[parent + 1 for parent in parents]])
 
 
 # --- requests --------------------------------------------------------------------------------------------------------
