@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -10,7 +10,7 @@ from typing import Any
 
 from properties.helpers.listening import Quiet, listening
 from properties.helpers.served_engine import Engine
-from properties.helpers.served_model import TIED
+from properties.helpers.served_model import GAMMA, TIED
 
 LEAK = "a request that was left leaks a token"
 TAKEN = {
@@ -25,9 +25,37 @@ ODD = (
     "small context", "refuses with speculation", "rows of the policy", "rounded rows", "stratified choices",
     "exact ties", "ties broken at random", "noisy, one entry a row", "refuses seeds", "context of 96",
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
+    "ties broken at random, text only", "rounds in a piece", "four digits, ids for tokens, no usage",
+    "drops every fiftieth connection", "four at a time",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
+
+
+def in_ids(told: dict[str, Any], ids: Callable[[str], list[int]]) -> None:
+    """Tokens are told by their ids, their log probabilities to four digits."""
+
+    def name(token: str) -> str:
+        return f"token_id:{ids(token)[0]}"
+
+    for entry in told.get("content") or ():
+        for other in (entry, *entry["top_logprobs"]):
+            other |= {"token": name(other["token"]), "logprob": round(other["logprob"], 4)}
+    if "tokens" in told:
+        told["tokens"] = [name(token) for token in told["tokens"]]
+        told["token_logprobs"] = [c if c is None else round(c, 4) for c in told["token_logprobs"]]
+        told["top_logprobs"] = [row and {name(t): round(c, 4) for t, c in row.items()} for row in told["top_logprobs"]]
+
+
+def in_rounds(choice: dict[str, Any], chat: bool, size: int) -> Iterator[dict[str, Any]]:
+    """The events of a choice that is streamed so many tokens at a time, each with its rows."""
+    text, told = choice["message"]["content"] if chat else choice["text"], choice["logprobs"]
+    tokens = [entry["token"] for entry in told["content"]] if chat else told["tokens"]
+    for i in range(0, len(tokens), size):
+        begin, end = (sum(map(len, tokens[:k])) for k in (i, i + size))
+        rows = {name: entries[i : i + size] for name, entries in told.items()}
+        piece = {"delta": {"content": text[begin:end]}} if chat else {"text": text[begin:end]}
+        yield {"index": choice["index"], **piece, "logprobs": rows}
 
 
 def masked(told: dict[str, Any]) -> None:
@@ -46,11 +74,22 @@ def masked(told: dict[str, Any]) -> None:
 
 
 def streamed(
-    engine: Engine, made: dict[str, Any], chat: bool, body: dict[str, Any], size: int = 7, comment: str = ""
+    engine: Engine,
+    made: dict[str, Any],
+    chat: bool,
+    body: dict[str, Any],
+    size: int = 7,
+    comment: str = "",
+    rounds: bool = False,
 ) -> str:
     """An answer as events, in pieces of so many characters."""
     events = []
     for choice in made["choices"]:
+        if rounds and choice.get("logprobs"):
+            events += [{"choices": [piece]} for piece in in_rounds(choice, chat, GAMMA if engine.speculative else 1)]
+            last = {"delta": {}} if chat else {"text": ""}
+            events.append({"choices": [{"index": choice["index"], **last, "finish_reason": choice["finish_reason"]}]})
+            continue
         text = choice["message"]["content"] if chat else choice["text"]
         for i in range(0, len(text), size):
             piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
@@ -80,9 +119,9 @@ class Front:
             engine.noise, engine.every_time = 0.05, manner == "another text every time"
         engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
         engine.stratified = manner == "stratified choices"
-        if manner in ("exact ties", "ties broken at random"):  # the first token of a tie without speculation
+        if manner == "exact ties" or manner.startswith("ties broken"):  # the first token of a tie without speculation
             engine.language, engine.noise = TIED, 1e-9 * engine.speculative
-            engine.every_time = manner == "ties broken at random"
+            engine.every_time = manner.startswith("ties broken")
         engine.listed = 1 if manner == "noisy, one entry a row" else 5
         if manner.startswith("context of"):
             engine.context = int(manner.split()[-1])
@@ -91,6 +130,9 @@ class Front:
         """(status, content)."""
         if self.manner == "busy" and next(self.count) % 5 == 0:
             return 429, {"error": "too many requests"}
+        if self.manner == "four at a time" and self.engine.under_way >= 4:
+            self.engine.arrive()
+            return 429, {"error": "four are under way"}
         if refused := self.refused(body, chat):
             self.engine.arrive()
             return refused[0], {"error": refused[1]}
@@ -140,7 +182,7 @@ class Front:
     def tell(self, made: dict[str, Any], chat: bool) -> None:
         """What becomes of an answer behind the engine."""
         manner = self.manner
-        if "text only" in manner:
+        if "text only" in manner or "no usage" in manner:
             made.pop("usage")
         if manner == "counts the end":
             made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
@@ -148,6 +190,8 @@ class Front:
             told, name = (choice["message"], "content") if chat else (choice, "text")
             if manner == "pieces of characters":
                 masked(choice.get("logprobs") or {})
+            if manner == "four digits, ids for tokens, no usage":
+                in_ids(choice.get("logprobs") or {}, self.engine.language.ids_of)
             if manner == "strips spaces":
                 told[name] = told[name].strip()
 
@@ -166,9 +210,12 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             chat = self.path.endswith("/chat/completions")
+            if manner == "drops every fiftieth connection" and next(front.count) % 50 == 49:
+                self.close_connection = True
+                return
             code, made = front.answer(body, chat)
             if code == 200 and body.get("stream"):
-                self.pour(streamed(engine, made, chat, body, size, comment))
+                self.pour(streamed(engine, made, chat, body, size, comment, manner == "rounds in a piece"))
             else:
                 self.say(code, made, {"Retry-After": "0.01"} if code == 429 else {})
 

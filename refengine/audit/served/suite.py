@@ -5,18 +5,18 @@ depend on the evidence. Half of the looks go to the claims with the most evidenc
 the others to all in turn, in proportion to what each wants: a small run sees a little of everything.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import inf, log
 from typing import Any
 
 from refengine.audit.common import Progress
-from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused, Seedless
+from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedless
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
-from refengine.audit.served.claims.options import OPTIONS, SAMPLED, TOKENS, Option, Options
+from refengine.audit.served.claims.options import OPTIONS, PENALTIES, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
 from refengine.audit.served.claims.ties import ties
@@ -27,6 +27,12 @@ TURNS = 3  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
+NEEDED = {  # options that schedules need
+    "neighbour": {*HEAVY},
+    "ignore_eos": {"ignore_eos"},
+    "penalties": {*PENALTIES},
+    "stop": {"stop"},
+}
 STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}
 SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
@@ -59,10 +65,31 @@ class State:
 
 @dataclass
 class Plan:
-    """The cells that can be looked at, and what the servers do not do: name -> why."""
+    """The cells that can be looked at, and what the servers do not do: name -> why. begun: names of those whose first
+    look was made, to see whether both sides take it."""
 
     cells: list[Cell]
     lacking: dict[str, str]
+    begun: set[str] = field(default_factory=set)
+
+    def tries(self, bench: Bench, name: str, cells: Sequence[Parity | Sampled]) -> int | None:
+        """Takes up the first of these that both sides take, with its first look: its number. None where there is none:
+        it is lacking under that name. Raises Gone."""
+        said = "refused by the side without speculation"
+        for number, cell in enumerate(cells):
+            try:
+                cell.unit(bench, 0)
+            except Gone:
+                raise
+            except (Refused, Failed):
+                on, off = bench.complaints(cell.asked(bench))
+                said = said if off else f"refused with speculation, taken without: {on}"
+            else:
+                self.cells.append(cell)
+                self.begun.add(cell.name)
+                return number
+        self.lacking[name] = said
+        return None
 
 
 def planned(bench: Bench, only: str = "") -> Plan:
@@ -72,9 +99,9 @@ def planned(bench: Bench, only: str = "") -> Plan:
             raise Refused(f"the server {name} does not take a plain request: {said}")
     seeds = _seeds(bench)
     bench.logprobs, rows = _reports(bench)
-    streams = bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
-    if streams and bench.accepts(Ask((bench.prompt(0),), 4, options=STREAM_USAGE, stream=True)):
+    if streams := bench.accepts(Ask((bench.prompt(0),), 4, options=STREAM_USAGE, stream=True)):
         bench.stream_usage = STREAM_USAGE
+    streams = streams or bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
     several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
@@ -88,24 +115,16 @@ def planned(bench: Bench, only: str = "") -> Plan:
     else:
         plan.lacking["logprobs"] = "rows of log probabilities are not reported by both sides"
     for option in OPTIONS:
-        dialect, why = _dialect(bench, option)
-        if dialect is None:
-            plan.lacking[option.name] = why
-            continue
-        arms = [(False, False)]
-        if option.front:
-            arms += [*([(False, True)] * streams), *([(True, False)] * chat)]
-        plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
-    needs: dict[str, Options] = {"n": {"n": 3}, "neighbour": HEAVY, "ignore_eos": {"ignore_eos": True}}
-    extra = {name: bench.accepts(Ask((bench.prompt(0),), 4, 1.0, needed, seed=1)) for name, needed in needs.items()}
+        cells = [Parity(option, bench.noise, rows, dialect) for dialect in range(option.dialects)]
+        dialect = plan.tries(bench, option.name, cells)
+        if dialect is not None and option.front:
+            arms = [*([(False, True)] * streams), *([(True, False)] * chat)]
+            plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
     for setting in SAMPLED:
-        choices = next((n for n in several if n <= setting.choices), 1)
-        cell = Sampled(setting, choices)
-        if bench.accepts(replace(cell.ask(bench, 0, 1), tokens=4)):
-            plan.cells.append(cell)
-        else:
-            plan.lacking[cell.name] = "refused"
-    extra |= {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds}
+        cell = Sampled(setting, next((n for n in several if n <= setting.choices), 1))
+        plan.tries(bench, cell.name, [cell])
+    extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
+    extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
     plan.cells += schedules(bench.noise, rows, extra, long)
     edge = "state/context edge"
@@ -128,18 +147,26 @@ def _seeds(bench: Bench) -> bool:
 
 def _gives(bench: Bench, choices: int) -> bool:
     """Some servers take `n` and answer with one choice."""
-    ask = Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1)
-    return bench.accepts(ask) and all(len(side[0].choices) == choices for side in bench.each([ask]))
+    said = _answers(bench, Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1))
+    return bool(said) and all(len(answer.choices) == choices for answer in said)
+
+
+def _answers(bench: Bench, ask: Ask) -> list[Answer]:
+    """Of both sides; none where one does not take it. Raises Gone."""
+    try:
+        return [side[0] for side in bench.each([ask])]
+    except Gone:
+        raise
+    except (Refused, Failed):
+        return []
 
 
 def _reports(bench: Bench) -> tuple[Options, bool]:
     """(the option that asks for log probabilities, whether both sides then report tokens with their rows)."""
     wish = {"logprobs": True}
-    ask = Ask((bench.prompt(0),), 4, options=wish)
-    if not bench.accepts(ask):
-        return {}, False
-    answers = [side[0].choices[0] for side in bench.each([ask])]
+    answers = [answer.choices[0] for answer in _answers(bench, Ask((bench.prompt(0),), 4, options=wish))]
     rows = all(said.tokens and said.logprobs and max(map(len, said.top or ()), default=0) > 1 for said in answers)
+    rows = rows and bool(answers)
     return (wish, True) if rows else ({}, False)  # a row of one token tells no tie
 
 
@@ -166,22 +193,6 @@ def measured(bench: Bench) -> Noise:
     return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1)
 
 
-def _dialect(bench: Bench, option: Option) -> tuple[int | None, str]:
-    """The first dialect that both sides take; else why there is none."""
-    plain = bench.plain(0, TOKENS)[1].choices[0]
-    made = option.made(plain if plain.text.strip() else Choice("a b c d e f g h", "length"), 0)
-    said = "refused by the side without speculation"
-    for dialect, options in enumerate(made):
-        options = dict(options)
-        ask = Ask((bench.prompt(0),), options.pop("max_tokens", 4), option.temperature, options, seed=1)
-        on, off = bench.complaints(ask)
-        if not on and not off:
-            return dialect, ""
-        if not off:
-            said = f"refused with speculation, taken without: {on}"
-    return None, said
-
-
 @dataclass
 class Suite:
     """A plan under way. requests: how many may be sent in all. alpha: of all claims together."""
@@ -193,7 +204,10 @@ class Suite:
     gone: str = ""  # what was heard last of a server that answers no more
 
     def __post_init__(self) -> None:
-        self.states = [State(cell) for cell in sorted(self.plan.cells, key=lambda cell: cell.cost)]
+        self.states = [
+            State(cell, int(cell.name in self.plan.begun))
+            for cell in sorted(self.plan.cells, key=lambda cell: cell.cost)
+        ]
         claims = sum(len(state.cell.beliefs) for state in self.states) + len(self.bench.of_answers())
         self.bar = log(claims / self.alpha)
 
