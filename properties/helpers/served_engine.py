@@ -36,7 +36,7 @@ class Engine:
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
     prompts: set[tuple[int, ...]] = field(default_factory=set)
-    seeds: list[int] = field(default_factory=list)  # of the requests under way
+    seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
     finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
     noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
@@ -233,7 +233,7 @@ class Engine:
     def announce(self, count: int) -> None:
         """So many requests come together."""
         with self.gate:
-            self.expected, self.arrived = count, 0
+            self.expected, self.arrived, self.seeds = count, 0, []
 
     def arrive(self) -> None:
         with self.gate:
@@ -284,8 +284,6 @@ class Engine:
         finally:
             with self.gate:
                 self.under_way -= 1
-                if body.get("seed") is not None:
-                    self.seeds.remove(body["seed"])
                 self.temperatures.remove(body.get("temperature", 1.0))
                 if body.get("logit_bias"):
                     self.biases.remove(body["logit_bias"])

@@ -16,7 +16,7 @@ from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedl
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
-from refengine.audit.served.claims.options import OPTIONS, PENALTIES, SAMPLED, TOKENS, Options
+from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
 from refengine.audit.served.claims.ties import ties
@@ -30,7 +30,7 @@ NOISE_COMPANY = 5  # prompts that are asked together, to see what company does t
 NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
     "ignore_eos": {"ignore_eos"},
-    "penalties": {*PENALTIES},
+    "penalties": {*PENALISED},
     "stop": {"stop"},
 }
 STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}

@@ -123,6 +123,7 @@ HOT = 2.5  # a temperature at which what is added after it counts two and a half
 HEAVIER: Options = {"logit_bias": {str(i): 1.5 for i in range(3, 15)}}
 FEW_WORDS: Options = {"logit_bias": {str(i): 100.0 for i in range(3, 15)}}  # that come again and again
 PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
+PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
 JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": TOKENS}
@@ -147,7 +148,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
-    Option("penalties, hot", left_alone({**PENALTIES, **FEW_WORDS}, PENALTIES), HOT, extreme=True, front=False),
+    Option("penalties, hot", left_alone(PENALISED, PENALTIES), HOT, extreme=True, front=False),
     Option("logit_bias, hot", left_alone(HEAVIER), HOT, extreme=True, front=False),
     Option("echo", fixed({"echo": True})),
     Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
-from refengine.audit.served.claims.options import PENALTIES, TOKENS
+from refengine.audit.served.claims.options import PENALISED, TOKENS
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.noise import Noise
 
@@ -155,7 +155,7 @@ def penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def with_penalties(bench: Bench, k: int) -> Ask:
     mine = plain(bench, k)
-    return replace(mine, options={**mine.options, **PENALTIES})
+    return replace(mine, options={**mine.options, **PENALISED})
 
 
 def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
