@@ -143,7 +143,7 @@ def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """What counts tokens begins anew, however the request before it ended."""
     mine = with_penalties(bench, k)
-    words = bench.plain(k, TOKENS)[1].text.split()
+    words = bench.without([mine])[0].text.split()
     ended = replace(mine, options={**mine.options, "stop": words[len(words) // 2 :][:2] or ["."]})
     return [[mine], [ended], [mine]]
 
