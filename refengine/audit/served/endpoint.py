@@ -142,7 +142,7 @@ def _planned(bench: Bench, requests: int, only: str, alpha: float) -> Suite:
     except (Refused, Failed) as error:
         raise BadInput(str(error)) from None
     if not (cells := [cell for cell in plan.cells if cell.name.startswith(only)]):
-        names = ", ".join(sorted(cell.name for cell in plan.cells))
+        names = ", ".join(sorted(cell.name for cell in planned(bench).cells))
         raise BadInput(f"no claim is called {only}...: {names}")
     plan.cells = cells
     return Suite(bench, plan, alpha, requests)

@@ -93,7 +93,12 @@ class Plan:
 
 
 def planned(bench: Bench, only: str = "") -> Plan:
-    """Asks either side once for what it takes. Raises Gone, and Refused where not even a plain request is taken."""
+    """Asks either side once for what it takes. only: how the names begin of claims that will be looked at; parameters
+    and laws of others are not asked for. Raises Gone, and Refused where not even a plain request is taken."""
+
+    def wanted(name: str) -> bool:
+        return name.startswith(only) or only.startswith(name)
+
     for name, said in zip(("on", "off"), bench.complaints(Ask((bench.prompt(0),), 4)), strict=True):
         if said:
             raise Refused(f"the server {name} does not take a plain request: {said}")
@@ -115,12 +120,16 @@ def planned(bench: Bench, only: str = "") -> Plan:
     else:
         plan.lacking["logprobs"] = "rows of log probabilities are not reported by both sides"
     for option in OPTIONS:
+        if not wanted(f"parity/{option.name}"):
+            continue
         cells = [Parity(option, bench.noise, rows, dialect) for dialect in range(option.dialects)]
         dialect = plan.tries(bench, option.name, cells)
         if dialect is not None and option.front:
             arms = [*([(False, True)] * streams), *([(True, False)] * chat)]
             plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
     for setting in SAMPLED:
+        if not wanted(f"law/{setting.name}"):
+            continue
         cell = Sampled(setting, next((n for n in several if n <= setting.choices), 1))
         plan.tries(bench, cell.name, [cell])
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
