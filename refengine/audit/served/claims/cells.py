@@ -195,8 +195,8 @@ class Own:
     """The same schedule of requests to either side; `shows` gives the pairs of one side's answers that show the fault.
 
     steps      requests one after another; those of one step are under way together, and the last is that of the pairs
-    tie_share  None, or at temperature 0 where no rows tell ties: what the side that shows it is allowed after the other
-               was asked about them
+    tie_share  at temperature 0: of schedules that the side which shows it alone is allowed; None: both may show it
+    asks       whether the other side is asked about ties, which no rows tell
     """
 
     name: str
@@ -205,6 +205,7 @@ class Own:
     shows: Callable[[Sequence[Answer], float], Pairs]
     cost: int
     tie_share: float | None = None
+    asks: bool = False
 
     def __post_init__(self) -> None:
         self.wanted = 6 if self.cost <= DEAR else 4
@@ -228,7 +229,7 @@ class Own:
             for side, answers in zip(said, bench.each(asks), strict=True):
                 side.extend(answers)
         shown_on, shown_off = (self.shows(answers, bench.noise.nats) for answers in said)
-        if self.tie_share is not None and not shown_off:
+        if self.asks and not shown_off:
             shown_on = [pair for pair in shown_on if not either_way(bench, steps[-1][-1], *pair)]
         on, off = bool(shown_on), bool(shown_off)
         witness = {

@@ -13,7 +13,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
 from refengine.audit.served.claims.options import PENALISED, TOKENS
 from refengine.audit.served.claims.ties import parted, tied
-from refengine.audit.served.noise import Noise
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
@@ -28,7 +28,9 @@ HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 
 def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG[-1]) -> list[Cell]:
     """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it.
     long: tokens of a long completion."""
-    share = None if rows else noise.asked_share()
+    share = noise.asked_share()
+    if rows:  # they tell ties; what else parts on the side without speculation is held against that side
+        share = None if noise.parted else KNOWN_TIE_SHARE
     differ = first_and_last_differ
     same, alone = "The same request has the same answer", "An answer is the same"
     greedy: list[tuple[str, str, Steps, int]] = [
@@ -57,7 +59,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["together"]:
         moved = "The temperature of a request does not move another's answer."
         greedy.append(("independence/temperature", moved, hot_neighbours, 10))
-    cells: list[Cell] = [Own(name, claim, steps, differ, cost, share) for name, claim, steps, cost in greedy]
+    cells: list[Cell] = [Own(name, claim, steps, differ, cost, share, not rows) for name, claim, steps, cost in greedy]
     if extra["seed"]:
         cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4))
         cells.append(Own("seed/other", "Another seed has another answer.", other_seed, alike, 4))
@@ -76,14 +78,22 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     ]
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
-        cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share))
+        cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share, not rows))
     if extra["together"] and extra["seed"]:
         under_load = f"{same} alone and in company with the same seed."
         cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
     if extra["n"]:
         cells.append(Own("n/distinct", "The n choices of a request are independent.", choices, choices_alike, 2))
         cells.append(
-            Own("n/greedy", "The n choices at temperature 0 are equal.", greedy_choices, choices_differ, 2, share)
+            Own(
+                "n/greedy",
+                "The n choices at temperature 0 are equal.",
+                greedy_choices,
+                choices_differ,
+                2,
+                share,
+                not rows,
+            )
         )
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
