@@ -36,15 +36,10 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     greedy: list[tuple[str, str, Steps, int]] = [
         ("repeat", f"{same} twice at temperature 0.", repeat, 4),
         ("state/A-B-A", f"{alone} after other requests.", a_b_a, 8),
-        (
-            "state/full blocks",
-            f"{same} when all of its prompt is in the cache, to the edge of a block.",
-            full_blocks,
-            6,
-        ),
+        ("state/full blocks", f"{same} when its whole prompt is in the cache, to a block's edge.", full_blocks, 7),
     ]
     if extra["penalties"] and extra["stop"]:
-        greedy.append(("state/after a stop", f"{alone} after one with parameters that a stop ended.", after_stop, 6))
+        greedy.append(("state/after a stop", f"{alone} after one with parameters that a stop ended.", after_stop, 7))
     if extra["stream"]:
         greedy.append(("stream", "A streamed answer is the whole one.", stream, 4))
     if extra["together"]:
@@ -84,17 +79,8 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
     if extra["n"]:
         cells.append(Own("n/distinct", "The n choices of a request are independent.", choices, choices_alike, 2))
-        cells.append(
-            Own(
-                "n/greedy",
-                "The n choices at temperature 0 are equal.",
-                greedy_choices,
-                choices_differ,
-                2,
-                share,
-                not rows,
-            )
-        )
+        equal = "The n choices at temperature 0 are equal."
+        cells.append(Own("n/greedy", equal, greedy_choices, choices_differ, 2, share, not rows))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4))
