@@ -90,8 +90,11 @@ def _tokens_past_stop(ask: Ask, choice: Choice) -> bool | None:
 
 
 def _ended_early(ask: Ask, choice: Choice) -> bool | None:
+    """By itself: whether a stop waits for the minimum is a convention."""
     least = ask.options.get("min_tokens")
-    return None if least is None or choice.tokens is None else len(choice.tokens) < least
+    if least is None or choice.tokens is None or {"stop", "stop_token_ids"} & ask.options.keys():
+        return None
+    return len(choice.tokens) < least
 
 
 def _banned(ask: Ask, choice: Choice) -> bool | None:

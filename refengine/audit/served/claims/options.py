@@ -180,6 +180,6 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
     Setting("logit_bias, temperature 0.4", 0.4, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
-    Setting("min_tokens", 1.7, {"min_tokens": 4}),
+    Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
     Setting("long", 1.0, {}, tokens=96, choices=4),
 )

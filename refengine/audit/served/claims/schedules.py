@@ -28,7 +28,7 @@ HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 
 def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG[-1]) -> list[Cell]:
     """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it.
     long: tokens of a long completion."""
-    share = noise.asked_share()
+    share: float | None = noise.asked_share()
     if rows:  # they tell ties; what else parts on the side without speculation is held against that side
         share = None if noise.parted else KNOWN_TIE_SHARE
     differ = first_and_last_differ
