@@ -21,7 +21,8 @@ from refengine.audit.served.claims.scores import Reader
 from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.endpoint import REQUESTS
 from refengine.audit.served.faults import faults
-from refengine.audit.served.suite import Suite, beliefs, planned
+from refengine.audit.served.plan import planned
+from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports.http import Server
 from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput

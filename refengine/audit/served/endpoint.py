@@ -12,7 +12,8 @@ from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import PROMPTS, Bench
 from refengine.audit.served.known import audit_law
 from refengine.audit.served.known_law import KnownLaw
-from refengine.audit.served.suite import Suite, beliefs, planned
+from refengine.audit.served.plan import planned
+from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports.functions import opened
 from refengine.audit.served.transports.http import Server
 from refengine.audit.served.transports.journal import Journal, Journalled
