@@ -63,7 +63,7 @@ CORNERS = (  # at the corners of what may be asked, where no request of the suit
 )  # fmt: skip
 BLIND = (  # written before a look at how claims are coded
     "a full hit of the prefix cache drops a token", "a neighbour's seed seeds all", "counts survive a stop",
-    "preemption forgets what was counted", "the choices report the first one's rows", "top_k keeps one more",
+    "preemption forgets what was counted", "the choices report the first one's rows",
 )  # fmt: skip
 
 
@@ -94,8 +94,6 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         seen = engine.counted + now
     if engine.has("preemption forgets what was counted") and node.company > 5:
         seen = now[8:]
-    if engine.has("top_k keeps one more") and policy.get("top_k"):
-        policy["top_k"] += 1
     if engine.has("bias ignored"):
         policy.pop("logit_bias", None)
     if engine.has("min_tokens counts rounds"):

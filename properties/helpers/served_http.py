@@ -32,32 +32,6 @@ MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a pi
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
 
 
-def in_ids(told: dict[str, Any], ids: Callable[[str], list[int]]) -> None:
-    """Tokens are told by their ids, their log probabilities to four digits."""
-
-    def name(token: str) -> str:
-        return f"token_id:{ids(token)[0]}"
-
-    for entry in told.get("content") or ():
-        for other in (entry, *entry["top_logprobs"]):
-            other |= {"token": name(other["token"]), "logprob": round(other["logprob"], 4)}
-    if "tokens" in told:
-        told["tokens"] = [name(token) for token in told["tokens"]]
-        told["token_logprobs"] = [c if c is None else round(c, 4) for c in told["token_logprobs"]]
-        told["top_logprobs"] = [row and {name(t): round(c, 4) for t, c in row.items()} for row in told["top_logprobs"]]
-
-
-def in_rounds(choice: dict[str, Any], chat: bool, size: int) -> Iterator[dict[str, Any]]:
-    """The events of a choice that is streamed so many tokens at a time, each with its rows."""
-    text, told = choice["message"]["content"] if chat else choice["text"], choice["logprobs"]
-    tokens = [entry["token"] for entry in told["content"]] if chat else told["tokens"]
-    for i in range(0, len(tokens), size):
-        begin, end = (sum(map(len, tokens[:k])) for k in (i, i + size))
-        rows = {name: entries[i : i + size] for name, entries in told.items()}
-        piece = {"delta": {"content": text[begin:end]}} if chat else {"text": text[begin:end]}
-        yield {"index": choice["index"], **piece, "logprobs": rows}
-
-
 def masked(told: dict[str, Any]) -> None:
     """Every fifth token is but a piece of a character, and all of these look alike."""
 
