@@ -132,6 +132,13 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         # Clients that hang up are waited for: a minute and a half.
         pytest.param("a request that was left leaks a token", "state/hang-up", "state/hang-up", marks=pytest.mark.long),
         ("usage of a stream counts rounds", "parity/max_tokens (stream", "metadata/usage is not"),
+        ("penalties after the temperature", "parity/penalties, hot", "parity/penalties, hot"),
+        ("a neighbour's seed seeds all", "seed/neighbour", "seed/neighbour"),
+        ("counts survive a stop", "state/after a stop", "state/after a stop"),
+        ("preemption forgets what was counted", "state/company, penalties", "state/company, penalties"),
+        ("a full hit of the prefix cache drops a token", "state/full blocks", "state/full blocks"),
+        ("the choices report the first one's rows", "law/temperature 1", "metadata/a choice reports"),
+        ("min_tokens is forgotten at the bonus", "law/min_tokens", "metadata/fewer tokens than min_tokens"),
     ],
 )
 def test_a_defect_is_named(defect: str, only: str, named: str) -> None:

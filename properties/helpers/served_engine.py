@@ -266,7 +266,7 @@ class Engine:
                 salt = index if not self.has("the n choices share a stream") else 0
                 coins = f"{seed}/{salt}" if seed is not None else None
                 chance = random.Random(coins)
-                if self.has("a neighbour's seed seeds all") and self.seeds and seed is None:
+                if self.has("a neighbour's seed seeds all") and company > 1 and self.seeds and seed is None:
                     chance = random.Random(f"{self.seeds[0]}/{salt}")
                 if self.stratified:
                     chance = Stratified(chance.random(), index, body.get("n", 1))

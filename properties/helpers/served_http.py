@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -10,7 +10,7 @@ from typing import Any
 
 from properties.helpers.listening import Quiet, listening
 from properties.helpers.served_engine import Engine
-from properties.helpers.served_model import GAMMA, TIED
+from properties.helpers.served_model import TIED
 
 LEAK = "a request that was left leaks a token"
 TAKEN = {
@@ -25,8 +25,7 @@ ODD = (
     "small context", "refuses with speculation", "rows of the policy", "rounded rows", "stratified choices",
     "exact ties", "ties broken at random", "noisy, one entry a row", "refuses seeds", "context of 96",
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
-    "ties broken at random, text only", "rounds in a piece", "four digits, ids for tokens, no usage",
-    "drops every fiftieth connection", "four at a time",
+    "ties broken at random, text only",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
@@ -48,22 +47,11 @@ def masked(told: dict[str, Any]) -> None:
 
 
 def streamed(
-    engine: Engine,
-    made: dict[str, Any],
-    chat: bool,
-    body: dict[str, Any],
-    size: int = 7,
-    comment: str = "",
-    rounds: bool = False,
+    engine: Engine, made: dict[str, Any], chat: bool, body: dict[str, Any], size: int = 7, comment: str = ""
 ) -> str:
     """An answer as events, in pieces of so many characters."""
     events = []
     for choice in made["choices"]:
-        if rounds and choice.get("logprobs"):
-            events += [{"choices": [piece]} for piece in in_rounds(choice, chat, GAMMA if engine.speculative else 1)]
-            last = {"delta": {}} if chat else {"text": ""}
-            events.append({"choices": [{"index": choice["index"], **last, "finish_reason": choice["finish_reason"]}]})
-            continue
         text = choice["message"]["content"] if chat else choice["text"]
         for i in range(0, len(text), size):
             piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
@@ -104,9 +92,6 @@ class Front:
         """(status, content)."""
         if self.manner == "busy" and next(self.count) % 5 == 0:
             return 429, {"error": "too many requests"}
-        if self.manner == "four at a time" and self.engine.under_way >= 4:
-            self.engine.arrive()
-            return 429, {"error": "four are under way"}
         if refused := self.refused(body, chat):
             self.engine.arrive()
             return refused[0], {"error": refused[1]}
@@ -156,7 +141,7 @@ class Front:
     def tell(self, made: dict[str, Any], chat: bool) -> None:
         """What becomes of an answer behind the engine."""
         manner = self.manner
-        if "text only" in manner or "no usage" in manner:
+        if "text only" in manner:
             made.pop("usage")
         if manner == "counts the end":
             made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
@@ -164,8 +149,6 @@ class Front:
             told, name = (choice["message"], "content") if chat else (choice, "text")
             if manner == "pieces of characters":
                 masked(choice.get("logprobs") or {})
-            if manner == "four digits, ids for tokens, no usage":
-                in_ids(choice.get("logprobs") or {}, self.engine.language.ids_of)
             if manner == "strips spaces":
                 told[name] = told[name].strip()
 
@@ -184,12 +167,9 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             chat = self.path.endswith("/chat/completions")
-            if manner == "drops every fiftieth connection" and next(front.count) % 50 == 49:
-                self.close_connection = True
-                return
             code, made = front.answer(body, chat)
             if code == 200 and body.get("stream"):
-                self.pour(streamed(engine, made, chat, body, size, comment, manner == "rounds in a piece"))
+                self.pour(streamed(engine, made, chat, body, size, comment))
             else:
                 self.say(code, made, {"Retry-After": "0.01"} if code == 429 else {})
 
