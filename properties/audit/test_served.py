@@ -132,7 +132,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         # Clients that hang up are waited for: a minute and a half.
         pytest.param("a request that was left leaks a token", "state/hang-up", "state/hang-up", marks=pytest.mark.long),
         ("usage of a stream counts rounds", "parity/max_tokens (stream", "metadata/usage is not"),
-        ("penalties after the temperature", "parity/penalties, hot", "parity/penalties, hot"),
+        ("penalties after the temperature", "parity/penalties", "parity/penalties and bias, hot"),
         ("a neighbour's seed seeds all", "seed/neighbour", "seed/neighbour"),
         ("counts survive a stop", "state/after a stop", "state/after a stop"),
         ("preemption forgets what was counted", "state/company, penalties", "state/company, penalties"),

@@ -148,7 +148,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
-    Option("penalties, hot", left_alone(PENALISED, PENALTIES), HOT, extreme=True, front=False),
+    Option("penalties and bias, hot", left_alone(PENALISED, PENALTIES), HOT, extreme=True, front=False),
     Option("logit_bias, hot", left_alone(HEAVIER), HOT, extreme=True, front=False),
     Option("echo", fixed({"echo": True})),
     Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
