@@ -1,8 +1,9 @@
 """The suite: looks at the claims of a plan are shared out by what has been seen so far.
 
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
-depend on the evidence. Half of the looks go to the claims with the most evidence against them that are not yet decided,
-the others to all in turn, in proportion to what each wants: a small run sees a little of everything.
+depend on the evidence. Half of the turns go to the claims with the most evidence against them that are not yet decided,
+the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Until every claim
+was looked at some times it is a quarter.
 """
 
 from collections.abc import Iterator
@@ -119,10 +120,10 @@ class Suite:
         fresh = [s for s in open_ if s.looks < TURNS]
         doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
         suspects = sorted(doubted, key=self.doubt, reverse=True)[:SUSPECTS]
-        if fresh:
-            order = sorted(fresh, key=lambda s: s.looks)
-        elif suspects and turn % 4 in (1, 2):
+        if suspects and turn % 4 in ((1,) if fresh else (1, 2)):
             order = suspects
+        elif fresh:
+            order = sorted(fresh, key=lambda s: s.looks)
         else:
             order = sorted(open_, key=lambda s: s.looks / s.cell.wanted)
         if not order or isinstance(order[0].cell, Own):
