@@ -208,7 +208,7 @@ class Own:
     asks: bool = False
 
     def __post_init__(self) -> None:
-        self.wanted = 6 if self.cost <= DEAR else 4
+        self.wanted = 5 if self.cost <= DEAR else 3
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
