@@ -94,7 +94,7 @@ def _ended_early(ask: Ask, choice: Choice) -> bool | None:
     least = ask.options.get("min_tokens")
     if least is None or choice.tokens is None or {"stop", "stop_token_ids"} & ask.options.keys():
         return None
-    return len(choice.tokens) < least
+    return len(choice.tokens) < int(least)
 
 
 def _banned(ask: Ask, choice: Choice) -> bool | None:

@@ -39,15 +39,16 @@ class Plan:
         for number, cell in enumerate(cells):
             try:
                 cell.unit(bench, 0)
+                self.begun.add(cell.name)
             except Gone:
                 raise
             except (Refused, Failed):
                 on, off = bench.complaints(cell.asked(bench))
-                said = said if off else f"refused with speculation, taken without: {on}"
-            else:
-                self.cells.append(cell)
-                self.begun.add(cell.name)
-                return number
+                if on or off:  # else it was about a tie that was asked
+                    said = said if off else f"refused with speculation, taken without: {on}"
+                    continue
+            self.cells.append(cell)
+            return number
         self.lacking[name] = said
         return None
 
