@@ -1,5 +1,6 @@
 """`audit kernel` on subjects that are not ours: each defect is found and replays, no correct one is accused."""
 
+from dataclasses import replace
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
@@ -110,6 +111,23 @@ def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness, "made_again", replayed)
     finding = witness.smallest(REQUEST, TRIED, END, monotonic() + 60, [])
     assert finding.numbers == {"start": 0}, "the second attempt starts at the first call"
+
+
+def test_a_slow_subject_is_tried_twice_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a report that never comes, because every try of a witness takes thousands of calls of some seconds."""
+    tried: list[tuple[int, int, int]] = []
+
+    def replayed(asked: Replay) -> Finding:
+        tried.append((asked.case.lanes, asked.calls, asked.fresh))
+        return msgspec.structs.replace(witness.unrepeated(REQUEST, TRIED, END, 40, "", []), verdict="consistent")
+
+    sizes = [(witness.CutCase("kept", 1, lanes), calls) for lanes, calls in ((1, 9000), (2, 9000), (4, 50))]
+    monkeypatch.setattr(witness, "diagnose", lambda campaign: "")
+    monkeypatch.setattr(witness, "candidates", lambda campaign: sizes)
+    monkeypatch.setattr(witness, "made_again", replayed)
+    finding = witness.smallest(REQUEST, TRIED, replace(END, kind="rejected"), monotonic() + 60, [], most=100)
+    assert tried == [(1, 100, 100), (4, 50, 100)]
+    assert finding.verdict == "violated"
 
 
 def test_an_audit_that_is_its_own_witness_is_asked_for_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
