@@ -34,6 +34,7 @@ class Engine:
     biases: list[dict[str, float]] = field(default_factory=list)
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
+    known: set[tuple[int, ...]] = field(default_factory=set)  # prompts
     finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
     noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
     every_time: bool = False  # and at every time
@@ -131,6 +132,9 @@ class Engine:
             context[-1] = self.leaked.pop()
         if self.has("the end of an answer is stale in the cache") and tuple(prompt) in self.finished:
             context[-1] = 7
+        if self.has("a known prompt is read one token short") and tuple(prompt) in self.known:
+            context = context[:-1] or context
+        self.known.add(tuple(prompt))
         if self.has("a prompt of one token is misread") and len(prompt) == 1:
             context[-1] = 7
         return context

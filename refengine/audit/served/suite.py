@@ -23,7 +23,7 @@ from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 from refengine.audit.served.reduce import TRIES, reduced
 
-TURNS = 3  # looks at every claim before belief decides
+TURNS = 1  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
@@ -247,11 +247,13 @@ class Suite:
         open_ = [s for s in self.states if not s.given_up and s.evidence() < self.bar and s.cell.cost <= left]
         fresh = [s for s in open_ if s.looks < TURNS]
         doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
-        suspects = sorted(doubted, key=self.doubt, reverse=True)[:SUSPECTS]
+        suspects = sorted(doubted, key=self.doubt, reverse=True)
+        of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each of them
+        of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
         if fresh:
             order = sorted(fresh, key=lambda s: s.looks)
         elif suspects and turn % 4 in (1, 2):
-            order = suspects
+            order = ((of_options or suspects) if turn % 4 == 1 else (of_others or suspects))[:SUSPECTS]
         else:
             order = sorted(open_, key=lambda s: s.looks / s.cell.wanted)
         if not order or isinstance(order[0].cell, Own):
