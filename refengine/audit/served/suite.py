@@ -248,12 +248,12 @@ class Suite:
         fresh = [s for s in open_ if s.looks < TURNS]
         doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
         suspects = sorted(doubted, key=self.doubt, reverse=True)
-        of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each of them
+        of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
         if fresh:
             order = sorted(fresh, key=lambda s: s.looks)
         elif suspects and turn % 4 in (1, 2):
-            order = ((of_options or suspects) if turn % 4 == 1 else (of_others or suspects))[:SUSPECTS]
+            order = ((of_others, of_options)[turn % 4 == 1] or suspects)[:SUSPECTS]
         else:
             order = sorted(open_, key=lambda s: s.looks / s.cell.wanted)
         if not order or isinstance(order[0].cell, Own):
