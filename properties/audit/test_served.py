@@ -132,6 +132,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("echoed log probabilities are shifted", "parity/echo", "parity/echo"),
         ("a stop token inside a block is missed", "parity/stop_token", "parity/stop_token_ids"),
         ("the end of an answer is stale in the cache", "state/continued", "state/continued"),
+        ("a known prompt is read one token short", "repeat", "repeat"),
         # Clients that hang up are waited for: a minute and a half.
         pytest.param("a request that was left leaks a token", "state/hang-up", "state/hang-up", marks=pytest.mark.long),
         ("usage of a stream counts rounds", "parity/max_tokens (stream", "metadata/usage is not"),

@@ -15,11 +15,11 @@ from typing import Any
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import Cell, Own
+from refengine.audit.served.claims.cells import Cell, Own, Parity
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.reduce import TRIES, reduced
 
-TURNS = 3  # looks at every claim before belief decides
+TURNS = 1  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
@@ -119,9 +119,11 @@ class Suite:
         open_ = [s for s in self.states if not s.given_up and s.evidence() < self.bar and s.cell.cost <= left]
         fresh = [s for s in open_ if s.looks < TURNS]
         doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
-        suspects = sorted(doubted, key=self.doubt, reverse=True)[:SUSPECTS]
+        suspects = sorted(doubted, key=self.doubt, reverse=True)
+        of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
+        of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
         if suspects and turn % 4 in ((1,) if fresh else (1, 2)):
-            order = suspects
+            order = ((of_others, of_options)[turn % 4 == 1] or suspects)[:SUSPECTS]
         elif fresh:
             order = sorted(fresh, key=lambda s: s.looks)
         else:

@@ -99,7 +99,9 @@ def sampled(bench: Bench, k: int, seed: int | None, temperature: float = 1.0) ->
 
 
 def repeat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[plain(bench, k)], [plain(bench, k)]]
+    """A prompt that was not asked before: what a cache holds of it is the first answer's."""
+    mine = replace(plain(bench, k), turns=(bench.fresh(k),))
+    return [[mine], [mine]]
 
 
 def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -167,7 +169,7 @@ def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def a_b_a(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
-    mine = plain(bench, k)
+    mine = replace(plain(bench, k), turns=(bench.fresh(500 + k),))
     words = mine.turns[0].split(" ")
     other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
     return [[mine], [replace(mine, turns=(other,))], [sampled(bench, k + 1, k)], [mine]]
