@@ -2,6 +2,7 @@
 precision, and at positions where half precision cannot count any more."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import DeepseekV3Config, LlamaConfig
 from transformers.models.deepseek_v3 import modeling_deepseek_v3 as deepseek
+from transformers.models.gemma4 import modeling_gemma4 as gemma4
 from transformers.models.llama import modeling_llama as llama
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
@@ -16,6 +18,10 @@ from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
 from refengine.decoder.drafters.qwen_mtp import centred_norm
 from refengine.decoder.networks.experts import Routing, route
 from refengine.decoder.networks.layers import Weights, gated_mlp, rotate, rotate_pairs
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
+from refengine.selfcheck.drafters.row import Row
+from refengine.selfcheck.drafters.table import ROWS as DRAFTERS
+from refengine.source_tree import FIXTURES
 
 ROWS, HEADS, WIDTH, EPS = 40, 4, 16, 1e-5
 POSITIONS = torch.arange(ROWS) * 97 + 3  # up to 3786: bfloat16 counts to 256, float16 to 2048
@@ -36,8 +42,16 @@ def shaken(module: Any, dtype: torch.dtype) -> tuple[Any, Weights]:
 
 def normed(kind: Any, ours: Callable[[Weights, Tensor], Tensor], dtype: torch.dtype) -> Both:
     module, w = shaken(torch.nn.ModuleDict({"norm": kind(WIDTH, EPS)}), dtype)
+    w = replace(w, gemma4=kind is gemma4.Gemma4RMSNorm)
     x = (3 * numbers(ROWS, WIDTH)).to(dtype)
     return ours(w, x), module["norm"](x)
+
+
+def embedded(dtype: torch.dtype) -> Both:
+    """Gemma 4's. The root of 40 is no number of half precision."""
+    module, w = shaken(torch.nn.ModuleDict({"e": gemma4.Gemma4TextScaledWordEmbedding(ROWS, 40, None, 40**0.5)}), dtype)
+    tokens = torch.arange(ROWS)
+    return replace(w, gemma4=True).embed("e", tokens), module["e"](tokens)
 
 
 def turned(dtype: torch.dtype, pairs: bool) -> Both:
@@ -80,6 +94,8 @@ PARTS: dict[str, Callable[[torch.dtype], Both]] = {
     "Qwen3-Next's norm": lambda dtype: normed(
         qwen3_next.Qwen3NextRMSNorm, lambda w, x: centred_norm(w, "norm", x, EPS), dtype
     ),
+    "Gemma 4's norm": lambda dtype: normed(gemma4.Gemma4RMSNorm, lambda w, x: w.norm("norm", x, EPS), dtype),
+    "Gemma 4's embeddings": embedded,
     "halves turned": lambda dtype: turned(dtype, pairs=False),
     "pairs turned": lambda dtype: turned(dtype, pairs=True),
     "gated MLP": fed,
@@ -96,3 +112,15 @@ def test_a_part_rounds_where_that_of_transformers_does(part: str, dtype: torch.d
     ours, theirs = PARTS[part](dtype)
     assert ours.dtype is theirs.dtype
     assert torch.equal(ours, theirs)
+
+
+def of_gemma4(row: Row) -> bool:
+    config = FIXTURES / row.folder / "config.json"
+    return bool(row.folder) and config.is_file() and "gemma4" in config.read_text()
+
+
+@pytest.mark.parametrize("name", [name for name, row in DRAFTERS.items() if of_gemma4(row)])
+def test_drafters_of_gemma_4_round_as_gemma_4(name: str) -> None:
+    """Kills a layout of Gemma 4's layers that is run with Qwen's norms: in float32 nothing would show it."""
+    drafter: Any = DRAFTERS[name].load(target_that_remembers(DRAFTERS[name].target))
+    assert getattr(drafter, "network", drafter).w.gemma4
