@@ -58,7 +58,7 @@ class DSpark:
     ) -> None:
         if (threshold > 0 or load) and not shape.enable_confidence_head:
             raise ValueError("a confidence threshold or a load was given, and this checkpoint has no confidence head")
-        self.shape, self.threshold, self.w = shape, threshold, Weights(tensors)
+        self.shape, self.threshold, self.w = shape, threshold, Weights(tensors, gemma4=shape.gemma4)
         self.cut: Cut | None = load or (Threshold(threshold) if threshold > 0 else None)
         self.biased = markov and shape.markov_rank > 0
         self.backbone = Backbone(shape, self.w)

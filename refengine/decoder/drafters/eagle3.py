@@ -53,7 +53,7 @@ class Shape:
     norm_before_residual: bool = False  # the first layer's residual is the normed feature
     norm_output: bool = False  # EAGLE-3.1: what is fed back is what the head reads
     head_norm: bool = True  # the head reads normed features
-    gemma4: bool = False  # Gemma 4 layers, and embeddings times the root of H
+    gemma4: bool = False  # Gemma 4 layers and embeddings
     attention_k_eq_v: bool = False  # Gemma 4: values are the projection of the keys
     final_logit_softcapping: float | None = None
     window: Window | None = None
@@ -64,7 +64,7 @@ class Eagle3:
     """The network of `refengine.decoder.networks.feature_recurrence.Network`. Tensors under their released names."""
 
     def __init__(self, shape: Shape, tensors: Mapping[str, Tensor]) -> None:
-        self.shape, self.w, self.taps = shape, Weights(tensors), shape.taps
+        self.shape, self.w, self.taps = shape, Weights(tensors, gemma4=shape.gemma4), shape.taps
         self.heads = Heads(shape.num_key_value_heads, shape.head_dim, shape.rope, shape.rms_norm_eps, shape.gemma4)
         self.targets = drafted_tokens(shape.draft_vocab_size, tensors)
 
@@ -82,7 +82,7 @@ class Eagle3:
     ) -> tuple[Tensor, Cache]:
         eps, cache, window = self.shape.rms_norm_eps, [], self.shape.window
         near = window.within(sees, positions, sees.shape[1] if text is None else text) if window else sees
-        embedded = self.w.embed("embed_tokens", tokens) * (self.shape.hidden_size**0.5 if self.shape.gemma4 else 1.0)
+        embedded = self.w.embed("embed_tokens", tokens)
         for i, kept in enumerate(past):
             layer = self.w.at("layers", i) if i else self.w.at(self.shape.first)
             if i < self.shape.joined:

@@ -88,7 +88,8 @@ class Gemma4Assistant:
     ) -> None:
         if gamma < 1:
             raise ValueError(f"gamma is the number of drafted tokens, at least 1, got {gamma}")
-        self.shape, self.w, self.backbone, self.gamma = shape, Weights(tensors), backbone, gamma
+        self.shape, self.w = shape, Weights(tensors, gemma4=True)
+        self.backbone, self.gamma = backbone, gamma
         self.stale_keys = stale_keys
         self.taps = (backbone.target.layers,)  # after the final norm
         self.drafted: Tokens = ()

@@ -39,7 +39,7 @@ class Shape:
     block_size: int
     mask_token_id: int
     windows: tuple[Window | None, ...]
-    gemma4: bool = False  # Gemma 4 layers, and embeddings times the root of H
+    gemma4: bool = False  # Gemma 4 layers and embeddings
     attention_k_eq_v: bool = False  # Gemma 4: values are the projection of the keys
 
 
@@ -71,7 +71,7 @@ class Backbone:
         s, device = self.shape, self.w["fc.weight"].device
         tokens = torch.tensor([anchor] + [s.mask_token_id] * (s.block_size - 1), device=device)
         positions = torch.arange(start, start + s.block_size, device=device)
-        hidden = self.w.embed("embed_tokens", tokens) * (s.hidden_size**0.5 if s.gemma4 else 1.0)
+        hidden = self.w.embed("embed_tokens", tokens)
         for i, pair in enumerate(self.cache):
             layer, window = self.w.at("layers", i), s.windows[i]
             attention = layer.at("self_attn")

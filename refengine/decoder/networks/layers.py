@@ -17,13 +17,17 @@ from refengine.decoder.networks.rope import Rope
 
 @dataclass(frozen=True)
 class Weights:
-    """Tensors by the name they have in the file, seen from one prefix on."""
+    """Tensors by the name they have in the file, seen from one prefix on.
+
+    gemma4  norms are multiplied before they are narrowed, and embeddings by the root of H, rounded as the weights are
+    """
 
     tensors: Mapping[str, Tensor]
     prefix: str = ""
+    gemma4: bool = False
 
     def at(self, *names: str | int) -> "Weights":
-        return Weights(self.tensors, self.prefix + "".join(f"{name}." for name in names))
+        return Weights(self.tensors, self.prefix + "".join(f"{name}." for name in names), self.gemma4)
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[self.prefix + name]
@@ -36,10 +40,14 @@ class Weights:
         return matmul(x, self[f"{name}.weight"], self.tensors.get(f"{self.prefix}{name}.bias"))
 
     def embed(self, name: str, tokens: Tensor) -> Tensor:
-        return embedding(tokens, self[f"{name}.weight"])
+        table = self[f"{name}.weight"]
+        rows = embedding(tokens, table)
+        return rows * table.new_tensor(table.shape[1] ** 0.5) if self.gemma4 else rows
 
     def norm(self, name: str, x: Tensor, eps: float) -> Tensor:
-        """RMSNorm over the last axis, multiplied by the stored weight (Llama and Qwen3: the weight is the scale)."""
+        """RMSNorm over the last axis, multiplied by the stored weight: the weight is the scale."""
+        if self.gemma4:
+            return (wide(self[f"{name}.weight"]) * rms(wide(x), eps)).to(x.dtype)
         return self[f"{name}.weight"] * rms(x, eps)
 
 
