@@ -2,7 +2,8 @@
 
     What it says.
     - [coin_moved]          a coin that is off by d moves what it decides by at most d;
-    - [walk_drifts_narrow]  a given tree drifts by d if each of its nodes does, on at most m siblings.
+    - [walk_drifts_narrow]  a given tree drifts by d if each of its nodes does, on at most m siblings;
+    - [tree_drifts]         so does a tree of sampled candidates, if candidates and node do together.
     The depth of the tree does not enter: a token is judged at one node.
 
     Source: ours (a hybrid argument over tokens). *)
@@ -36,10 +37,13 @@ Variable node : seq V -> seq V -> law R (choice V).
 Hypothesis nodeP : forall h cs, lawful (node h cs).
 Hypothesis node_child : forall h cs, surely (child_of cs) (node h cs).
 
+(** ** Given trees without wide nodes *)
+
 (** The most siblings anywhere. *)
 Fixpoint widest (t : tree V) : nat :=
   let: Node cts := t in maxn (size cts) (foldr maxn 0%N [seq widest ct.2 | ct <- cts]).
 
+Section Given.
 Variable m : nat.
 Hypothesis d0 : 0 <= d.
 Hypothesis node_near : forall h cs f, (size cs <= m)%N -> unit_test f -> node h cs (fun c => f c.1) <= pick (p h) f + d.
@@ -79,4 +83,68 @@ have -> : (t <~ draw;; walk node h t) ((allowed p d n h)^~ k)
 rewrite -[leRHS](law_const dP); apply: (law_le dP) => t; case: ifP => // narrow.
 exact: walk_drifts_narrow.
 Qed.
+End Given.
+
+(** ** Trees that are drawn *)
+
+Section Drawn.
+Variable cand : seq V -> law R (seq V).
+Hypothesis node_swaps : forall h cs, swaps (node h cs).
+Hypothesis candP : forall h, lawful (cand h).
+Hypothesis near : forall h f, unit_test f -> cand h (fun cs => node h cs (fun o => f o.1)) <= pick (p h) f + d.
+Hypothesis near_none : forall h f, unit_test f -> node h [::] (fun o => f o.1) <= pick (p h) f + d.
+
+Lemma leaf_drifts h : drifts p d h (walk node h (Node [::])).
+Proof.
+move=> n k k01; pose r f := node h [::] (fun o => f o.1).
+have -> : walk node h (Node [::]) ((allowed p d n h)^~ k) = r (fun y => allowed p d n h [:: y] k).
+  by apply: node_child => -[x [j|]].
+apply: one_more_drifts => // [|f]; last exact: near_none.
+by apply: (lawful_bind (nodeP h [::])) => o; apply: lawful_ret.
+Qed.
+
+(** What the emitted token and the subtree below it are worth. *)
+Definition going_on n h k (ts : seq (tree V)) (o : choice V) : R :=
+  if o.2 is Some j then walk node (rcons h o.1) (nth (Node [::]) ts j) (fun s => allowed p d n.+1 h (o.1 :: s) k)
+  else allowed p d n.+1 h [:: o.1] k.
+
+Lemma walk_going_on n h k cs ts : size ts = size cs ->
+  walk node h (Node (zip cs ts)) ((allowed p d n.+1 h)^~ k) = node h cs (going_on n h k ts).
+Proof.
+move=> sz; rewrite [LHS]/= {1}/bind -/unzip1 unzip1_zip ?sz //.
+apply: node_child => -[x [j|]]; rewrite /child_of // /= => /andP[jlt /eqP e].
+by rewrite (nth_map (x, Node [::])) ?size_zip ?sz ?minnn // nth_zip //= e.
+Qed.
+
+Lemma tree_drifts g h : drifts p d h (tree_round node cand g h).
+Proof.
+elim: g h => [|g IH] h; first exact: leaf_drifts.
+have tP g' h' := lawful_tree_round nodeP candP g' h'.
+move=> [|n] k k01.
+  by rewrite mul0r addr0 -[leRHS](law_const (tP g.+1 h)); apply: (law_le (tP _ _)) => o; rewrite allowed_none.
+pose K := after p n h k; have K01 : unit_test K by apply: unit_after.
+rewrite -drift_more; apply: le_trans (_ : cand h (fun cs => node h cs (fun o => K o.1)) + n%:R * d <= _); last first.
+  by rewrite ler_add2r; apply: near.
+rewrite -[X in _ + X](law_const (candP h)) -(law_add (candP h)); apply: (law_le (candP h)) => cs.
+pose grown := each (fun c => grow cand g (rcons h c)) cs.
+have gP : lawful grown by apply: lawful_each => c; apply: lawful_grow.
+have -> : (ts <~ grown;; ret (Node (zip cs ts))) (fun t => walk node h t ((allowed p d n.+1 h)^~ k))
+        = grown (fun ts => node h cs (going_on n h k ts)).
+  apply: each_size => [c|ts sz]; first exact: lawful_grow.
+  exact: walk_going_on.
+rewrite -(node_swaps h cs) // -[X in _ + X](law_const (nodeP h cs)) -(law_add (nodeP h cs)).
+pose good (o : choice V) F := if child_of cs o then F else 0 : R.
+set go := (X in node h cs X <= _); set bar := (X in _ <= node h cs X).
+have -> : node h cs go = node h cs (fun o => good o (go o)) by apply: node_child => o ok; rewrite /good ok.
+have -> : node h cs bar = node h cs (fun o => good o (bar o)) by apply: node_child => o ok; rewrite /good ok.
+apply: (law_le (nodeP h cs)) => -[x j]; rewrite /good; case: ifP => // ok; rewrite /go /bar /going_on {go bar good} /=.
+case: j ok => [j|_] /=; last by rewrite (law_const gP) allowed_one.
+rewrite /child_of /= => /andP[jlt /eqP e].
+pose deeper t := walk node (rcons h x) t (fun s => allowed p d n (rcons h x) s (fun s => k (x :: s))).
+have -> : grown (fun ts => walk node (rcons h x) (nth (Node [::]) ts j) (fun s => allowed p d n.+1 h (x :: s) k))
+        = grow cand g (rcons h (nth x cs j)) deeper.
+  by apply: (each_nth x (Node [::]) deeper _ jlt) => c; apply: lawful_grow.
+by rewrite e; apply: (IH (rcons h x) n (fun s => k (x :: s))) => s; apply: k01.
+Qed.
+End Drawn.
 End Trees.

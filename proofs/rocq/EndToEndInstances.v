@@ -11,7 +11,8 @@ From Flocq Require Import Core.
 From Proofs Require Import FloatAccept.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Tree Agreement Loops Drift Drifting Rational
-  PointMass Greedy Counterexamples FloatMachine FloatsEndToEnd DriftingTrees FloatsGiven.
+  PointMass Greedy Counterexamples FloatMachine FloatsEndToEnd DriftingTrees FloatsGiven
+  FloatsDrawn.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -114,6 +115,28 @@ Example used_greedy_in_floats n st h k :
   = plain (@onehot_row rational two (fun h => first_max tok0 (normal rough h))) ends_there n h k.
 Proof. exact: (greedy_in_floats _ rough_floats rough_miss below_one lawful_teeth lawful_next _ _ _ _ (leqnn n)). Qed.
 
+(** Up to two siblings, drawn at every node from a row that remembers what was rejected. *)
+Definition up_to_two st h0 h : nat := ((st + size h0 + size h) %% 3)%N.
+Lemma at_most_two st h0 h : (up_to_two st h0 h <= 2)%N. Proof. by rewrite -ltnS ltn_pmod. Qed.
+Lemma level_of_64 : (1 <= 64)%N. Proof. by []. Qed.
+
+Example used_iid_candidates_in_floats n st h :
+  `|loop ends_there (drawn_round 1 53 24 rough (iid_pool rough_draft) (fun _ _ _ _ => 1) up_to_two at_most next_state)
+      n n st h second_last - plain (normal rough) ends_there n h second_last| <= n%:R * iid_off_at 2 1 2 53 24 (1//8).
+Proof.
+exact: (iid_candidates_in_floats two_tokens two_fit bits53 bits24 level_of_64 _ rough_floats rough_miss below_one _
+  rough_draft_floats at_most_two lawful_next _ _ rough_draft_miss (leqnn n) second_last_test).
+Qed.
+
+Example used_without_replacement_in_floats n st h :
+  `|loop ends_there (drawn_round 1 53 24 rough (without_pool rough_draft) (without_norm 1 rough_draft) up_to_two at_most
+      next_state) n n st h second_last - plain (normal rough) ends_there n h second_last|
+  <= n%:R * without_off_at 2 1 2 53 24 (1//8).
+Proof.
+exact: (without_replacement_in_floats two_tokens two_fit bits53 bits24 level_of_64 _ rough_floats rough_miss below_one _
+  rough_draft_floats at_most_two lawful_next _ _ (leqnn n) second_last_test).
+Qed.
+
 (** A machine that is off by nothing: what the two sums differ by is left. *)
 Lemma rough_some h : 0 < total (rough h).
 Proof. by rewrite /rough; case: ifP => _; vm_compute. Qed.
@@ -185,4 +208,22 @@ Example point_of_5 : point_off_at 5 3 2 53 24 =
 Proof. by apply/eqP; vm_compute. Qed.
 Example point_of_1000 : point_off_at 1000 10 7 20 10 =
   frac 17540646457941 2251799813685248.
+Proof. by apply/eqP; vm_compute. Qed.
+Example iid_of_5 : iid_off_at 5 3 2 53 24 (frac 1 10000) =
+  frac 1689520949230811 5629499534213120000.
+Proof. by apply/eqP; vm_compute. Qed.
+Example iid_of_2 : iid_off_at 2 1 3 3 4 (frac 1 8) =
+  frac 3799912185593907 2251799813685248.
+Proof. by apply/eqP; vm_compute. Qed.
+Example iid_of_1000 : iid_off_at 1000 10 7 20 10 (frac 0 1) =
+  frac 16286516070495 1125899906842624.
+Proof. by apply/eqP; vm_compute. Qed.
+Example without_of_5 : without_off_at 5 3 2 53 24 (frac 1 10000) =
+  frac 563621042403187 5629499534213120000.
+Proof. by apply/eqP; vm_compute. Qed.
+Example without_of_1024 : without_off_at 1024 10 4 53 24 (frac 0 1) =
+  frac 33561239 140737488355328.
+Proof. by apply/eqP; vm_compute. Qed.
+Example without_of_1025 : without_off_at 1025 11 3 20 10 (frac 3 1000) =
+  frac 1384822016181359 140737488355328000.
 Proof. by apply/eqP; vm_compute. Qed.

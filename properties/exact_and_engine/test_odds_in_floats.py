@@ -4,6 +4,7 @@ The theorems say what follows from odds with so many roundings behind them; here
 coins is held to exact arithmetic on the same float32 rows, at the sizes of vocabularies, within just those roundings.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,7 +14,9 @@ import torch
 from torch import Tensor
 
 import refengine.engine.row
+import refengine.engine.rules.iid_candidates
 import refengine.engine.rules.point_mass
+import refengine.engine.rules.without_replacement
 from refengine.commands.rounding import UNIT, levels
 from refengine.engine.block import Block
 from refengine.engine.coins import Site
@@ -81,6 +84,65 @@ def test_the_odds_have_the_roundings_of_the_theorem(rule: str, vocabulary: int) 
     """Kills a rule that computes in another precision or another order than the theorem about it."""
     for seed in range(2):
         assert list(faults(rule, vocabulary, seed)) == []
+
+
+def added_up(row: list[float]) -> float:
+    """`FloatRow.sum_tree`: neighbours two by two, an odd one out with a zero."""
+    while len(row) > 1:
+        row = [*row, 0.0] if len(row) % 2 else row
+        row = [a + b for a, b in zip(row[::2], row[1::2], strict=True)]
+    return row[0]
+
+
+def drawn_faults(rule: str, vocabulary: int, seed: int) -> Iterator[str]:
+    """Where a rule of drawn candidates computes another number than `FloatSiblings.judge64`, which every float is of.
+
+    All siblings are refused. `iid_candidates` judges one token twice, as it may be drawn.
+    """
+    p, q = row_of(vocabulary, seed), row_of(vocabulary, seed + 1000)
+    tokens = (q - p).topk(SIBLINGS).indices
+    if rule == "iid_candidates":
+        tokens[1] = tokens[0]
+    rows, draft = p.expand(1, SIBLINGS + 1, vocabulary), q.expand(1, SIBLINGS, vocabulary)
+    seen = Refusing()
+    RULES[rule](rows, Block(tokens[None], torch.full((1, SIBLINGS), -1), draft), seen)
+    left, mass, pool = p.double().tolist(), 1.0, q.double().tolist()
+    for x, odds in zip(tokens.tolist(), seen.odds, strict=True):
+        norm = 1.0 if rule == "iid_candidates" else added_up(pool)
+        wanted, supplied = [a * norm for a in left], [b * mass for b in pool]
+        if odds != (Fraction(wanted[x]), Fraction(supplied[x])):
+            yield f"the odds of token {x}"
+        rest = [max(a - b, 0.0) for a, b in zip(wanted, supplied, strict=True)]
+        corrected = rest if added_up(rest) > 0 else wanted
+        _, exponent = math.frexp(added_up(corrected))
+        left = [math.ldexp(a, -exponent) for a in corrected]
+        mass = math.ldexp(added_up(corrected), -exponent)
+        if rule == "without_replacement":
+            pool[x] = 0.0
+    if seen.weights != [[Fraction(a) for a in left]]:
+        yield "the row that is emitted from"
+
+
+@pytest.mark.parametrize("vocabulary", [7, 64, 3000])
+@pytest.mark.parametrize("rule", ["iid_candidates", "without_replacement"])
+def test_drawn_candidates_compute_what_the_theorem_says(rule: str, vocabulary: int) -> None:
+    """Kills a rule that multiplies, subtracts, adds up or rescales in another order or precision than the theorem's."""
+    for seed in range(2):
+        assert list(drawn_faults(rule, vocabulary, seed)) == []
+
+
+def test_a_pool_in_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that lets what is left of the draft's row be added up in float32."""
+    module = refengine.engine.rules.without_replacement
+    monkeypatch.setattr(module, "total", lambda left: left.float().sum(-1).double())
+    assert list(drawn_faults("without_replacement", 3000, 0))
+
+
+def test_a_division_by_the_mass_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that lets what is left be divided by its mass, a rounding more for each token."""
+    module = refengine.engine.rules.iid_candidates
+    monkeypatch.setattr(module, "rescaled", lambda w: (w / w.sum(-1, keepdim=True), w.sum(-1) / w.sum(-1)))
+    assert list(drawn_faults("iid_candidates", 64, 0))
 
 
 def test_a_total_in_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

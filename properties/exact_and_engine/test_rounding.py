@@ -11,12 +11,14 @@ from refengine.commands.rounding import (
     ADMITTED_MISS,
     PROVED,
     admitted_miss,
+    iid_off,
     in_floats,
     levels,
     pick_off,
     point_off,
     ratio_off,
     rounded_up,
+    without_off,
 )
 from refengine.engine.block import Block
 from refengine.engine.check import SUM_TOLERANCE
@@ -25,6 +27,7 @@ from refengine.engine.rules import RULES
 from refengine.engine.sums import pairs
 
 MISS = Fraction(1, 8)
+DRAWN = ("iid_candidates", "without_replacement")  # rules of several drawn candidates: here two
 
 
 def rough_rows(count: int, vocabulary: int, seed: int) -> list[Tensor]:
@@ -49,16 +52,19 @@ def two_tokens(rule: str, p: list[Tensor], q: Tensor, pick_bits: int, coin_bits:
     completed from the target.
     """
     vocabulary = len(q)
-    first = coin_bits if rule == "point_mass" else pick_bits
-    grids = [torch.arange(1 << bits, dtype=torch.float64) / (1 << bits) for bits in (first, coin_bits, pick_bits)]
+    several = rule in DRAWN
+    sizes = (coin_bits if rule == "point_mass" else pick_bits, coin_bits, pick_bits)
+    sizes += (coin_bits, pick_bits) if several else ()  # of the second sibling, which is drawn too
+    grids = [torch.arange(1 << bits, dtype=torch.float64) / (1 << bits) for bits in sizes]
     uniforms = torch.cartesian_prod(*grids)
     lanes = len(uniforms)
     coins = Recorded(
         {
             ("draft", 0): uniforms[:, 0],
+            ("draft", 1): uniforms[:, -1],
             ("accept", 0): uniforms[:, 1],
-            ("accept", 0, 0): uniforms[:, 0],
-            ("accept", 0, 1): uniforms[:, 1],
+            ("accept", 0, 0): uniforms[:, 1 if several else 0],
+            ("accept", 0, 1): uniforms[:, 3 if several else 1],
             ("accept", 1, 1): 0.0,  # of lanes that have nothing left to decide
             ("emit", 0): uniforms[:, 2],
             ("emit", 1): uniforms[:, 0] if rule == "agreement" else uniforms[:, 2],
@@ -67,9 +73,13 @@ def two_tokens(rule: str, p: list[Tensor], q: Tensor, pick_bits: int, coin_bits:
     q_lanes = q.expand(lanes, vocabulary)
     # Agreement spends its uniforms on the target's two tokens, point_mass on two siblings; what is drafted is then
     # the likeliest of q.
-    count = 2 if rule == "point_mass" else 1
-    drawn = rule == "leviathan"
-    drafts = coins.choose(q_lanes, ("draft", 0))[:, None] if drawn else q_lanes.topk(count).indices
+    count = 2 if rule == "point_mass" or several else 1
+    drafts = q_lanes.topk(count).indices
+    if rule == "leviathan" or several:
+        drafts[:, 0] = coins.choose(q_lanes, ("draft", 0))
+    if several:
+        pool = q_lanes if rule == "iid_candidates" else q_lanes.scatter(1, drafts[:, :1], 0.0)
+        drafts[:, 1] = coins.choose(pool, ("draft", 1))
     rows = torch.cat((p[0].expand(lanes, 1, vocabulary), torch.stack(p[1:])[drafts]), 1)
     block = Block(drafts, torch.full((lanes, count), -1), q_lanes[:, None].expand(lanes, count, vocabulary))
     out = RULES[rule](rows, block, coins)
@@ -91,14 +101,18 @@ def test_no_engine_law_is_further_off_than_the_bound(rule: str) -> None:
     within a factor 60 of the bound somewhere: the comparison sees something.
     """
     tightest = Fraction(0)
-    for seed, (vocabulary, bits, coin_bits) in enumerate([(2, 4, 4), (3, 5, 3), (3, 3, 7), (5, 4, 5)] * 3):
+    times = 1 if rule in DRAWN else 3  # 2^15 uniforms each
+    for seed, (vocabulary, bits, coin_bits) in enumerate([(2, 4, 4), (3, 5, 3), (3, 3, 7), (5, 4, 5)] * times):
         *p, q = rough_rows(vocabulary + 2, vocabulary, seed)
         coin_bits = min(coin_bits, 4) if rule == "point_mass" else coin_bits  # it tosses two
+        bits, coin_bits = (min(bits, 3), min(coin_bits, 3)) if rule in DRAWN else (bits, coin_bits)  # and draws two
         found = two_tokens(rule, p, q, bits, coin_bits)
         token = {
             "leviathan": ratio_off(vocabulary, MISS, bits, coin_bits),
             "agreement": pick_off(vocabulary, 0, bits),
             "point_mass": point_off(vocabulary, 2, bits, coin_bits),
+            "iid_candidates": iid_off(vocabulary, 2, MISS, bits, coin_bits),
+            "without_replacement": without_off(vocabulary, 2, MISS, bits, coin_bits),
         }
         bound = 2 * token[rule]
         assert found <= bound
@@ -133,5 +147,9 @@ def test_what_is_said() -> None:
     assert (in_floats("greedy", 10, 2) or {})["TV at most, float32 rows that check_rows admits"] == "0"
     tree = in_floats("point_mass", 1024, 7, 3) or {}
     assert tree["TV at most, float32 rows that check_rows admits"] == str(7 * point_off(1024, 3))
+    drawn = in_floats("without_replacement", 1024, 7, 3) or {}
+    assert drawn["TV at most, float32 rows that sum to 1"] == str(7 * without_off(1024, 3, Fraction(0)))
+    drawn = in_floats("iid_candidates", 1024, 7, 3) or {}
+    assert drawn["TV at most, float32 rows that check_rows admits"] == str(7 * iid_off(1024, 3, admitted_miss(1024)))
     short = in_floats("agreement", 1024, 7) or {}
     assert short["TV at most, float32 rows that sum to 1"] == str(7 * Fraction(85, 8796093022208))

@@ -1,9 +1,9 @@
 """How far the float text of an engine may be from the target's, by a number that is proved.
 
-`proofs/rocq/FloatsEndToEnd.v` and `FloatsGiven.v` have the theorems and the formulas; numbers that Coq has evaluated
-are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token, given what
-stands before it: n tokens cost n times as much, however long the drafted blocks and however deep the trees are, since
-a token is judged once, by a coin for each of its candidates.
+`proofs/rocq/FloatsEndToEnd.v`, `FloatsGiven.v` and `FloatsDrawn.v` have the theorems and the formulas; numbers that Coq
+has evaluated are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token,
+given what stands before it: n tokens cost n times as much, however long the drafted blocks and however deep the trees
+are, since a token is judged once, by a coin for each of its candidates.
 
 What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
 engine's own arithmetic on a CPU. What it does not: rows of other formats, which `check_rows` admits too; how far the
@@ -57,12 +57,46 @@ def point_off(vocabulary: int, siblings: int, pick_bits: int = CHOOSE_BITS, coin
     return siblings * coin_off(levels(vocabulary), coin_bits) + pick_off(vocabulary, 0, pick_bits)
 
 
+def candidates_off(
+    vocabulary: int,
+    siblings: int,
+    miss: Fraction,
+    spare: Fraction,
+    pick_bits: int = CHOOSE_BITS,
+    coin_bits: int = ACCEPT_BITS,
+) -> Fraction:
+    """A token of several drawn candidates, no node having more than so many: `FloatsDrawn.candidates_off_at`.
+
+    For each of them a pick, a coin, `spare`, by which the sum that its row is taken to have may be off, and what is
+    multiplied, subtracted and rescaled; for all of them `miss`, and the pick from what is left.
+    """
+    pick = pick_off(vocabulary, 0, pick_bits)
+    each = pick + coin_off(0, coin_bits) + spare + (4 * levels(vocabulary) + 28) * UNIT
+    return miss + siblings * each + pick
+
+
+def iid_off(
+    vocabulary: int, siblings: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS
+) -> Fraction:
+    """A token of `iid_candidates`, which takes the sum of the draft's row for 1: `FloatsDrawn.iid_off_at`."""
+    return candidates_off(vocabulary, siblings, miss, miss, pick_bits, coin_bits)
+
+
+def without_off(
+    vocabulary: int, siblings: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS
+) -> Fraction:
+    """A token of `without_replacement`, which adds up what is left of the draft's row: `FloatsDrawn.without_off_at`."""
+    return candidates_off(vocabulary, siblings, miss, 4 * levels(vocabulary) * UNIT, pick_bits, coin_bits)
+
+
 # A token of each rule that a theorem covers, of a vocabulary, from rows that miss 1 by at most so much, on trees whose
 # nodes have at most so many children.
 PROVED: dict[str, Callable[[int, Fraction, int], Fraction]] = {
     "leviathan": lambda vocabulary, miss, siblings: ratio_off(vocabulary, miss),
     "agreement": lambda vocabulary, miss, siblings: pick_off(vocabulary),
     "point_mass": lambda vocabulary, miss, siblings: point_off(vocabulary, siblings),
+    "iid_candidates": lambda vocabulary, miss, siblings: iid_off(vocabulary, siblings, miss),
+    "without_replacement": lambda vocabulary, miss, siblings: without_off(vocabulary, siblings, miss),
     "greedy": lambda vocabulary, miss, siblings: Fraction(0),  # against the text of the target's argmax
 }
 
