@@ -52,7 +52,10 @@ def twice(tensors: dict[str, Any]) -> None:
 FIRST = "model-00001-of-00003.safetensors"
 SHARDED: dict[str, tuple[Callable[[Path, dict[str, str]], object], str]] = {
     "a shard missing": (lambda f, p: (f / FIRST).unlink(), f"shard {FIRST} is missing"),
-    "a wrong shard": (lambda f, p: p.update({min(p): p[max(p)]} | {QUERY: FIRST}), "is not in model-.*, where the index has it"),
+    "a wrong shard": (
+        lambda f, p: p.update({min(p): p[max(p)]} | {QUERY: FIRST}),
+        "is not in model-.*, where the index has it",
+    ),
     "a shard twice": (lambda f, p: shutil.copy(f / p[QUERY], f / FIRST), f"is not in {FIRST}, where the index has it"),
     "a shard cut": (lambda f, p: (f / FIRST).write_bytes((f / FIRST).read_bytes()[:-9]), f"{FIRST}: truncated, or no"),
 }

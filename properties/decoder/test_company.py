@@ -80,8 +80,6 @@ PLANTED: dict[str, tuple[Edit, ...]] = {
         Edit(CODE, "{j: hidden[j][here] for j in taps}", "{j: hidden[j][here].roll(1, 0) for j in taps}"),
     ),
 }
-# In half precision tiny sums have the same bits by either kernel.
-UNSEEN = {(torch.bfloat16, "kernel shape")}
 PLACES = [(drafter, torch.float32) for drafter in KINDS] + [("dspark", torch.bfloat16)]
 
 
@@ -93,14 +91,19 @@ def found(code: Any, drafter: str, dtype: torch.dtype, monkeypatch: pytest.Monke
     return any(company.play(drawn(source, REQUESTS, 40)) for _ in range(3))
 
 
-@pytest.mark.parametrize("name", PLANTED)
-@pytest.mark.parametrize(("drafter", "dtype"), PLACES, ids=str)
+# A CPU may have one kernel of bfloat16 for every number of rows: sums of 32 to 6144 had the same bits in all of them.
+UNSEEN = {("dspark", torch.bfloat16, "kernel shape")}
+
+
+@pytest.mark.parametrize(
+    ("drafter", "dtype", "name"), [(*p, n) for p in PLACES for n in PLANTED if (*p, n) not in UNSEEN], ids=str
+)
 def test_what_is_planted_in_the_target_is_found(
-    name: str, drafter: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    drafter: str, dtype: torch.dtype, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kills a comparison that cannot fail, for a drafter of each kind."""
     code: ModuleType = edited_module(CODE, PLANTED[name])
-    assert found(code, drafter, dtype, monkeypatch) == ((dtype, name) not in UNSEEN)
+    assert found(code, drafter, dtype, monkeypatch)
 
 
 @pytest.mark.parametrize(("drafter", "dtype"), PLACES, ids=str)
