@@ -7,10 +7,10 @@ import torch
 
 from properties.helpers.coins import COINS
 from refengine.decoder import Stop, generate
-from refengine.decoder.loop import Session
+from refengine.decoder.loop import Session, plain
 from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
-from refengine.engine.coins import Philox
-from refengine.engine.policy import pipeline, temperature
+from refengine.engine.coins import Philox, Recorded
+from refengine.engine.policy import greedy, pipeline, presence_penalty, temperature
 from refengine.engine.rules.leviathan import leviathan
 
 SAMPLED = pipeline(temperature(0.8))
@@ -40,6 +40,16 @@ def test_a_stop_token_inside_an_accepted_block_ends_the_output_there() -> None:
 def test_the_limit_is_exact(limit: int) -> None:
     """Kills an output that overshoots max_new_tokens by the rest of a block, and a limit of zero that emits one."""
     assert len(generate(*toy(), leviathan, SAMPLED, (0, 1), limit, COINS).tokens) == limit
+
+
+def test_a_greedy_choice_takes_no_coin_and_no_row_that_is_none() -> None:
+    """Kills a coin that is drawn where nothing is to be chosen, and a token of a row that no rule would judge."""
+    target, policy = ToyTarget(5), pipeline(presence_penalty(1.0), greedy())
+    by_rows = plain(target, lambda *about: policy(*about), (0, 1), 6, COINS)
+    assert plain(target, policy, (0, 1), 6, Recorded({})) == by_rows
+    target.head = torch.full_like(target.head, float("nan"))
+    with pytest.raises(ValueError, match="holds NaN"):
+        plain(target, policy, (0, 1), 6, COINS)
 
 
 def test_a_stop_string_may_span_tokens_and_blocks() -> None:

@@ -1,6 +1,7 @@
 """State: trees, rollback, and incremental = from scratch under any accept pattern, on toys and on tiny networks."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,18 @@ def test_a_node_of_a_tree_sees_its_path_and_nothing_else(target: Target, data: s
 
 def ancestors(parents: Tokens, node: int) -> Tokens:
     return () if node < 0 else (*ancestors(parents, parents[node]), node)
+
+
+@pytest.mark.parametrize(("kept", "tentative", "new"), [(1, 0, 3), (3, 0, 4), (3, 2, 2), (1, 2, 5)])
+def test_the_mask_of_a_chain_hides_what_its_rows_do_not_see(kept: int, tentative: int, new: int) -> None:
+    """Kills a chain's mask, which is made without asking what each row sees, that hides a row more or fewer."""
+    target = load_target(TINY / "target", torch.float32)
+    target.run(chain_rows((1,) * (kept + tentative), 0, target.device))
+    target.keep(range(kept))
+    target.run(chain_rows((1,) * tentative, kept, target.device)) if tentative else None
+    rows = chain_rows((1,) * new, kept + tentative, target.device)
+    visible = torch.ones(new, tentative + new, dtype=torch.bool).tril(tentative)
+    assert torch.equal(target.masks(rows), target.masks(replace(rows, visible=visible)))
 
 
 def test_a_tree_may_be_grown_in_several_passes() -> None:

@@ -153,6 +153,15 @@ def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
     assert point_mass(rows, given, coins).length.shape == (1,)
 
 
+@pytest.fixture(params=[(True, check.AT_ONCE), (False, check.AT_ONCE), (False, 1), (False, 30)], ids=str)
+def looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the kernel, and by the plain text: all lanes at once, one at a time, two at a time."""
+    with_kernel, at_once = request.param
+    monkeypatch.setattr(check, "AT_ONCE", at_once)
+    if not with_kernel:
+        monkeypatch.setattr(check, "kernels", lambda device: None)
+
+
 def good() -> tuple[Tensor, Block]:
     """Two lanes, the second drafted one node fewer; unused places hold NaN and wild ids."""
     p, q = torch.full((2, 3, 2), 0.5), torch.full((2, 2, 2), 0.5)
@@ -160,6 +169,7 @@ def good() -> tuple[Tensor, Block]:
     return p, Block(torch.tensor([[0, 1], [1, NOTHING]]), torch.tensor([[-1, 0], [-1, 77]]), q)
 
 
+@pytest.mark.usefixtures("looked_at")
 def test_check_rows_passes_what_is_sound() -> None:
     """Kills a check that looks at places without a draft, or refuses the rounding of a float32 softmax."""
     p, block = good()
@@ -229,15 +239,6 @@ def test_a_single_row_is_looked_at_too(row: Tensor, message: str) -> None:
     check_row(torch.tensor([0.5, 0.5]))
     with pytest.raises(ValueError, match=message):
         check_row(row)
-
-
-@pytest.fixture(params=[(True, check.AT_ONCE), (False, check.AT_ONCE), (False, 1), (False, 30)], ids=str)
-def looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the kernel, and by the plain text: all lanes at once, one at a time, two at a time."""
-    with_kernel, at_once = request.param
-    monkeypatch.setattr(check, "AT_ONCE", at_once)
-    if not with_kernel:
-        monkeypatch.setattr(check, "kernels", lambda device: None)
 
 
 @pytest.mark.usefixtures("looked_at")

@@ -294,21 +294,36 @@ def test_what_a_kernel_is_not_for_is_given_back(how: Compiled) -> None:
         assert how.run(p.to(how.device), there, coins) is None, (node, token, parent)
 
 
+MOST = 10**6  # stands for the first id outside the vocabulary
+WRONG = ((0, 1, MOST, 0), (0, 1, -2, 0), (0, 1, 0, 1), (0, 1, 0, -2), (0, 0, NOTHING, -1), (1, 1, 0, -1))
+
+
 @pytest.mark.parametrize("how", [one for one in backends() if "leviathan" in str(one.id)])
 def test_checked_rows(how: Compiled) -> None:
-    """Kills a check that misses a fault at the edge of a tile or of a row, or that looks at a place without a draft."""
+    """Kills a check that misses a fault at the edge of a tile or of a row, an id outside the vocabulary, a parent that
+    comes later or was not drafted, or that looks at a place without a draft; and one that stops at q."""
     width = 2050 if how.module == "cpu" else 33
     good = torch.full((2, 3, width), 1 / width)
-    there = torch.tensor([[True, True, True], [True, True, False]])
+    tokens, parents = torch.tensor([[0, width - 1], [3, NOTHING]]), torch.tensor([[-1, 0], [-1, 77]])
     good[1, 2] = float("nan")
-    sums_to_one = how.kernels().sums_to_one
-    assert sums_to_one(good.to(how.device), there.to(how.device), 1e-4)
-    assert not sums_to_one(good.to(how.device), torch.ones_like(there).to(how.device), 1e-4)
+
+    def judgeable(p: Tensor, q: Tensor | None, tokens: Tensor, parents: Tensor) -> bool:
+        there = Block(*(None if t is None else t.to(how.device) for t in (tokens, parents, q)))
+        found: bool = how.kernels().judgeable(p.to(how.device), there, 1e-4)
+        return found
+
+    assert judgeable(good, good[:, 1:], tokens, parents)
+    assert judgeable(good, None, tokens, parents)
     for x in (0, 15, 16, width // 2, width - 1):
         for value in (float("nan"), float("inf"), -float("inf"), 1e-3, -1e-9):
             bad = good.clone()
             bad[0, 2, x] = value if value != 1e-3 else 1 / width + 2e-4
-            assert not sums_to_one(bad.to(how.device), there.to(how.device), 1e-4), (x, value)
+            assert not judgeable(bad, good[:, 1:], tokens, parents), (x, value)
+            assert not judgeable(good, bad[:, 1:], tokens, parents), (x, value)
+    for lane, node, token, parent in WRONG:
+        wrong = tokens.clone(), parents.clone()
+        wrong[0][lane, node], wrong[1][lane, node] = width if token == MOST else token, parent
+        assert not judgeable(good, None, *wrong), (lane, node, token, parent)
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="not tested: numba is not installed")

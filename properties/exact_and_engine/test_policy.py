@@ -290,3 +290,20 @@ def test_a_repetition_penalty_turns_at_zero() -> None:
     asked = torch.tensor([0.5, -0.5, 2.0, -2.0, 3.0])
     assert engine.repetition_penalty(2.0)(asked, (0, 1), (2, 3)).tolist() == [0.25, -1.0, 1.0, -4.0, 3.0]
     assert engine.repetition_penalty(0.5)(asked, (0, 1), (2, 3)).tolist() == [1.0, -0.25, 4.0, -1.0, 3.0]
+
+
+PENALTY, BANS = engine.presence_penalty(1.5), engine.bad_words([(1,), (2, 0)])
+
+
+@pytest.mark.parametrize("before", [(), (PENALTY,), (BANS, PENALTY)])
+def test_the_token_of_a_greedy_policy_is_where_its_row_has_its_mass(before: tuple[engine.Step, ...]) -> None:
+    """Kills a step that is left out before the choice, a tie that goes to a later id, and a token of no row at all."""
+    policy = engine.Pipeline((*before, engine.greedy()))
+    for values in product((0.0, 1.0, 2.0, -math.inf), repeat=3):
+        for prefix in ((), (2,), (0, 1)):
+            row = engine.or_zeros(policy)(torch.tensor(values), (1,), prefix)
+            assert policy.token(torch.tensor(values), (1,), prefix) == (int(row.argmax()) if row.any() else None)
+    for number in (math.nan, math.inf):
+        assert policy.token(torch.tensor([0.0, 1.0, number]), (), ()) is None
+    for other in ((), (engine.greedy(), engine.temperature(1.0)), (engine.top_k(1),)):
+        assert engine.Pipeline(other).token(torch.tensor([0.0, 1.0]), (), ()) is None

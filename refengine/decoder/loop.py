@@ -17,7 +17,7 @@ from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.check import check_row, check_rows
 from refengine.engine.coins import Coins, Shifted
-from refengine.engine.policy import NothingLeft, Policy
+from refengine.engine.policy import NothingLeft, Pipeline, Policy
 from refengine.engine.policy import rows as policy_rows
 from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.point_mass import point_mass
@@ -108,8 +108,11 @@ def plain(
     passed = begin(target, tuple(prompt), (), judged=1)
     out: Tokens = ()
     while len(out) < max_new_tokens:
-        row = policy(passed.logits[-1], tuple(prompt), out)
-        out = (*out, target_token(row, coins, len(prompt) + len(out)))
+        about = passed.logits[-1], tuple(prompt), out
+        token = policy.token(*about) if isinstance(policy, Pipeline) else None  # greedily there is nothing to choose
+        if token is None:
+            token = target_token(policy(*about), coins, len(prompt) + len(out))
+        out = (*out, token)
         if stop.reached(out) or len(out) == max_new_tokens:
             break
         passed = target.run(chain_rows(out[-1:], len(prompt) + len(out) - 1, target.device))
@@ -178,7 +181,7 @@ class Session:
         """
         tokens, parents = nodes(block)
         p = policy_rows(self.policy, passed.logits, self.prompt, self.out, tokens, parents)
-        nothing = (p.amax(-1) == 0) & (p.amin(-1) == 0)
+        nothing = ~p.any(1)
         self.barren = frozenset(node for node, empty in enumerate(nothing.tolist(), ROOT) if empty)
         if self.barren:
             p = p.masked_fill(nothing[:, None], 1 / p.shape[-1])
@@ -257,5 +260,6 @@ def nodes(block: Block) -> tuple[Tokens, Tokens]:
 
 def one_lane(verdict: Round) -> Verdict:
     """The first lane of a batched round, padding removed."""
+    tokens, path = verdict.tokens[0].tolist(), verdict.path[0].tolist()
     length = int(verdict.length[0])
-    return Verdict(tuple(verdict.tokens[0, :length].tolist()), tuple(verdict.path[0, : length - 1].tolist()))
+    return Verdict(tuple(tokens[:length]), tuple(path[: length - 1]))

@@ -16,27 +16,14 @@ def check_rows(p: Tensor, block: Block) -> None:
     Shapes must be p [B, n + 1, V], tokens and parents int64 [B, n], q [B, n, V] or None; rows finite, not negative and
     summing to 1 within SUM_TOLERANCE; tokens inside the vocabulary; parents drafted, and before their children.
     """
-    if p.dim() != 3 or not p.is_floating_point():
-        raise ValueError(f"p must be float [B, n + 1, V], got {p.dtype} {list(p.shape)}")
-    lanes, places, vocabulary = p.shape
-    drafts = [lanes, places - 1]
-    for name, ids in (("tokens", block.tokens), ("parents", block.parents)):
-        if list(ids.shape) != drafts or ids.dtype != torch.int64:
-            raise ValueError(
-                f"{name} must be int64 {drafts} beside p {list(p.shape)}, got {ids.dtype} {list(ids.shape)}"
-            )
+    _check_shapes(p, block)
+    here = kernels(p.device.type)
+    if here is not None and here.judgeable(p, block, SUM_TOLERANCE):
+        return
     there = block.tokens != NOTHING
-    _refuse(there & ((block.tokens < 0) | (block.tokens >= vocabulary)), f"its token is outside 0..{vocabulary - 1}")
-    nodes = torch.arange(places - 1, device=p.device)
-    _refuse(there & ((block.parents < ROOT) | (block.parents >= nodes)), "its parent does not come before it")
-    parent_there = torch.nn.functional.pad(there, (1, 0), value=True).gather(
-        1, block.parents.clamp(ROOT, places - 2) + 1
-    )
-    _refuse(there & ~parent_there, "its parent was not drafted")
+    _check_ids(block, there, *p.shape[1:])
     _check_distribution("p", p, torch.nn.functional.pad(there, (1, 0), value=True))
     if block.q is not None:
-        if not block.q.is_floating_point() or list(block.q.shape) != [*drafts, vocabulary]:
-            raise ValueError(f"q must be float {[*drafts, vocabulary]}, got {block.q.dtype} {list(block.q.shape)}")
         _check_distribution("q", block.q, there)
 
 
@@ -44,12 +31,36 @@ def check_row(row: Tensor) -> None:
     """The same of a single row p [V], after which nothing was drafted."""
     if row.dim() != 1 or not row.is_floating_point():
         raise ValueError(f"p must be float [V], got {row.dtype} {list(row.shape)}")
-    _check_distribution("p", row[None, None], torch.ones(1, 1, dtype=torch.bool, device=row.device))
+    none = row.new_empty((1, 0), dtype=torch.int64)
+    check_rows(row[None, None], Block(none, none, None))
+
+
+def _check_shapes(p: Tensor, block: Block) -> None:
+    if p.dim() != 3 or not p.is_floating_point():
+        raise ValueError(f"p must be float [B, n + 1, V], got {p.dtype} {list(p.shape)}")
+    lanes, places, vocabulary = p.shape
+    drafts, q = [lanes, places - 1], block.q
+    for name, ids in (("tokens", block.tokens), ("parents", block.parents)):
+        if list(ids.shape) != drafts or ids.dtype != torch.int64:
+            raise ValueError(
+                f"{name} must be int64 {drafts} beside p {list(p.shape)}, got {ids.dtype} {list(ids.shape)}"
+            )
+    if q is not None and (not q.is_floating_point() or list(q.shape) != [*drafts, vocabulary]):
+        raise ValueError(f"q must be float {[*drafts, vocabulary]}, got {q.dtype} {list(q.shape)}")
+
+
+def _check_ids(block: Block, there: Tensor, places: int, vocabulary: int) -> None:
+    _refuse(there & ((block.tokens < 0) | (block.tokens >= vocabulary)), f"its token is outside 0..{vocabulary - 1}")
+    nodes = torch.arange(places - 1, device=there.device)
+    _refuse(there & ((block.parents < ROOT) | (block.parents >= nodes)), "its parent does not come before it")
+    parent_there = torch.nn.functional.pad(there, (1, 0), value=True).gather(
+        1, block.parents.clamp(ROOT, places - 2) + 1
+    )
+    _refuse(there & ~parent_there, "its parent was not drafted")
 
 
 def _check_distribution(name: str, rows: Tensor, there: Tensor) -> None:
-    here = kernels(rows.device.type)
-    if rows.numel() == 0 or (here is not None and here.sums_to_one(rows, there, SUM_TOLERANCE)):
+    if rows.numel() == 0:
         return
     lanes = max(1, AT_ONCE // rows[0].numel())
     for start in range(0, len(rows), lanes):

@@ -17,6 +17,7 @@ probability. Logits are log weights: where the exact text multiplies weights by 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeAlias
 
 import torch
@@ -55,6 +56,16 @@ class Pipeline:
         if float(logits.amax(-1).amin()) == BANNED:
             raise NothingLeft(f"the policy bans every token after {len(prompt)} + {len(prefix)} tokens")
         return logits.softmax(-1)
+
+    def token(self, logits: Tensor, prompt: Tokens, prefix: Tokens) -> int | None:
+        """What the row [V] has all its mass on, without the row, where the last step is `greedy`. None elsewhere, and
+        where the row is none to draw from."""
+        if self.steps[-1:] != (GREEDY,):
+            return None
+        for step in self.steps[:-1]:
+            logits = step(logits, prompt, prefix)
+        best = int(logits.argmax())  # the first of several
+        return best if isfinite(logits[best]) else None
 
     @property
     def textless(self) -> bool:
@@ -98,12 +109,15 @@ def rows(
 
 def greedy() -> Step:
     """Ban all but the heaviest token, ties to the lowest id: the limit of temperature to 0."""
+    return GREEDY
 
-    def step(logits: Tensor) -> Tensor:
-        best = logits.argmax(-1, keepdim=True)  # the first of several
-        return torch.full_like(logits, BANNED).scatter_(-1, best, logits.gather(-1, best))
 
-    return Textless(step)
+def _heaviest_alone(logits: Tensor) -> Tensor:
+    best = logits.argmax(-1, keepdim=True)  # the first of several
+    return torch.full_like(logits, BANNED).scatter_(-1, best, logits.gather(-1, best))
+
+
+GREEDY = Textless(_heaviest_alone)
 
 
 def temperature(value: float) -> Step:

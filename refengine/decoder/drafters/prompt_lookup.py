@@ -49,7 +49,8 @@ class PromptLookup:
 def continuation(prefix: Tokens, longest: int, gamma: int) -> Tokens:
     """Up to gamma tokens after the leftmost earlier occurrence of the longest n-gram that ends `prefix`."""
     for n in range(min(longest, len(prefix) - 1), 0, -1):
-        for start in range(len(prefix) - n):  # the n-gram at the very end is the pattern itself
-            if prefix[start : start + n] == prefix[-n:]:
+        pattern = prefix[-n:]
+        for start, token in enumerate(prefix[:-n]):  # the n-gram at the very end is the pattern itself
+            if token == pattern[0] and prefix[start : start + n] == pattern:
                 return prefix[start + n : start + n + gamma]
     return ()

@@ -129,8 +129,12 @@ class TransformersTarget:
 
     def masks(self, rows: Rows) -> Masks | None:
         """None for one row from which nothing is hidden: attention is faster without a mask."""
-        if rows.visible is None and len(rows.tokens) == 1 and not self.sight.slides:
-            return None
+        if rows.visible is None and not self.sight.slides:
+            new, old = len(rows.tokens), self.kept + len(self.tentative)
+            if new == 1:
+                return None
+            hidden = torch.finfo(self.dtype).min
+            return torch.full((1, 1, new, old + new), hidden, dtype=self.dtype, device=self.device).triu_(old + 1)
         sees, distance = self.seen(rows)
         return self.sight.masks(sees[None], None if distance is None else distance[None], self.dtype)
 
@@ -149,7 +153,7 @@ class TransformersTarget:
 
     def ran(self, rows: Rows, outputs: Outputs) -> Pass:
         """A pass over these rows has been made; they are tentative from now on."""
-        self.tentative = torch.cat((self.tentative, rows.positions))
+        self.tentative = torch.cat((self.tentative, rows.positions)) if len(self.tentative) else rows.positions
         return Pass(rows.tokens, rows.positions, outputs.logits, outputs.hidden)
 
     def keep(self, rows: Sequence[int]) -> None:

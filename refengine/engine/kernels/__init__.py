@@ -24,6 +24,7 @@ Rule = Callable[[Tensor, Block, Coins], Round]
 NEEDS = {"cpu": "numba", "cuda": "triton"}
 
 
+@cache
 def compiled(rule: Rule) -> Rule:
     """The rule `engine.rules.<name>.<name>` in its fastest form that gives the same tokens."""
 

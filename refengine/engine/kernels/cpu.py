@@ -12,7 +12,7 @@ from refengine.engine.coins import MASK, Philox
 from refengine.engine.kernels import lane
 from refengine.engine.kernels.lane import Uniforms
 
-STORED = {torch.float32: torch.float32, torch.float64: torch.float64, torch.bfloat16: torch.uint16}
+STORED = (torch.float32, torch.float64, torch.bfloat16)
 SHARE = 1 << 16  # entries of rows below which a thread of its own costs more than it brings
 
 
@@ -39,11 +39,11 @@ def given(accept: Tensor, emit: Tensor) -> Uniforms:
 def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | None:
     """The round of the rule `name`; None where the block is not for it, about which the plain text has the words."""
     (lanes, places, vocabulary), drafts = p.shape, [p.shape[0], p.shape[1] - 1]
-    q = block.q if name in lane.WEIGHING and block.q is not None else p.new_empty(lanes, 0, vocabulary)
-    fitting = [*drafts, vocabulary] if name in lane.WEIGHING else [lanes, 0, vocabulary]
-    if any(list(ids.shape) != drafts for ids in (block.tokens, block.parents)) or list(q.shape) != fitting:
+    q = block.q if name in lane.WEIGHING else None
+    fitting = name not in lane.WEIGHING or (q is not None and list(q.shape) == [*drafts, vocabulary])
+    if any(list(ids.shape) != drafts for ids in (block.tokens, block.parents)) or not fitting:
         return None
-    arguments = stored(p), stored(q), block.tokens.contiguous().numpy(), block.parents.contiguous().numpy()
+    arguments = *both(p, q), block.tokens.contiguous().numpy(), block.parents.contiguous().numpy()
     out, path = np.full((lanes, places), NOTHING), np.full(drafts, NOTHING)
     length = np.empty(lanes, np.int64)
 
@@ -60,9 +60,7 @@ def choose(coins: Philox, weights: Tensor, kind: int, place: int | Tensor, node:
     lanes, vocabulary = weights.shape
     if weights.dtype not in STORED or not vocabulary or len(coins.requests) != lanes:
         return None
-    requests, places, nodes = (
-        torch.as_tensor(n).expand(lanes).contiguous().numpy() for n in (coins.requests, place, node)
-    )
+    requests, places, nodes = (numbers(n, lanes) for n in (coins.requests, place, node))
     rows, key, out = stored(weights), (coins.seed & MASK, coins.seed >> 32), np.empty(lanes, np.int64)
 
     def pick(first: int, end: int) -> None:
@@ -72,18 +70,31 @@ def choose(coins: Philox, weights: Tensor, kind: int, place: int | Tensor, node:
     return torch.from_numpy(out)
 
 
-def sums_to_one(rows: Tensor, there: Tensor, tolerance: float) -> bool:
-    """Whether each row [B, m, V] that is there [B, m] is finite, not negative, and sums to 1; False where none says."""
-    if rows.dtype not in STORED:
+def judgeable(p: Tensor, block: Block, tolerance: float) -> bool:
+    """Whether `check.check_rows` has nothing to say of rows and a block of the right shapes; False where none says."""
+    if p.dtype not in STORED or (block.q is not None and block.q.dtype not in STORED) or not p.numel():
         return False
-    held, where, fine = stored(rows), there.contiguous().numpy(), np.empty(len(rows), np.bool_)
-    shared(len(rows), rows[0].numel(), lambda first, end: lane.sound(first, end, held, where, tolerance, fine))
+    arguments = *both(p, block.q), block.tokens.contiguous().numpy(), block.parents.contiguous().numpy()
+    fine = np.empty(len(p), np.bool_)
+    shared(len(p), p[0].numel(), lambda first, end: lane.sound(first, end, *arguments, tolerance, fine))
     return bool(fine.all())
 
 
 def stored(rows: Tensor) -> np.ndarray:
     """The rows without a copy where they are contiguous; bfloat16, which numpy lacks, as the bits it is made of."""
-    return rows.detach().contiguous().view(STORED[rows.dtype]).numpy()
+    rows = rows.detach().contiguous()
+    return (rows.view(torch.uint16) if rows.dtype is torch.bfloat16 else rows).numpy()
+
+
+def both(p: Tensor, q: Tensor | None) -> tuple[np.ndarray, np.ndarray]:
+    """The rows, those of q without a place where there are none."""
+    held = stored(p)
+    return held, np.empty((len(held), 0, held.shape[2]), held.dtype) if q is None else stored(q)
+
+
+def numbers(given: int | Tensor, lanes: int) -> np.ndarray:
+    """int64, one for each lane."""
+    return np.full(lanes, given) if isinstance(given, int) else given.expand(lanes).contiguous().numpy()
 
 
 def shared(lanes: int, size: int, work: Callable[[int, int], None]) -> None:

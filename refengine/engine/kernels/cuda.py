@@ -72,12 +72,16 @@ def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | No
     return Round(out, path, length) if bool(length.all()) else None
 
 
-def sums_to_one(rows: Tensor, there: Tensor, tolerance: float) -> bool:
-    """Whether each row [B, m, V] that is there [B, m] is finite, not negative, and sums to 1; False where none says."""
-    if rows.dtype not in STORED:
+def judgeable(p: Tensor, block: Block, tolerance: float) -> bool:
+    """Whether `check.check_rows` has nothing to say of rows and a block of the right shapes; False where none says."""
+    q, (lanes, places, vocabulary) = block.q, p.shape
+    if p.dtype not in STORED or (q is not None and q.dtype not in STORED) or not p.numel():
         return False
-    held, fine = rows.contiguous(), torch.ones(1, dtype=torch.int8, device=rows.device)
-    tile.sound[(there.numel(),)](
-        held, there.contiguous(), fine, TOLERANCE=tolerance, V=rows.shape[2], TILE=TILE, num_warps=WARPS
-    )
+    fine = torch.ones(1, dtype=torch.int8, device=p.device)
+    tokens, parents = block.tokens.contiguous(), block.parents.contiguous()
+    for rows, before in ((p, 1),) if q is None or places == 1 else ((p, 1), (q, 0)):
+        tile.sound[(lanes, places - 1 + before)](
+            *(rows.contiguous(), tokens, parents, fine, places - 1),
+            BEFORE=before, TOLERANCE=tolerance, V=vocabulary, TILE=TILE, num_warps=WARPS,
+        )  # fmt: skip
     return bool(fine)

@@ -532,22 +532,39 @@ def picks(first, end, rows, kind, requests, places, nodes, key, work, out):
         out[lane] = pick(row, row[:0], 1.0, 1.0, share(requests[lane], places[lane], kind, nodes[lane], key), work)
 
 
+@njit
+def distribution(row, tolerance, spare):
+    """Whether a row has no NaN and no negative mass, and sums to 1."""
+    mass, least = spare[0], spare[1]
+    mass[:], least[:] = 0.0, 0.0
+    for start in range(0, len(row), TILE):
+        tile = row[start : start + TILE]
+        for x in range(len(tile)):
+            weight = real(tile[x])
+            mass[x] += weight
+            least[x] = weight if weight < least[x] else least[x]
+    return abs(mass.sum() - 1) <= tolerance and least.min() >= 0
+
+
+@njit
+def drafts_are_sound(p, q, tokens, parents, tolerance, spare):
+    for j in range(len(tokens)):
+        if tokens[j] == NOTHING:
+            continue
+        if not (0 <= tokens[j] < p.shape[1] and ROOT <= parents[j] < j):
+            return False
+        if parents[j] != ROOT and tokens[parents[j]] == NOTHING:
+            return False
+        if not distribution(p[j + 1], tolerance, spare) or (len(q) and not distribution(q[j], tolerance, spare)):
+            return False
+    return True
+
+
 @njit(nogil=True, cache=True)
-def sound(first, end, rows, there, tolerance, fine):
-    """fine [B] is True where every row [m, V] that is there has no NaN and no negative mass, and sums to 1."""
-    mass, least = np.empty(TILE), np.empty(TILE)
+def sound(first, end, p, q, tokens, parents, tolerance, fine):
+    """fine [B] is True where every draft is a token behind one that comes before it, and its rows are distributions."""
+    spare = np.empty((2, TILE))
     for lane in range(first, end):
-        fine[lane] = True
-        for i in range(rows.shape[1]):
-            if not there[lane, i]:
-                continue
-            mass[:], least[:] = 0.0, 0.0
-            row = rows[lane, i]
-            for start in range(0, len(row), TILE):
-                tile = row[start : start + TILE]
-                for x in range(len(tile)):
-                    weight = real(tile[x])
-                    mass[x] += weight
-                    least[x] = weight if weight < least[x] else least[x]
-            if not (abs(mass.sum() - 1) <= tolerance and least.min() >= 0):
-                fine[lane] = False
+        fine[lane] = distribution(p[lane, 0], tolerance, spare) and drafts_are_sound(
+            p[lane], q[lane], tokens[lane], parents[lane], tolerance, spare
+        )

@@ -157,16 +157,27 @@ def emit(
 
 
 @triton.jit
-def sound(rows, there, fine, TOLERANCE: tl.constexpr, V: tl.constexpr, TILE: tl.constexpr):
-    """fine becomes 0 where a row that is there has a NaN, negative mass, or a sum that is not 1 within TOLERANCE."""
-    row = tl.program_id(0).to(tl.int64)
-    if tl.load(there + row) != 0:
-        x = tl.arange(0, TILE)
+def sound(
+    rows, tokens, parents, fine, n, BEFORE: tl.constexpr, TOLERANCE: tl.constexpr, V: tl.constexpr, TILE: tl.constexpr
+):
+    """fine becomes 0 where a draft is no token behind one that comes before it, or its row is no distribution.
+
+    rows [B, n + BEFORE, V]: p with the row that follows no draft before the others, or q, which has none
+    """
+    lane, place = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    node = place - BEFORE
+    drafted = node >= 0
+    x = tl.load(tokens + lane * n + node, mask=drafted, other=0)
+    if x != NOTHING:
+        parent = tl.load(parents + lane * n + node, mask=drafted, other=-1)
+        known = (x >= 0) & (x < V) & (parent >= -1) & (parent <= tl.where(drafted, node - 1, -1))
+        above = tl.load(tokens + lane * n + parent, mask=known & (parent >= 0), other=0)
+        at = tl.arange(0, TILE)
         mass, least = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
         for start in range(0, V, TILE):
-            w = real(tl.load(rows + row * V + start + x, mask=start + x < V, other=0.0))
+            w = real(tl.load(rows + (lane * (n + BEFORE) + place) * V + start + at, mask=start + at < V, other=0.0))
             mass += w
             least = tl.where(w < least, w, least)
         good = (tl.abs(tl.sum(mass, axis=0) - 1) <= TOLERANCE) & (tl.min(least, axis=0) >= 0)
-        if not good:
+        if not (good & known & (above != NOTHING)):
             tl.store(fine, 0)

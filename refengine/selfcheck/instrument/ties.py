@@ -44,13 +44,13 @@ DEFECTS: dict[str, Edit | None] = {
     "positions off by one": SHIFTED,
     "a row sees what is behind it": Edit(
         TARGET,
-        "visible = causal(new, old, self.device) if",
-        "visible = causal(new, old, self.device) | True if",
+        ".triu_(old + 1)",
+        ".triu_(old + new)",
     ),
     "the oldest key is not seen": Edit(
         TARGET,
-        "sees = pad(visible, (self.kept, 0), value=True)",
-        "sees = pad(visible, (self.kept, 0), value=True)\n        sees[:, 0] = sees[:, 0] & (new == 1)",
+        ".triu_(old + 1)",
+        ".triu_(old + 1).index_fill_(3, torch.tensor(0), hidden)",
     ),
     "cached values are rounded to eight bits": Edit(
         TARGET,
