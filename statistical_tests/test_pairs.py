@@ -13,7 +13,9 @@ PAIRS = {
     "medusa1_A": "target_medusa1_A",
     "eagle1_A": "target_llama6A",
     "eagle3_A": "target_llama8A",
+    "eagle3_deepspec_gemma4_A": "target_gemma4_deepspec",
     "sp_peagle_A": "target_sp_peagle",
+    "dart_A": "target_dart_A",
 }
 
 

@@ -133,7 +133,7 @@ def test_what_fails_is_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     company = Company(ROWS["dspark"], torch.float32, SLOTS, code=code)
     script = drawn(random.Random(6), REQUESTS, 40)
     assert company.play(script)
-    short = shortest(lambda cut: bool(company.play(cut)), script)
+    short = shortest(company.fails, script)
     assert company.play(short)
     assert len(short) <= 4
     assert sum(what == "join" for what, *_ in short) == 2

@@ -136,7 +136,7 @@ def again(drafter: str, dtype: str, number: int) -> int:
     print(", ".join(f"{name}: {count}" for name, count in sorted(counted.items())))
     for script in scripts[:MAX_LINES]:
         ours, _ = company(drafter, dtype, number)
-        short = shortest(lambda cut, ours=ours: bool(ours.play(cut)), script)  # type: ignore[misc]
+        short = shortest(ours.fails, script)
         print(f"{ours.play(short)}\n    {short}")
     return int(bool(wrong))
 

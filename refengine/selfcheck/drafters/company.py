@@ -211,7 +211,8 @@ class Company:
         return session.out
 
     def plainly(self, request: Request) -> Tokens:
-        (prompt, length), out = request.asked, ()
+        prompt, length = request.asked
+        out: Tokens = ()
         while len(out) < length:
             row = self.policy(self.one(prompt + out)[: self.first.vocabulary], prompt, out)
             coins = request.coins(len(out), self.first.device)
@@ -238,6 +239,9 @@ class Company:
         self.counted["schedules"] += 1
         self.counted["rows compared"] = self.heard.compared
         return self.wrong + [f"other bits after {list(text)}" for text in self.heard.differing[differing:]]
+
+    def fails(self, script: Script) -> bool:
+        return bool(self.play(script))
 
     def join(self, seat: int, number: int) -> None:
         request, session = Request(number), self.sessions[seat]

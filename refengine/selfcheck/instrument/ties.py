@@ -67,8 +67,8 @@ class Halves(TorchFunctionMode):
     """Every sum of a layer in two halves, each rounded to the dtype: as right as the whole, and other bits."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.nn.functional.linear and len(args) == 2:
-            x, w = args
+        if func is torch.nn.functional.linear:
+            x, w = args[:2]  # these models have no biases
             half = x.shape[-1] // 2
             return func(x[..., :half], w[:, :half]) + func(x[..., half:], w[:, half:])
         return func(*args, **(kwargs or {}))
