@@ -1,7 +1,7 @@
 """Ties told from defects: texts that honestly part, and texts that a planted defect parts, under the one rule for both.
 
 Random models of Qwen3's architecture decode greedily, plainly and with drafts. In bfloat16 rounding alone parts texts
-now and then; passes whose sums are added in two halves, as many kernels do, part them more often and are as honest. A
+now and then; passes whose sums are added in two halves, as many kernels do, part most of them and are as honest. A
 defect parts them too, in either dtype. Where it chooses between two tokens that are as close as rounding is, nothing
 tells it from a tie: so every parting is counted, and a model is accused by any one of its partings. A defect that is no
 larger than the rounding of the dtype (eight bits in a cache of bfloat16) is not told at all, and the finding says so;
