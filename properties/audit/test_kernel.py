@@ -9,7 +9,7 @@ import pytest
 
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel import audit as kernel
-from refengine.audit.kernel import campaign, witness
+from refengine.audit.kernel import campaign, plan, witness
 from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.campaign import End
 from refengine.audit.kernel.replay import Replay, replay
@@ -21,6 +21,14 @@ from refengine.source_tree import FIXTURES
 
 SUBJECTS = str(FIXTURES / "subjects")
 FEW = 3000  # calls on a subject that is expected to be consistent: enough for a test
+ENUMERATED = 600  # runs for the laws of one that is: five laws take 300, one that rejects in a loop has no end
+
+
+@pytest.fixture(autouse=True)
+def fewer_calls_beside_a_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 calls have to agree with a law for 2000. G is 4 n TV^2 at least, and 50 is enough for p = 1e-9
+    at a few degrees of freedom: an interception that is off by a TV of 0.2 is still distrusted, for one of 0.08."""
+    monkeypatch.setattr(plan, "AGREEING_CALLS", 300)
 
 
 def audit(subject: str, signature: str = "verify", calls: int | None = None) -> Finding:
@@ -71,8 +79,9 @@ def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosi
         ("shared_noise_agreement", "round"),
     ],
 )
-def test_a_correct_subject_is_not_accused(name: str, signature: str) -> None:
+def test_a_correct_subject_is_not_accused(name: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a test that conditions on the draft, the coming length or one way of drawing."""
+    monkeypatch.setattr(plan, "RUNS", ENUMERATED)
     finding = audit(f"correct:{name}", signature, FEW)
     assert finding.verdict == "consistent"
     assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding  # --json prints it
