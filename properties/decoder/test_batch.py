@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from properties.helpers.schedules import SEATS, Company
 from refengine.decoder import batch
 from refengine.decoder.batch import Batch, PerLane, beside
 from refengine.decoder.loop import Session, fits
@@ -22,6 +21,7 @@ from refengine.engine.rules.leviathan import leviathan
 from refengine.engine.rules.without_replacement import without_replacement
 from refengine.exact.chance import runs
 from refengine.exact.law import tv
+from refengine.selfcheck.drafters.company import SEATS, Company, drawn
 from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, POLICIES, completed, target_law
 from refengine.selfcheck.drafters.laws.exact_law import LoopLaw, Outcome
 from refengine.selfcheck.drafters.table import ROWS
@@ -29,6 +29,7 @@ from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
+REQUESTS = range(12)
 MIXED = ["dspark", "eagle2", "ar", "gemma4_assistant", "lookahead", "qwen_mtp"]
 
 
@@ -36,19 +37,9 @@ MIXED = ["dspark", "eagle2", "ar", "gemma4_assistant", "lookahead", "qwen_mtp"]
 def test_what_a_request_says_does_not_depend_on_its_company(drafter: str) -> None:
     """Kills a mask that shows padding, positions or coins of a neighbour, and a lane that keeps what its last request
     left. In float64, where rounding does not decide a draw."""
-    company, source = Company(drafter, torch.float64), random.Random(4)
-    assert [wrong for _ in range(5) for wrong in company.play(source)] == []
+    company, source = Company(ROWS[drafter], torch.float64), random.Random(4)
+    assert [wrong for _ in range(2) for wrong in company.play(drawn(source, REQUESTS))] == []
     assert len({len(tokens) for tokens in company.said.values()}) > 3
-
-
-@pytest.mark.parametrize("drafter", ["dspark", "eagle2", "qwen_mtp"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_bit_for_bit_in_the_bitwise_mode(drafter: str, dtype: torch.dtype) -> None:
-    """Kills a request whose last bits feel its company."""
-    company, source = Company(drafter, dtype, slots=32), random.Random(5)
-    assert [wrong for _ in range(3) for wrong in company.play(source)] == []
-    assert company.heard.compared > 100
-    assert company.heard.differing == []
 
 
 def law_in_company(drafter: str, lane: int, rounds: int, code: Any = batch) -> float:
@@ -56,7 +47,7 @@ def law_in_company(drafter: str, lane: int, rounds: int, code: Any = batch) -> f
     target's; every decision of that lane is enumerated, and every round of it judged beside other rows."""
     cell = CELLS[f"{drafter}/{ROWS[drafter].rules[0]}/mixed"]
     cell = type(cell)(cell.drafter, cell.policy, cell.rule, prompt=cell.prompt, length=3, rounds=rounds)
-    company = Company(drafter, torch.float64)
+    company = Company(ROWS[drafter], torch.float64)
     prompts = [(2, 0, 3, 1, 5), (4, 4), cell.prompt]
     prompts = [*prompts[:lane], cell.prompt, *prompts[lane:2]]
     found = LoopLaw()
@@ -103,8 +94,8 @@ def test_a_defect_of_the_padded_pass_is_seen(name: str, monkeypatch: pytest.Monk
     """Kills a comparison that cannot fail."""
     edited: Any = edited_module(together.__name__, [Edit(together.__name__, *DEFECTS[name])])
     monkeypatch.setattr(batch, "run_together", edited.run_together)
-    company, source = Company("dspark", torch.float64), random.Random(4)
-    assert [wrong for _ in range(4) for wrong in company.play(source)]
+    company, source = Company(ROWS["dspark"], torch.float64), random.Random(4)
+    assert [wrong for _ in range(2) for wrong in company.play(drawn(source, REQUESTS))]
 
 
 def test_coins_of_a_lane_are_its_own() -> None:

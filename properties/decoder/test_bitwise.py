@@ -10,9 +10,8 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-from torch.overrides import TorchFunctionMode
 
-from properties.helpers.histories import VOCABULARY, World, drawn_round, model, wander
+from properties.helpers.histories import CODE, DEFECTS, VOCABULARY, Split, World, drawn_round, model, wander
 from refengine.decoder import generate, plain
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.protocols import Rows
@@ -26,12 +25,10 @@ from refengine.engine.rules.agreement import agreement
 from refengine.errors import BadInput
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
 from refengine.selfcheck.drafters.table import ROWS
-from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
 DTYPES = [torch.float32, torch.bfloat16]
-CODE = bitwise.__name__
 
 
 class Machine(RuleBasedStateMachine):
@@ -93,27 +90,8 @@ def test_a_long_history_too(kind: str, dtype: torch.dtype) -> None:
     assert world.heard.differing == []
 
 
-class Split(TorchFunctionMode):
-    """One reduction in two halves: as right as the whole, and other bits."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.nn.functional.linear and args[0].shape[-1] == 200:
-            x, w, half = args[0], args[1], 104
-            return func(x[..., :half], w[:, :half]) + func(x[..., half:], w[:, half:])
-        return func(*args, **(kwargs or {}))
-
-
-PADS = "pad(tokens, (0, idle)), pad(positions, (0, idle))"
-SLOT = "slot = torch.where(visible, places, self.slots)"
-DEFECTS = {
-    "kernel shape": Edit(CODE, "idle = len(tokens), target.lanes - len(tokens)", "idle = len(tokens), 0"),
-    "keys in another order": Edit(CODE, SLOT, SLOT.replace("places,", "places.argsort().argsort() + self.kept,")),
-    "position off by one": Edit(CODE, PADS, f"{PADS} + (count > 3)"),
-    "unseen slots weigh": Edit(CODE, "sees = numbers > 0\n", "sees = (numbers > 0) | (count == 5)\n"),
-    "a neighbour's key": Edit(CODE, "path - old + first", "(path - old).clamp(min=1) - 1 + first"),
-    "rejected keys stay": Edit(CODE, "keep(self.past, index)\n", "keep(self.past, range(len(index)))\n"),
-}
-# Half precision swallows these two at this size: the sums have the same bits after rounding.
+# Half precision swallows the second at this size. For the first a CPU may have one kernel for every number of rows:
+# sums of 32 to 6144 had the same bits in all of them.
 SWALLOWED = {(torch.bfloat16, "kernel shape"), (torch.bfloat16, "keys in another order")}
 
 
@@ -136,7 +114,7 @@ def test_a_split_reduction_is_found(dtype: torch.dtype, monkeypatch: pytest.Monk
     called = code.called
 
     def halved(model: Any, tokens: Any, *rest: Any) -> Any:
-        with Split() if int((tokens != 0).sum()) > 3 else torch.no_grad():
+        with Split(200) if int((tokens != 0).sum()) > 3 else torch.no_grad():
             return called(model, tokens, *rest)
 
     monkeypatch.setattr(code, "called", halved)

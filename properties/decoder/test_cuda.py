@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from properties.helpers.histories import World, model, wander
-from properties.helpers.schedules import Company
 from refengine.decoder import generate, load_target, plain
 from refengine.decoder.loop import Session, Stop
 from refengine.decoder.protocols import State, Tokens
@@ -28,6 +27,7 @@ from refengine.engine.rules import RULES
 from refengine.engine.rules.agreement import agreement
 from refengine.exact.law import tv
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
+from refengine.selfcheck.drafters.company import Company, drawn
 from refengine.selfcheck.drafters.laws.cells import CELLS, EXACT, POLICIES, completed, target_law
 from refengine.selfcheck.drafters.laws.exact_law import Enumeration
 from refengine.selfcheck.drafters.laws.memo import remembered
@@ -165,9 +165,9 @@ def test_bitwise_speculative_output_is_plain_output_on_cuda(
 @pytest.mark.parametrize("slots", [pytest.param(slots, marks=CUDA) for slots in (None, 32)])
 def test_company_changes_nothing_on_cuda(slots: int | None, record_property: Record) -> None:
     """Kills a padded pass that shows padding, on kernels of a GPU; bit for bit in the bitwise mode."""
-    company = Company("dspark", torch.float32 if slots else torch.float64, slots, "cuda")
+    company = Company(ROWS["dspark"], torch.float32 if slots else torch.float64, slots, device="cuda")
     source = random.Random(6)
-    wrong = [one for _ in range(20) for one in company.play(source)]
+    wrong = [one for _ in range(20) for one in company.play(drawn(source, range(100)))]
     record_property("requests", len(company.said))
     record_property("rows that differ", len(company.heard.differing))
     assert wrong == []

@@ -1,18 +1,14 @@
 """A target whose layers are streamed has the bits of one that is held whole, and takes the memory that it is given."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from properties.helpers.streaming import MIB, generated, holds_in
 from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
 from refengine.decoder.checkpoints.streamed import load_streamed, stream_target
@@ -21,7 +17,6 @@ from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES
 
 TARGETS = ["tiny/target", "gemma4/target", "golden/target_gemma4_deepspec", "golden/target_q3A"]  # the last: tied
-MIB = 1 << 20
 
 
 def silent(*_: Any) -> None:
@@ -104,60 +99,6 @@ def test_what_cannot_be_streamed_is_one_line(tmp_path: Path) -> None:
         stream_target(FIXTURES / "qwen_mtp" / "target", torch.float32, 1 << 40, silent)
 
 
-# Else glibc's allocator keeps freed tensors in its heap, as many as chance has it: what it holds is not what is held.
-FREED_AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
-CHILD = """
-import json, resource, sys
-import torch
-from transformers.models.qwen3 import modeling_qwen3
-from refengine.decoder.checkpoints.load import load_target
-from refengine.decoder.checkpoints.streamed import stream_target
-from refengine.decoder.rows import chain_rows
-
-folder, budget, room = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-(torch.ones(64, 64) @ torch.ones(64, 64)).sum()
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-held = int(status["VmData"].split()[0]) * 1024
-resource.setrlimit(resource.RLIMIT_DATA, (held + room, held + room))
-
-def logits(target):
-    return [x.hex() for x in target.run(chain_rows((1, 2, 3), 0, target.device)).logits.flatten().tolist()]
-
-print(json.dumps(logits(stream_target(folder, torch.float32, budget, lambda *_: None))), flush=True)
-try:
-    logits(load_target(folder, torch.float32))
-except Exception:
-    sys.exit(9)
-"""
-
-
-def generated(folder: Path, width: int, layers: int) -> int:
-    """A random target in shards of a layer each; returns the bytes of its weights."""
-    config = Qwen3Config(
-        vocab_size=64,
-        hidden_size=width,
-        intermediate_size=4 * width,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        head_dim=width // 4,
-    )
-    torch.manual_seed(0)
-    model = Qwen3ForCausalLM(config)
-    model.save_pretrained(folder, max_shard_size=18 * width * width * 4)
-    return sum(x.numel() * 4 for x in model.parameters())
-
-
-def test_weights_ten_times_larger_than_their_memory_are_run(tmp_path: Path) -> None:
-    """Kills streaming that keeps what it drops: under a limit of the system on memory a whole load cannot be, and the
-    streamed one gives the bits of a whole load without the limit."""
-    size = generated(tmp_path, 160, 30)
-    budget = size // 10
-    room = budget + 24 * MIB  # for what torch and transformers take beside weights
-
-    arguments = [sys.executable, "-c", CHILD, str(tmp_path), str(budget), str(room)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, env={**os.environ, **FREED_AT_ONCE})
-    assert done.returncode == 9, done.stderr
-    whole = load_target(tmp_path, torch.float32)
-    wanted = whole.run(chain_rows((1, 2, 3), 0, whole.device)).logits
-    assert json.loads(done.stdout) == [x.hex() for x in wanted.flatten().tolist()]
+def test_weights_that_are_larger_than_their_memory_are_run(tmp_path: Path) -> None:
+    """Kills streaming that keeps what it drops; ten times larger in `statistical_tests/test_streamed.py`."""
+    holds_in(tmp_path, generated(tmp_path, 160, 30), 10, 24 * MIB)

@@ -11,14 +11,17 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from transformers import MixtralConfig, MixtralForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from refengine.decoder.protocols import Tokens
 from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.decoder.targets import bitwise
 from refengine.selfcheck.drafters.bits import Alone, Heard, Listened
+from refengine.source_edits.edit import Edit
 
 VOCABULARY, SLOTS = 97, 40
+CODE = bitwise.__name__
 Sizes = dict[str, int]
 SIZES: Sizes = {
     "vocab_size": VOCABULARY, "hidden_size": 96, "intermediate_size": 200, "num_hidden_layers": 2,
@@ -114,3 +117,32 @@ def wander(world: World, source: random.Random, steps: int) -> None:
         chosen = sorted(source.sample(there, source.randint(min(1, len(there)), len(there))))
         if chosen:
             world.step([drawn_round(source, which) for which in chosen])
+
+
+# --- what is planted in the target ------------------------------------------------------------------------------------
+
+
+class Split(TorchFunctionMode):
+    """The reductions of one length in two halves: as right as the whole, and other bits."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length, self.half = length, length // 2 // 8 * 8 + 8
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.nn.functional.linear and args[0].shape[-1] == self.length:
+            x, w, half = args[0], args[1], self.half
+            return func(x[..., :half], w[:, :half]) + func(x[..., half:], w[:, half:])
+        return func(*args, **(kwargs or {}))
+
+
+PADS = "pad(tokens, (0, idle)), pad(positions, (0, idle))"
+SLOT = "slot = torch.where(visible, places, self.slots)"
+DEFECTS = {
+    "kernel shape": Edit(CODE, "idle = len(tokens), target.lanes - len(tokens)", "idle = len(tokens), 0"),
+    "keys in another order": Edit(CODE, SLOT, SLOT.replace("places,", "places.argsort().argsort() + self.kept,")),
+    "position off by one": Edit(CODE, PADS, f"{PADS} + (count > 3)"),
+    "unseen slots weigh": Edit(CODE, "sees = numbers > 0\n", "sees = (numbers > 0) | (count == 5)\n"),
+    "a neighbour's key": Edit(CODE, "path - old + first", "(path - old).clamp(min=1) - 1 + first"),
+    "rejected keys stay": Edit(CODE, "keep(self.past, index)\n", "keep(self.past, range(len(index)))\n"),
+}

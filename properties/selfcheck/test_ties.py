@@ -1,5 +1,6 @@
 """Ties and defects: the rule, the noise that it is set against, and that servers are held to the same one."""
 
+import pytest
 import torch
 
 from refengine.audit.served.ask import Choice
@@ -7,7 +8,8 @@ from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.noise import NATS, Noise
 from refengine.evidence.ties import MARGIN, allowed, tied
 from refengine.selfcheck.drafters.ties import parting
-from refengine.selfcheck.instrument.ties import HONEST, counted, model
+from refengine.selfcheck.instrument import ties as instrument
+from refengine.selfcheck.instrument.ties import HALVED, HONEST, counted, model
 
 TEXT = (5, 17, 3, 200, 41)
 
@@ -55,3 +57,11 @@ def test_rounding_is_excused_and_a_defect_is_not() -> None:
     assert honest.defects == 0
     assert honest.texts == spoiled.texts == spoiled.defects
     assert (honest.accused, spoiled.accused) == (0, 1)
+
+
+def test_texts_that_other_sums_part_are_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a rule whose false alarms were never put to the test: in bfloat16 nothing is planted, and texts part."""
+    monkeypatch.setattr(instrument, "HONEST_PROMPTS", 6)
+    found = counted(HALVED, torch.bfloat16, range(1))
+    assert found.ties > 0
+    assert found.defects == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from refengine.commands import hub, memory
+from refengine.commands.decode import load_tokenizer
 from refengine.commands.released import pairs
 from refengine.decoder.checkpoints.load import WITHOUT_WEIGHTS
 from refengine.errors import BadInput
@@ -54,6 +55,8 @@ class Pair:
                 tell(sides[-1].line)
         first, second = sides
         weightless = drafter in WITHOUT_WEIGHTS and not first.folder.exists()
+        if not weightless:
+            refuse_other_words(first.folder, second.folder)
         plan = memory.plan(second.folder, None if weightless else first.folder, dtype, mib and mib << 20)
         if mib is not None or not plan.fits:
             tell(plan.line(str(dtype).removeprefix("torch.")))
@@ -73,6 +76,24 @@ class Pair:
                 lines = [line for figures in one.figures for line in figures.lines()]
                 return [f"published: {line}" for line in lines] or ["published figures: unknown"]
         return []
+
+
+def refuse_other_words(drafter: Path, target: Path) -> None:
+    """Raise BadInput where both have a tokenizer and a token means one word here and another there. Tokens that were
+    added to either may differ."""
+    if drafter.resolve() == target.resolve():
+        return
+    ours, theirs = load_tokenizer(drafter), load_tokenizer(target)
+    if ours is None or theirs is None:
+        return
+    added = ours.get_added_vocab().keys() | theirs.get_added_vocab().keys()
+    words = {number: word for word, number in theirs.get_vocab().items()}
+    for word, number in sorted(ours.get_vocab().items(), key=lambda one: one[1]):
+        if words.get(number, word) != word and not {word, words[number]} & added:
+            raise BadInput(
+                f"{drafter}: token {number} is {word!r}, and {words[number]!r} in the target's tokenizer: "
+                "it was made for another target"
+            )
 
 
 def _same(title: str, repository: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from refengine.commands.decode import as_chat, load_tokenizer, prompt_tokens
 from refengine.decoder.protocols import Tokens
+from refengine.errors import BadInput
 
 DATA = Path(__file__).with_suffix(".toml")
 RANDOM = "random tokens"
@@ -23,15 +24,18 @@ class Asked:
 
 def prompts(folder: Path, vocabulary: int, lengths: Sequence[int]) -> list[Asked]:
     """The messages of `prompts.toml`; of a target without a chat template one text of each length, uniform over the
-    vocabulary. Both are fixed."""
+    vocabulary. Both are fixed. Raises BadInput where template, tokenizer and vocabulary do not fit each other."""
     tokenizer = load_tokenizer(folder)
     if tokenizer is None or not getattr(tokenizer, "chat_template", None):
         source = random.Random(0)
         return [Asked(RANDOM, tuple(source.randrange(vocabulary) for _ in range(length))) for length in lengths]
-    return [
-        Asked(kind, prompt_tokens(as_chat(text, tokenizer), tokenizer, vocabulary, special=False))
-        for kind, text in messages()
-    ]
+    try:
+        return [
+            Asked(kind, prompt_tokens(as_chat(text, tokenizer), tokenizer, vocabulary, special=False))
+            for kind, text in messages()
+        ]
+    except BadInput as error:
+        raise BadInput(f"{folder}: its tokenizer does not fit: {str(error).removeprefix('--chat: ')}") from None
 
 
 def messages() -> list[tuple[str, str]]:

@@ -37,6 +37,7 @@ def read_only() -> Iterator[Step]:
     if FIXTURES.is_dir():
         from refengine.selfcheck.drafters.table import ROWS
 
+        yield Step("bits of histories", partial(_run, "refengine.selfcheck.drafters.committed_bits:shown"), "records")
         for drafter in ROWS:
             yield Step(
                 f"every policy of {drafter}",

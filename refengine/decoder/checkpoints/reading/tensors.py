@@ -101,13 +101,18 @@ def weight_files(folder: Path) -> Sequence[Path]:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         try:
-            shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+            placed = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+            shards = sorted(set(placed.values()))
             if not shards or any(Path(shard).name != shard for shard in shards):
                 raise ValueError(shards)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise BadInput(f"{index}: not an index of shards in this folder") from None
         if missing := [shard for shard in shards if not (folder / shard).is_file()]:
             raise BadInput(f"{index}: shard {missing[0]} is missing")
+        there = {shard: set(_names(folder / shard)) for shard in shards}
+        for name, shard in sorted(placed.items()):
+            if name not in there[shard]:
+                raise BadInput(f"{index}: tensor {name} is not in {shard}, where the index has it")
         return [folder / shard for shard in shards]
     files = sorted(folder.glob("*.safetensors"))
     if len(files) > 1:
