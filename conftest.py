@@ -3,6 +3,7 @@
 A wheel has this file too, at the top of `refengine_tests`.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -38,3 +39,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+def pytest_collection_finish() -> None:
+    """Half a million objects of torch, transformers and the tests live to the end: none is looked at again."""
+    gc.freeze()

@@ -65,6 +65,17 @@ def each_key_once(name: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]
     return unique
 
 
+def hold_standard_streams() -> None:
+    """Open the null device where standard input, output or error is closed: else the next file or socket that is opened
+    gets its number, and what is meant for a terminal is written into that."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            os.set_inheritable(number, True)
+
+
 def make_folder(path: Path) -> None:
     """A folder that files can be written in. Raises BadInput where there cannot be one."""
     try:

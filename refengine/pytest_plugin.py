@@ -13,11 +13,14 @@ paid for by the tests that use them.
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from refengine.evidence.alpha import ALPHA
+
+if TYPE_CHECKING:
+    from refengine.report.finding import Finding
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -132,20 +135,30 @@ def _failure(
         from refengine.commands.told import told
 
         found = audited(asked)
-        if out is not None:
-            from refengine.commands.told import save
-
-            save([found.finding], out)
     except BadInput as error:
         return f"refengine: {error}"
     if found.printed:
         print(found.printed)
+    unsaved = _unsaved(found.finding, out) if out is not None else ""
     if found.finding.verdict == "consistent":
         print(f"{subject} is consistent: {found.finding.method}; {found.advice}")
-        return ""
+        return unsaved
     head = f"{subject} is not shown to be lossless: {found.finding.verdict}"
     beside = [found.advice] if found.advice and found.finding.verdict == "not tested" else []
-    return "\n".join([head, *told(found.finding), *beside, again(subject, signature, path, seed, calls, out)])
+    last = unsaved or again(subject, signature, path, seed, calls, out)
+    return "\n".join([head, *told(found.finding), *beside, last])
+
+
+def _unsaved(finding: "Finding", out: Path) -> str:
+    """Why the report could not be written, which hides no verdict; "" where it is."""
+    from refengine.commands.told import save
+    from refengine.errors import BadInput
+
+    try:
+        save([finding], out)
+    except BadInput as error:
+        return f"refengine: the report could not be written: {error}"
+    return ""
 
 
 def again(subject: str, signature: str, path: str, seed: int, calls: int | None, out: Path | None) -> str:

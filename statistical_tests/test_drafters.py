@@ -13,14 +13,15 @@ from refengine.exact.law import law
 from refengine.exact.rules import RULES
 from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
+from statistical_tests.counts import p_of
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
-from statistical_tests.table import line
+from statistical_tests.table import TABLES, line
 
 pytestmark = pytest.mark.stat
 
 TOKENS = 1_000_000
 PAIRS = [(drafter, rule) for drafter, row in ROWS.items() for rule in row.rules]
-PARTS = ALPHA / 4  # four questions are asked of one sample: the tokens, the round, its length, its first draft
+PARTS = ALPHA / 5  # of one sample: its tokens, place by place and together, the round, its length, its first draft
 
 
 def declared(found: list[Drawn], rule: str) -> dict[tuple[int, ...], float]:
@@ -79,7 +80,8 @@ def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None
         tuple(sum(of(len(key) - 1) * x for key, x in table.items()) / whole for table, whole in both)
         for of in (lambda tokens: tokens > 1, lambda tokens: tokens)
     )
-    line(drafter, rule, "its tables", places, rows, kept, length)
+    found_line = line(drafter, rule, TABLES, places, rows, times * TOKENS, PARTS, kept, length)
+    assert p_of(found_line.chi_squares["tokens"]) > PARTS
     if rule == "leviathan":
         _keep_one_minus_tv(joint, found, n)
     state(f"{drafter}/{rule}: tokens of the busiest place", seen, detectable_tv(seen, 3, PARTS), PARTS)

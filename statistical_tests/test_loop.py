@@ -1,134 +1,194 @@
-"""Every drafter in the running loop: caches, rollback, policy, stop token and limit, request after request.
+"""Every drafter in the running loop: caches, rollback, policies, stop token and limit, request after request.
 
-A round of real networks takes milliseconds where one of their tables takes microseconds, so samples are small here:
-5,000 tokens of a drafter, 100,000 in the long version. What they show is that the loop plays the rounds whose law the
-tables have at length.
+Six questions are asked of the requests of a drafter, each with an exact error (`counts.py`): whether each token is a
+draw from the target's row after the text before it, and whether each round, given its rows and its block, is a draw
+from the law of the rule. The others are bets on single numbers, where a small deviation is not spread over many places:
+how often the first draft is kept, how long a round is, and, in two ways, what a correction prefers.
+
+At the end of a run the same is asked of all drafters of a rule together (`table.py`, `conftest.py`): a deviation in the
+rule itself, which they share, shows at a smaller TV there.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from fractions import Fraction
-from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from refengine.decoder.loop import Stop, nodes
-from refengine.engine.coins import Philox, Site, Words, parts
+from refengine.decoder.loop import Played, nodes
+from refengine.decoder.protocols import Tokens
+from refengine.engine.coins import Philox
 from refengine.evidence.power import detectable_tv
-from refengine.exact.block import Block
+from refengine.exact.block import ROOT, Block
 from refengine.exact.law import law
 from refengine.exact.rules import RULES
-from refengine.selfcheck.drafters.laws.cells import CELLS, plain_row, session, target_of
-from refengine.selfcheck.drafters.laws.memo import content
 from refengine.selfcheck.drafters.table import ROWS
-from statistical_tests.budget import ALPHA, state
-from statistical_tests.table import line
+from statistical_tests.budget import ALPHA, SCALES, state
+from statistical_tests.counts import bet, chi_square, p_of
+from statistical_tests.running_loop import Key, Requests, coins_ahead, row_after, serve
+from statistical_tests.table import LOOP, line
 
 pytestmark = pytest.mark.stat
 
-TOKENS, LENGTH = 5_000, 6
-LONGER = [pytest.param(1, id="once"), pytest.param(20, id="at length", marks=pytest.mark.long)]
-
-
-@dataclass
-class Ahead:
-    """The words of many requests, made site by site for all at once: one at a time they are a third of a round."""
-
-    coins: Philox
-    known: dict[Site, Words] = field(default_factory=dict)
-
-    def words(self, site: Site) -> Words:
-        kind, *where = parts(site)
-        one: Site = (kind, *(int(x) for x in where if x is not None))
-        if one not in self.known:
-            self.known[one] = self.coins._words(one)
-        return self.known[one]
-
-
-@dataclass(frozen=True)
-class OfOne(Philox):
-    """Philox's coins of one request, the `lane`th of those that were made ahead."""
-
-    ahead: Ahead = field(kw_only=True)
-    lane: int = field(kw_only=True)
-
-    def _words(self, site: Site) -> Words:
-        high, low, third, last = self.ahead.words(site)
-        here = slice(self.lane, self.lane + 1)
-        return high[here], low[here], third[here], last[here]
-
-
-def coins_ahead(seed: int, at_once: int = 1024) -> Iterator[Philox]:
-    """The coins of request 0, 1, 2, ... in turn."""
-    for first in count(0, at_once):
-        requests = torch.arange(first, first + at_once)
-        ahead = Ahead(Philox(seed, requests))
-        yield from (OfOne(seed, requests[i : i + 1], ahead=ahead, lane=i) for i in range(at_once))
+TOKENS = 100_000
+End = tuple[Tokens, Tokens]  # how a round ended: its tokens, and the accepted nodes
 
 
 def test_coins_made_ahead_are_those_of_the_request() -> None:
-    """Kills a lane that is off by one, and a site that is taken for another."""
-    for request, coins in zip(range(7), coins_ahead(10, 3), strict=False):
+    """Kills a lane that is off by one, a site that is taken for another, a pick in another order of addition."""
+    source = torch.Generator().manual_seed(1)
+    for request, coins in enumerate(coins_ahead(10, 7, at_once=3)):
         alone = Philox(10, torch.tensor([request]))
-        for site in (("emit", 4), ("draft", 4), ("draft", 4, 0), ("accept", torch.tensor([5]), 2), ("emit", 4)):
-            assert all(torch.equal(x, y) for x, y in zip(coins._words(site), alone._words(site), strict=True))
+        for site in (("emit", 4), ("draft", 4), ("draft", 4, 0), ("accept", torch.tensor([5]), 2)) * 25:
+            for width in (1, 3, 8):
+                weights = torch.rand(1, width, generator=source, dtype=torch.float64).pow(8)
+                weights = weights * (torch.rand(1, width, generator=source) < 0.8)
+                assert coins.choose(weights, site).tolist() == alone.choose(weights, site).tolist()
+            num, den = torch.rand(2, 1, generator=source, dtype=torch.float64)
+            assert coins.accept(num, den, site).tolist() == alone.accept(num, den, site).tolist()
 
 
-@pytest.mark.parametrize("times", LONGER)
+@pytest.mark.parametrize("drafter", ["eagle3_deepspec", "lookahead"])
+def test_what_is_looked_up_is_what_the_loop_says(drafter: str) -> None:
+    """Kills a history that is taken for another: decoded one by one, the requests say the same."""
+    looked_up, decoded = serve(drafter, 600), serve(drafter, 600, again=1)
+    for some, all_of_them in zip(looked_up, decoded, strict=True):
+        said = [{told.out: told.times for told in one.told} for one in (some, all_of_them)]
+        assert said[0] == said[1]
+        assert some.decoded < all_of_them.decoded == sum(len(told.out) * told.times for told in all_of_them.told)
+
+
+@pytest.mark.parametrize("times", SCALES)
 @pytest.mark.parametrize("drafter", ROWS)
-@torch.inference_mode()
 def test_the_running_loop_emits_its_target(drafter: str, times: int) -> None:
     """Kills a state that goes wrong only some requests later, a stop or a limit that leaves something behind, a coin
-    that two rounds share: nothing is put back between rounds, and one drafter serves all requests."""
-    rule = ROWS[drafter].rules[0]
-    cell = CELLS[f"{drafter}/{rule}/temperature-1"]
-    play, known = session(cell), {}
-    play.max_new_tokens, play.stop = LENGTH, Stop(frozenset({3}))
-    seen: dict[object, Any] = defaultdict(lambda: np.zeros(8))
-    kept, lengths, wanted = list[float](), list[float](), list[tuple[float, float]]()
-    for coins in coins_ahead(10):
-        if sum(counts.sum() for counts in seen.values()) >= times * TOKENS:
-            break
-        play.begin(cell.prompt, coins)
-        while not play.done:
-            play.play(coins)
-        for place, token in enumerate(play.out):
-            seen[play.out[:place]][token] += 1
-        for played in play.rounds:
-            key = content((played.p, played.block.tokens, played.block.parents, played.block.q))
-            if key not in known:
-                known[key] = expected(rule, played)
-            kept.append(float(len(played.verdict.path) > 0))
-            lengths.append(float(len(played.verdict.tokens)))
-            wanted.append(known[key])
-    rows = {out: np.array(plain_row(target_of(drafter), cell.policy, cell.prompt, out)) for out in seen}
-    should = np.mean(wanted, axis=0)
+    that two rounds share, a policy that sees another text."""
+    examine(drafter, serve(drafter, times * TOKENS), times * TOKENS)
+
+
+def examine(drafter: str, served: list[Requests], planned: int) -> None:
+    """Ask the questions, print the line of the table; AssertionError says which answer is no longer chance."""
+    rule, number, part = ROWS[drafter].rules[0], list(ROWS).index(drafter), ALPHA / QUESTIONS
+    seen = tokens_by_place(served)
+    rows = {(policy, out): np.array(row_after(drafter, policy, out)) for policy, out in seen}
+    ends, laws, scores, moves = rounds_by_place(rule, served)
     found = line(
-        drafter, rule, "running loop", seen, rows,
-        (float(np.mean(kept)), float(should[0])), (float(np.mean(lengths)), float(should[1])),
+        drafter, rule, LOOP, seen, rows, planned, part,
+        chi_squares={"tokens": chi_square(seen, rows, number), "rounds": chi_square(ends, laws, 1000 + number)},
+        bets={name: bet(ends, laws, score, moves[name]) for name, score in scores.items()},
+        kept=means(ends, laws, scores["first draft kept"]), length=means(ends, laws, scores["length of a round"]),
+        decoded=sum(requests.decoded for requests in served),
     )  # fmt: skip
-    assert found.p > ALPHA / 3
-    for had, mean, most in ((kept, should[0], 1.0), (lengths, should[1], max(lengths))):
-        # What was had less what the very block promised is a martingale with steps of range `most` (Azuma, Hoeffding).
-        assert abs(np.mean(had) - mean) <= float(most) * np.sqrt(np.log(6 / ALPHA) / (2 * len(had)))
-    first = int(seen[()].sum())
-    state(f"{drafter} in the running loop: the first token of a request", first, detectable_tv(first, 3, ALPHA), ALPHA)
+    assert len(found.chi_squares) + len(found.bets) == QUESTIONS
+    for name, chi in found.chi_squares.items():
+        assert p_of(chi) > part, f"{name}: chi-square {chi[0]:.1f} of {chi[1]}"
+    for name, won in found.bets.items():
+        assert won.p > part, f"{name}: wealth {1 / won.p:.3g}"
+    freedom = found.chi_squares["tokens"][1]
+    state(f"{drafter} in the running loop: tokens", found.n, detectable_tv(found.n, freedom + 1, part), part)
 
 
-def expected(rule: str, played: Any) -> tuple[float, float]:
-    """The probability that a draft of this block is kept, and the expected tokens of its round, by the definition."""
+def tokens_by_place(served: list[Requests]) -> dict[Any, np.ndarray]:
+    """Counts of the token after each (policy, output so far)."""
+    seen: dict[Any, np.ndarray] = defaultdict(lambda: np.zeros(8))
+    for requests in served:
+        for told in requests.told:
+            for place, token in enumerate(told.out):
+                seen[requests.policy, told.out[:place]][token] += told.times
+    return seen
+
+
+def rounds_by_place(rule: str, served: list[Requests]) -> tuple[dict[Any, Any], ...]:
+    """For each round (policy, output before it, rows and block) the counts of its ends, their law; and scores of them,
+    with what a total variation of 1 moves the mean score by.
+
+    An end that the rule does not have stands behind the others with probability 0.
+    """
+    counts: dict[Key, dict[End, int]] = defaultdict(lambda: defaultdict(int))
+    played: dict[Key, Played] = {}
+    for requests in served:
+        played |= requests.rounds
+        for told in requests.told:
+            for key, end in told.rounds:
+                counts[key][end] += told.times
+    ends, laws, scores, moves = {}, {}, {name: {} for name in SCORES}, {name: {} for name in SCORES}
+    for key, had in counts.items():
+        block, of_ends = declared(rule, played[key])
+        every = [*of_ends, *(end for end in had if end not in of_ends)]
+        ends[key] = np.array([float(had.get(end, 0)) for end in every])
+        laws[key] = np.array([of_ends.get(end, 0.0) for end in every])
+        for name, score in SCORES.items():
+            scores[name][key], moves[name][key] = score(block, every, laws[key])
+    return ends, laws, scores, moves
+
+
+def declared(rule: str, played: Played) -> tuple[Block, dict[End, float]]:
+    """The block of a round, and the law of its ends by the definition of the rule."""
     tokens, parents = nodes(played.block)
     q = [None] * len(tokens) if played.block.q is None else [exactly(row) for row in played.block.q[0]]
-    block = Block(tokens, parents, tuple(q), (None,) * len(tokens))
-    p = [exactly(row) for row in played.p]
-    lengths = law(lambda chance: len(RULES[rule].rule(p, block, chance).tokens))
-    return float(1 - lengths.get(1, 0)), float(sum(length * mass for length, mass in lengths.items()))
+    block, p = Block(tokens, parents, tuple(q), (None,) * len(tokens)), [exactly(row) for row in played.p]
+
+    def end(chance: Any) -> End:
+        found = RULES[rule].rule(p, block, chance)
+        return found.tokens, found.path
+
+    return block, {one: float(mass) for one, mass in law(end).items()}
 
 
 def exactly(row: torch.Tensor) -> tuple[Fraction, ...]:
     weights = [Fraction(x) for x in row.tolist()]
     return tuple(w / sum(weights) for w in weights)
+
+
+def means(seen: dict[Key, np.ndarray], rows: dict[Key, np.ndarray], scores: dict[Key, np.ndarray]) -> tuple[float, ...]:
+    """The mean score of a draw, as it was and as it should be at these places."""
+    total = sum(counts.sum() for counts in seen.values())
+    had = sum(counts @ scores[place] for place, counts in seen.items())
+    should = sum(counts.sum() * (rows[place] @ scores[place]) for place, counts in seen.items())
+    return float(had / total), float(should / total)
+
+
+# --- scores of the ends of a round, and what a total variation of 1 moves their mean by ------------------------------
+
+
+def kept(block: Block, ends: list[End], law: np.ndarray) -> tuple[np.ndarray, float]:
+    return np.array([float(len(path) > 0) for _, path in ends]), 1.0
+
+
+def length(block: Block, ends: list[End], law: np.ndarray) -> tuple[np.ndarray, float]:
+    return np.array([float(len(tokens)) for tokens, _ in ends]), 1.0
+
+
+def corrections(liked: Callable[[int, float], Any]) -> Callable[..., tuple[np.ndarray, float]]:
+    """Of the tokens that a correction may be, after one path: 1 for that with most of `liked`(token, probability), less
+    the probability of it, so that how often a path is refused is no part of the score. It weighs the more the less of
+    it is chance, which is best against a total variation that is the same everywhere; all other ends have 0."""
+
+    def score(block: Block, ends: list[End], law: np.ndarray) -> tuple[np.ndarray, float]:
+        out, moves, groups = np.zeros(len(ends)), 0.0, defaultdict(list)
+        for i, (_, path) in enumerate(ends):
+            if law[i] > 0 and block.children(path[-1] if path else ROOT):
+                groups[path].append(i)
+        for group in (group for group in groups.values() if len(group) > 1):
+            best = max(group, key=lambda i: liked(ends[i][0][-1], law[i]))
+            share = law[best] / law[group].sum()
+            weight = 0.25 / (share * (1 - share) + SMALL_VARIANCE)
+            out[group] = -share * weight
+            out[best] += weight
+            moves += law[group].sum() * weight
+        return out, moves
+
+    return score
+
+
+SMALL_VARIANCE = 0.02  # below it no correction weighs much more: a bet on rare tokens would be lost with the first
+SCORES: dict[str, Callable[[Block, list[End], np.ndarray], tuple[np.ndarray, float]]] = {
+    "first draft kept": kept,
+    "length of a round": length,
+    "correction by its rank": corrections(lambda token, mass: mass),
+    "correction by its number": corrections(lambda token, mass: -token),
+}
+QUESTIONS = 2 + len(SCORES)  # the two chi-squares, and the bets

@@ -75,7 +75,7 @@ def stub(folder: Path, planted: str = HONEST) -> tuple[Adapter, Engine]:
 def found(folder: Path, planted: str, only: str) -> dict[str, Finding]:
     adapter, engine = stub(folder, planted)
     recipe = Recipe(function="refengine.commands.audit_engine:audit_engine")
-    audit = EngineAudit(adapter, engine, sys.executable, folder, recipe, 600, only, 1e-6, lambda what, share: None)
+    audit = EngineAudit(adapter, engine, sys.executable, folder, recipe, 500, only, 1e-6, lambda what, share: None)
     return {finding.id.split("draft-model/")[1]: finding for finding in audit.run("draft")}
 
 

@@ -83,7 +83,7 @@ def test_the_server(pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         assert run(*addressed(known, bad, off)) == 1
         said = capsys.readouterr().out
         assert "top_p: a token comes that the policy leaves no chance" in said
-        assert run(*addressed(beside, bad, off), "--requests", "300") == 1
+        assert run(*addressed(beside, bad, off), "--requests", "200") == 1
         assert "parity/top_p: the text is that of plain decoding" in capsys.readouterr().out
 
 

@@ -1,5 +1,6 @@
 """`audit kernel` on subjects that are not ours: each defect is found and replays, no correct one is accused."""
 
+from dataclasses import replace
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from refengine.audit.inputs.hostile import cases
 from refengine.audit.kernel import audit as kernel
-from refengine.audit.kernel import campaign, witness
+from refengine.audit.kernel import campaign, plan, witness
 from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.campaign import End
 from refengine.audit.kernel.replay import Replay, replay
@@ -21,6 +22,14 @@ from refengine.source_tree import FIXTURES
 
 SUBJECTS = str(FIXTURES / "subjects")
 FEW = 3000  # calls on a subject that is expected to be consistent: enough for a test
+ENUMERATED = 600  # runs for the laws of one that is: five laws take 300, one that rejects in a loop has no end
+
+
+@pytest.fixture(autouse=True)
+def fewer_calls_beside_a_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 calls have to agree with a law for 2000. G is 4 n TV^2 at least, and 50 is enough for p = 1e-9
+    at a few degrees of freedom: an interception that is off by a TV of 0.2 is still distrusted, for one of 0.08."""
+    monkeypatch.setattr(plan, "AGREEING_CALLS", 300)
 
 
 def audit(subject: str, signature: str = "verify", calls: int | None = None) -> Finding:
@@ -71,8 +80,9 @@ def test_a_defect_is_found_named_and_replays(name: str, signature: str, diagnosi
         ("shared_noise_agreement", "round"),
     ],
 )
-def test_a_correct_subject_is_not_accused(name: str, signature: str) -> None:
+def test_a_correct_subject_is_not_accused(name: str, signature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a test that conditions on the draft, the coming length or one way of drawing."""
+    monkeypatch.setattr(plan, "RUNS", ENUMERATED)
     finding = audit(f"correct:{name}", signature, FEW)
     assert finding.verdict == "consistent"
     assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding  # --json prints it
@@ -101,6 +111,23 @@ def test_a_witness_comes_back_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness, "made_again", replayed)
     finding = witness.smallest(REQUEST, TRIED, END, monotonic() + 60, [])
     assert finding.numbers == {"start": 0}, "the second attempt starts at the first call"
+
+
+def test_a_slow_subject_is_tried_twice_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a report that never comes, because every try of a witness takes thousands of calls of some seconds."""
+    tried: list[tuple[int, int, int]] = []
+
+    def replayed(asked: Replay) -> Finding:
+        tried.append((asked.case.lanes, asked.calls, asked.fresh))
+        return msgspec.structs.replace(witness.unrepeated(REQUEST, TRIED, END, 40, "", []), verdict="consistent")
+
+    sizes = [(witness.CutCase("kept", 1, lanes), calls) for lanes, calls in ((1, 9000), (2, 9000), (4, 50))]
+    monkeypatch.setattr(witness, "diagnose", lambda campaign: "")
+    monkeypatch.setattr(witness, "candidates", lambda campaign: sizes)
+    monkeypatch.setattr(witness, "made_again", replayed)
+    finding = witness.smallest(REQUEST, TRIED, replace(END, kind="rejected"), monotonic() + 60, [], most=100)
+    assert tried == [(1, 100, 100), (4, 50, 100)]
+    assert finding.verdict == "violated"
 
 
 def test_an_audit_that_is_its_own_witness_is_asked_for_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

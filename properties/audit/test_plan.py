@@ -7,6 +7,7 @@ import pytest
 
 from refengine.audit.kernel import audit as stages
 from refengine.audit.kernel import campaign
+from refengine.audit.kernel import plan as plans
 from refengine.audit.kernel.audit import Audited, audited, further
 from refengine.audit.kernel.plan import CALLS, NO_LIMIT_SECONDS, RUNS, SECONDS, limit, plan
 from refengine.audit.kernel.request import Request
@@ -83,6 +84,7 @@ def test_a_slow_function_gets_a_verdict(subject: str, laws: int, monkeypatch: py
 
 def test_a_busy_machine_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a verdict, a depth or a witness that depends on how many calls come back in a slice of time."""
+    monkeypatch.setattr(plans, "AGREEING_CALLS", 200)
     quick = [audit("leviathan", calls=300).finding, audit("batch", "verify_batch", calls=100).finding]
     monkeypatch.setattr(campaign, "SLICE_SECONDS", 0.0)  # every call is a slice of its own
     assert [audit("leviathan", calls=300).finding, audit("batch", "verify_batch", calls=100).finding] == quick

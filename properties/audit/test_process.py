@@ -17,7 +17,7 @@ from refengine.report.finding import Finding
 from refengine.source_tree import FIXTURES
 
 PROGRAM = FIXTURES / "subjects" / "program.py"
-FEW = 2000  # calls on a program that is expected to be consistent: enough for a test
+FEW = 1000  # calls on a program that is expected to be consistent: 300 show a TV of 0.43, and one of 0.5 has to show
 
 
 def audit(mode: str = "", signature: str = "verify", calls: int | None = None) -> Finding:
@@ -39,14 +39,13 @@ def test_a_defect_is_found_named_and_replays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "signature", "calls", "how"),
-    # Noise of its own decides where the calls go: what would be seen is 0.2 to 0.4 after 2000, 0.1 to 0.3 after 6000.
-    [("own_noise", "verify", 3 * FEW, "statistical"), ("", "round", FEW, "exact")],
+    ("mode", "signature", "how"),
+    [("own_noise", "verify", "statistical"), ("", "round", "exact")],
 )
-def test_a_correct_program_is_not_accused(mode: str, signature: str, calls: int, how: str) -> None:
+def test_a_correct_program_is_not_accused(mode: str, signature: str, how: str) -> None:
     """Kills rows asked for in a round that are not those after the tokens, a seed that differs on a second run, or a
     program with noise of its own that is said to replay exactly."""
-    finding = audit(mode, signature, calls)
+    finding = audit(mode, signature, FEW)
     assert (finding.verdict, finding.replay) == ("consistent", how), finding.reason
 
 

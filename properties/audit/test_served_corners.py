@@ -11,7 +11,7 @@ from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
 from refengine.audit.served.claims.schedules import choices_differ, greedy_choices
 from refengine.audit.served.claims.ties import asked_tie
-from refengine.audit.served.suite import planned
+from refengine.audit.served.plan import planned
 
 
 @dataclass

@@ -19,6 +19,13 @@ TINY = FIXTURES / "tiny"
 AR, DSPARK = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark"))
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two prompts of 24 tokens for four of 48: of 32 drafts that should be accepted 12 are, which shows too."""
+    monkeypatch.setattr(verify_checkpoint, "LENGTHS", (4, 9))
+    monkeypatch.setattr(verify_checkpoint, "NEW_TOKENS", 24)
+
+
 def verdicts(drafter: str) -> dict[str, str]:
     found = verify_checkpoint.verify(str(TINY / drafter), str(TINY / "target"), "float64")
     return {finding.id: finding.verdict for finding in found}
@@ -50,6 +57,7 @@ def the_heads_are_measured(whole: Finding, without: Finding, cut: Finding) -> No
     assert cut.numbers["calibration error of the confidences"].value < 0.5
 
 
+@pytest.mark.usefixtures("short")
 def test_a_bit_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a bitwise check of tokens alone: a pass without its padding gives the same tokens and other bits."""
     edit = Edit(bitwise.__name__, "idle = len(tokens), target.lanes - len(tokens)", "idle = len(tokens), 0")
@@ -66,6 +74,7 @@ def test_a_bit_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "bits differ after" in found["checkpoint/bitwise"].witness
 
 
+@pytest.mark.usefixtures("short")
 def test_a_target_that_keeps_rejected_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a greedy check that compares the loop with itself, and a tie that excuses a defect."""
     edited = edited_module(TARGET, [NO_CROP])
@@ -79,6 +88,7 @@ def test_a_target_that_keeps_rejected_rows_is_seen(monkeypatch: pytest.MonkeyPat
     assert found["checkpoint/greedy"] == found["checkpoint/state"] == "violated"
 
 
+@pytest.mark.usefixtures("short")
 def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills a state check that looks at the target alone: lossless output hides a drafter's stale cache."""
     edit = Edit(BACKBONE, "[kept.taps[j] for j in", "[kept.taps[j].roll(1, 0) for j in")
@@ -98,6 +108,7 @@ def test_a_drafter_with_a_stale_state_is_seen(monkeypatch: pytest.MonkeyPatch) -
     }
 
 
+@pytest.mark.usefixtures("short")
 def test_drafts_that_are_not_drawn_from_q_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills an acceptance that is compared with itself: the drafts here are the row's least likely tokens."""
     edit = Edit(

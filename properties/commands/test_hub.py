@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants, file_download
 
-from properties.helpers.hub import COMMIT, Hub, entry, serving
+from properties.helpers.hub import COMMIT, Hub, entry, point_to, serving
 from refengine.commands.hub import Snapshot, fetch, on_the_hub
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES
@@ -26,15 +26,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         point_to(monkeypatch, served.url, tmp_path / "cache")
         monkeypatch.setattr(file_download.time, "sleep", lambda _: None)  # between attempts
         yield served
-
-
-def point_to(monkeypatch: pytest.MonkeyPatch, url: str, cache: str | Path) -> None:
-    """What HF_ENDPOINT and HF_HUB_CACHE do before the library is imported."""
-    monkeypatch.setattr(constants, "ENDPOINT", url)
-    monkeypatch.setattr(
-        constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-    )
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
 
 
 def promised(hub: Hub, name: str) -> str:

@@ -1,6 +1,7 @@
 """Sixty ways to go wrong: each gets its exit code and a line that a stranger understands, before torch where it can."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -44,7 +45,12 @@ def as_a_round(target, draft, prefix, gamma, generator): return [0]
 def exits(p, q, draft, generator): sys.exit(3)
 def killed(p, q, draft, generator): os.kill(os.getpid(), signal.SIGSEGV)
 def connects(p, q, draft, generator): return socket.create_connection(("127.0.0.1", 9), timeout=1)
+def closes(p, q, draft, generator):
+    os.closerange(3, 100)
+    return right(p, q, draft, generator)
+class Module(torch.nn.Module): pass
 class Verifier:
+    def verify(self, p, q, draft, generator): return right(p, q, draft, generator)
     def __call__(self, p, q, draft, generator): return right(p, q, draft, generator)
 async def coroutine(p, q, draft, generator): return right(p, q, draft, generator)
 def mask(p, q, draft, generator): return [True, False]
@@ -90,6 +96,7 @@ def daemon(p, q, draft, generator):
         os._exit(0)
     while not os.path.exists("daemon"): time.sleep(0.01)
     return None
+def umlauts(p, q, draft, generator): print("gr\\u00f6\\u00dfer \\u2713 \\udcff")
 def shouts(p, q, draft, generator):
     print("y" * (1 << 20))
     return None
@@ -117,6 +124,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "my-sampler.py").touch()
     (tmp_path / "json.py").write_text("def verify(p, q, draft, generator): return [0]\n")
     (tmp_path / "lacking.py").write_text("import no_such_library\n")
+    (tmp_path / "program.py").write_text("import sys\nprint('usage: program FILE')\nsys.exit(2)\n")
     return tmp_path
 
 
@@ -165,6 +173,9 @@ SUBJECTS = {
     "replaces": (3, ["our own code around the subject failed (a bug of ours, or the subject replaced what it calls)"]),
     "elsewhere": (1, [CONTRACT + "9 tokens were emitted"]),
     "forks": (0, ["VERDICT consistent"]),
+    "closes": (3, ["the subject's process died: exit code 1; it closed the pipe through which it answers"]),
+    "Verifier.verify": (2, ["it is a method of a class: name that of an instance"]),
+    "Module": (2, ["it is a class: name an instance of it"]),
     "keywords": (2, ["it takes (*, p, q, draft, generator), and is called as f(p, q, draft, generator)"]),
     "three": (2, ["it takes (p, q, draft)", "wrap it"]),
     "as_a_round": (2, ["--signature round fits"]),
@@ -202,6 +213,10 @@ def test_a_subject_that_goes_wrong_is_told_how(name: str, folder: Path, capsys: 
         ("smapler:right", "no module is called 'smapler'"),
         ("sampler:rihgt", "no attribute 'rihgt'"),
         ("my-sampler.py:verify", "'my-sampler' is no name of a module, so nothing can import my-sampler.py; rename it"),
+        ("program:verify", "SystemExit: 2 (program.py:3); it printed 'usage: program FILE'; what runs"),
+        ("sampler::right", "did you mean sampler:right?"),
+        ("sampler.right", "did you mean sampler:right?"),
+        ("sampler:right()", "did you mean sampler:right?"),
         ("a:b:c", "a subject is MODULE:FUNCTION, got 'a:b:c'"),
         ("json:verify", "json.py is hidden by a module of its name"),
     ],
@@ -247,40 +262,66 @@ SHELL = "{python} -m refengine.cli {arguments}"
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "says"),
+    ("line", "says"),
     [
-        ("rules > /dev/full", 2, "No space left on device"),
-        ("bugs > /dev/full", 2, "No space left on device"),
-        ("rules >&-", 2, "cannot write to stdout"),
-        ("vectors export /dev/full", 2, "No space left on device"),
-        ("vectors export /proc/nope", 2, "/proc/nope"),
-        ("report --out /proc/nope", 2, "/proc/nope"),
-        ("rules --jason", 2, "--jason"),
-        ("ruels", 2, "ruels"),
-        ("audit kernel", 2, "Missing argument 'subject'; see refengine audit kernel --help"),
-        ("audit kernel a:b --calls many", 2, "--calls"),
-        ("audit trace --alpha", 2, "--alpha"),
-        ("audit kernel a:b --signature verfy", 2, "verfy"),
-        ("audit trace .", 2, ". is a folder, not a file"),
-        ("audit trace $'a\\nb'", 2, "a\\nb: no such file"),
-        ("audit kernel a:b --calls 5 --calls 6", 2, "--calls is given 2 times"),
-        ("audit trace x --out y --junit y", 2, "--out and --junit both name y"),
-        ("audit endpoint --on http://localhost:99999/v1 --off http://b", 2, "no address of a server"),
-        ("challenge new --seed $'\\xff' --out x.json", 2, "the seed is no UTF-8 text"),
-        ("challenge new --seed '' --out x.json", 2, "the seed is empty"),
-        ("vectors run --seconds 1e300 true", 2, "--seconds 1e+300 is not a time"),
-        ("campaign engine leviathan --journal precious --rounds 10", 2, "precious is no journal"),
-        ("decode --target a --drafter b 1 --slots 4", 2, "--slots is a size of --bitwise"),
+        ("rules > /dev/full", "No space left on device"),
+        ("bugs > /dev/full", "No space left on device"),
+        ("rules >&-", "cannot write to stdout"),
+        ("vectors export /dev/full", "No space left on device"),
+        ("challenge new --seed $'\\xff' --out x.json", "the seed is no UTF-8 text"),
+        ("ruels", "ruels"),
     ],
 )
-def test_what_the_shell_can_do_to_it(line: str, code: int, says: str, tmp_path: Path) -> None:
+def test_what_the_shell_can_do_to_it(line: str, says: str, tmp_path: Path) -> None:
     """Kills a full disk, a closed stdout or a mistyped word that ends in a traceback or in a verdict's exit code."""
-    (tmp_path / "precious").write_text("of one line, without an end")
     done = shell(line, tmp_path)
-    assert (tmp_path / "precious").read_text() == "of one line, without an end"
-    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("vectors export /proc/nope", "/proc/nope"),
+        ("report --out /proc/nope", "/proc/nope"),
+        ("rules --jason", "--jason"),
+        ("audit kernel", "Missing argument 'subject'; see refengine audit kernel --help"),
+        ("audit kernel a:b --calls many", "--calls"),
+        ("audit trace --alpha", "--alpha"),
+        ("audit kernel a:b --signature verfy", "verfy"),
+        ("audit trace .", ". is a folder, not a file"),
+        ("audit trace 'a\nb'", "a\\nb: no such file"),
+        ("audit kernel a:b --calls 5 --calls 6", "--calls is given 2 times"),
+        ("audit trace x --out y --junit y", "--out and --junit both name y"),
+        ("audit endpoint --on http://localhost:99999/v1 --off http://b", "no address of a server"),
+        ("challenge new --seed '' --out x.json", "the seed is empty"),
+        ("vectors run --seconds 1e300 true", "--seconds 1e+300 is not a time"),
+        ("campaign engine leviathan --journal precious --rounds 10", "precious is no journal"),
+        ("decode --target a --drafter b 1 --slots 4", "--slots is a size of --bitwise"),
+        ("audit trace precious --out " + "x" * 300, "x: File name too long"),
+        ("audit trace precious/x", "precious/x: no such file"),
+        ("law loop", "cannot read loop: Too many levels of symbolic links"),
+        ("show loop --page loop/page.html", "loop"),
+        ("audit engine transformers --way nothing", "transformers has no way that is called nothing...: draft"),
+        ("audit engine transformers --python true", "nothing answers under --python true: transformers died of"),
+        ("audit engine transformers --python cat", "nothing answers under --python cat: transformers printed '"),
+        ("audit process 'cat -u'", "there is no program 'cat -u' here: leave the quotes away, -- cat -u"),
+        ("audit trace precious --junit precious", "--junit precious is read too: it would be replaced"),
+        ("show precious --page ./precious", "--page precious is read too: it would be replaced"),
+    ],
+)
+def test_what_is_mistyped_is_one_line(
+    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills a mistyped word that ends in a traceback, in a verdict's exit code, or in a file that is overwritten."""
+    monkeypatch.chdir(tmp_path)
+    Path("precious").write_text("of one line, without an end")
+    Path("loop").symlink_to("loop")
+    assert run(*shlex.split(line)) == 2
+    assert Path("precious").read_text() == "of one line, without an end"
+    (said,) = capsys.readouterr().err.strip().splitlines()
+    assert says in said
 
 
 def shell(line: str, within: Path, folder: str = "", **more: str) -> subprocess.CompletedProcess[str]:
@@ -301,6 +342,28 @@ def test_an_environment_without_a_home_or_a_language(tmp_path: Path) -> None:
     assert b"leviathan" in done.stdout
 
 
+def test_a_machine_that_has_no_room_for_a_scratch_file(folder: Path) -> None:
+    """Kills a traceback that asks for a bug report where every disk is full or read-only."""
+    done = shell("audit kernel sampler:none --path . --calls 40", folder, folder="ulimit -f 0;")
+    assert done.returncode == 2
+    assert done.stderr.startswith("refengine: this machine does not let it go on: No usable temporary directory")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_limit_of_memory_that_is_lower_than_ours(folder: Path) -> None:
+    """Kills an audit that dies of asking for more memory than it may have."""
+    done = shell("audit kernel sampler:none --path . --calls 40", folder, folder="ulimit -d 3000000;")
+    assert (done.returncode, done.stdout.splitlines()[-1][:16]) == (1, "VERDICT violated"), done.stderr
+
+
+def test_a_subject_may_print_what_the_language_here_has_no_sign_for(folder: Path) -> None:
+    """Kills a function that is not tested because ASCII has no sign for what it prints."""
+    bare = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONWARNINGS": "error"}
+    done = shell("audit kernel sampler:umlauts --path . --calls 40", folder, **bare)
+    assert (done.returncode, done.stdout.splitlines()[-1][:16]) == (1, "VERDICT violated"), done.stderr
+    assert "sampler:umlauts printed 1 line" in done.stderr
+
+
 def test_a_folder_that_is_gone_and_signs_that_an_encoding_has_not(tmp_path: Path) -> None:
     """Kills a traceback of os.getcwd, and one of print."""
     gone = shell("rules", tmp_path, folder="mkdir gone; cd gone; rmdir ../gone;")
@@ -308,6 +371,15 @@ def test_a_folder_that_is_gone_and_signs_that_an_encoding_has_not(tmp_path: Path
     for line in ("rules", "bugs --json"):
         done = shell(line, tmp_path, PYTHONIOENCODING="ascii:strict")
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_folder_that_may_not_be_written_is_said_before_the_audit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills minutes of an audit whose report cannot be written where it was asked for."""
+    monkeypatch.setattr(os, "access", lambda file, mode: mode & os.W_OK == 0)  # root may write everywhere
+    assert run("audit", "kernel", "sampler:none", "--path", folder, "--out", folder / "found.json") == 2
+    assert "found.json cannot be written: its folder is read-only here" in capsys.readouterr().err
 
 
 def test_colour_is_for_terminals_that_want_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,8 +404,17 @@ def test_json_is_json_alone(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert printed.err.splitlines()[-1].startswith("VERDICT violated")
 
 
-def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
-    """Kills a Ctrl-C that ends in a traceback, in the exit code of a verdict, or with the subject running on."""
+@pytest.mark.parametrize(
+    ("number", "code", "says"),
+    [
+        (signal.SIGINT, 130, "refengine: interrupted"),
+        (signal.SIGTERM, 143, "refengine: ended by SIGTERM"),
+        (signal.SIGHUP, 129, "refengine: ended by SIGHUP"),
+    ],
+)
+def test_an_interrupt_is_said_and_leaves_no_process(number: signal.Signals, code: int, says: str, folder: Path) -> None:
+    """Kills a Ctrl-C, a cancelled job or a closed terminal that ends in a traceback, in silence, in the exit code of a
+    verdict, or with the subject running on."""
     (folder / "waits.py").write_text(
         "import os, time\ndef verify(p, q, draft, generator):\n"
         "    open('begun', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
@@ -341,20 +422,28 @@ def test_an_interrupt_is_said_and_leaves_no_process(folder: Path) -> None:
     command = [sys.executable, "-m", "refengine.cli", "audit", "kernel", "waits:verify"]
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        preexec_fn=partial(signal.signal, number, signal.SIG_DFL),  # a shell's background jobs ignore some
     )  # fmt: skip
     begun = folder / "begun"
     while not (begun.is_file() and begun.read_text()) and process.poll() is None:
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "refengine: interrupted" in said
+    assert process.returncode == code
+    assert said.splitlines()[-1] == says
     assert "Traceback" not in said
     until = time.monotonic() + 60
     while runs(int(begun.read_text())) and time.monotonic() < until:
         time.sleep(0.1)
     assert not runs(int(begun.read_text()))
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_an_audit_with_closed_streams_says_what_it_always_says(closed: str, folder: Path) -> None:
+    """Kills a socket or a scratch file that gets the number of standard input or error, and what is written there."""
+    done = shell(f"audit kernel sampler:none --path . --calls 40 {closed}", folder)
+    assert (done.returncode, done.stdout.splitlines()[-1][:16]) == (1, "VERDICT violated")
+    assert done.stderr == ""
 
 
 def test_an_interrupt_of_the_first_imports_is_said(tmp_path: Path) -> None:
@@ -363,6 +452,26 @@ def test_an_interrupt_of_the_first_imports_is_said(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import refengine.__main__ as m; import sys; sys.path.insert(0, '.'); m.main()"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (130, "refengine: interrupted\n", "")
+
+
+def test_a_file_that_hides_a_module_is_named(tmp_path: Path) -> None:
+    """Kills a traceback, and exit code 1, which says that something is violated, where nothing was begun."""
+    (tmp_path / "typer.py").write_text("raise RuntimeError('mine')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "refengine", "rules"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert line == f"refengine: cannot start: RuntimeError: mine ({tmp_path / 'typer.py'}:1)"
+
+
+def test_a_library_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills a traceback that asks for a bug report where a package is missing."""
+    monkeypatch.setitem(sys.modules, "rich.table", None)
+    assert run("rules") == 2
+    assert capsys.readouterr().err.startswith("refengine: rich.table is needed and not installed here")
 
 
 def test_what_a_subject_leaves_behind_ends_with_the_audit(

@@ -1,17 +1,15 @@
 """The sides of `checkpoint verify`: memory that is planned, prompts in the words of a template, names of the hub."""
 
 import json
-import os
 import resource
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from properties.helpers.hub import COMMIT, Hub, serving
+from properties.commands.test_command_line import run
+from properties.helpers.hub import COMMIT, Hub, point_to, serving
 from refengine.commands import memory
 from refengine.commands.pair import Pair, Side
 from refengine.commands.prompts import RANDOM, messages, prompts
@@ -105,23 +103,17 @@ def test_published_figures_are_those_of_the_pair() -> None:
     assert published("fvliang/qwen4b-dart", "Qwen/Qwen3-4B") == ["published figures: unknown"]
 
 
-def test_the_command_takes_names_of_the_hub_and_pins_them(tmp_path: Path) -> None:
-    """Kills a command that knows folders alone, a report that would fetch other files again, and a target that is held
-    whole although the memory that it was given is too small."""
+def test_the_command_takes_names_of_the_hub_and_pins_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kills a command that knows folders alone, and a report that would fetch other files again."""
     repositories = {f"someone/{name}": shutil.copytree(TINY / name, tmp_path / name) for name in ("target", "dspark")}
     with serving(Hub(repositories)) as hub:
-        found = subprocess.run(
-            [
-                *(sys.executable, "-m", "refengine.cli", "checkpoint", "verify", "someone/dspark"),
-                *("--target", f"someone/target@{COMMIT}", "--json", "--out", str(tmp_path / "report.json")),
-            ],
-            env=os.environ | {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert found.returncode == 0, found.stderr
-    findings = json.loads(found.stdout)
+        point_to(monkeypatch, hub.url, tmp_path / "cache")
+        target = f"someone/target@{COMMIT}"
+        assert run("checkpoint", "verify", "someone/dspark", "--target", target, "--json") == 0
+    printed = capsys.readouterr()
+    findings = json.loads(printed.out)
     assert {one["recipe"]["arguments"]["drafter"] for one in findings} == {f"someone/dspark@{COMMIT}"}
-    assert {one["recipe"]["arguments"]["target"] for one in findings} == {f"someone/target@{COMMIT}"}
-    assert f"someone/dspark@{COMMIT}: 2 files, model.safetensors sha256:" in found.stderr
+    assert {one["recipe"]["arguments"]["target"] for one in findings} == {target}
+    assert f"someone/dspark@{COMMIT}: 2 files, model.safetensors sha256:" in printed.err

@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -33,67 +35,120 @@ def test_a_form_that_is_none(audit_sampler):
 
 def test_a_number_of_calls_that_is_none(audit_sampler):
     audit_sampler("my_sampler:verify", calls=0)
+
+def test_a_number_that_is_text(audit_sampler):
+    audit_sampler("my_sampler:verify", calls="300")
+
+def test_the_function_itself(audit_sampler):
+    from my_sampler import verify
+    audit_sampler(verify)
 """
 
 
-def run_pytest(folder: Path, residual: str, test: str = TEST, *options: str) -> subprocess.CompletedProcess[str]:
-    (folder / "my_sampler.py").write_text(SAMPLER.format(residual=residual))
-    (folder / "test_sampler.py").write_text(test)
+PAGES = ("README.md", "docs/auditing.md")
+RIGHT = "(p[i] - q[i]).clamp(min=0)"
+
+
+def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
 
 
-def test_a_wrong_sampler_fails_with_its_diagnosis(tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Run:
+    """A run of somebody's tests: what each said as it failed, "" of one that passed, by file and test."""
+
+    folder: Path
+    printed: str
+    said: dict[tuple[str, str], str]
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One run for all: a sampler that is wrong and one that is right, tested by us and as the pages show it, and
+    mistakes."""
+    folder = tmp_path_factory.mktemp("theirs")
+    (folder / "my_sampler.py").write_text(SAMPLER.format(residual="p[i]"))
+    (folder / "right_sampler.py").write_text(SAMPLER.format(residual=RIGHT))
+    files = {"wrong": TEST, "mistaken": MISTAKEN}
+    files["right"] = TEST.replace("my_sampler:", "right_sampler:").replace(', out="found.json"', "")
+    for page in PAGES:
+        (shown,) = re.findall(r"```python\n(def test_my_sampler.*?)```", (ROOT / page).read_text(), re.S)
+        files[Path(page).stem] = shown.replace("found.json", "shown.json")
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(text)
+    result = run_pytest(folder, "--junit-xml", "junit.xml")
+    assert result.returncode == 1, result.stdout
+    said = {}
+    for case in ElementTree.parse(folder / "junit.xml").iter("testcase"):
+        assert case.find("error") is None, result.stdout
+        failure = case.findtext("failure", "")
+        said[case.attrib["classname"].removeprefix("test_"), case.attrib["name"]] = " ".join(failure.split())
+    return Run(folder, result.stdout, said)
+
+
+LOSSLESS = "test_my_sampler_is_lossless"
+
+
+def test_a_wrong_sampler_fails_with_its_diagnosis(theirs: Run) -> None:
     """Kills a fixture that swallows the verdict, or that looks for the subject in our repository; a failure without its
     size, its witness, its seed or the command that makes it again; and frames of ours above it."""
-    result = run_pytest(tmp_path, "p[i]")
-    assert result.returncode == 1
     for said in (
         "my_sampler:verify is not shown to be lossless: violated",
         "It emits token",
         "corrected from p instead of the residual",
-        "size      total variation 0.16",
+        "size total variation 0.16",
         "seed 0",
         "again: refengine rerun found.json",
     ):
-        assert " ".join(said.split()) in " ".join(result.stdout.split())
-    assert "pytest_plugin.py" not in result.stdout
-    assert (tmp_path / "found.json").is_file()
+        assert said in theirs.said["wrong", LOSSLESS]
+    assert "pytest_plugin.py" not in theirs.printed
+    assert (theirs.folder / "found.json").is_file()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/auditing.md"])
-def test_the_test_that_a_page_shows_finds_a_wrong_sampler(tmp_path: Path, page: str) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_the_test_that_a_page_shows_finds_a_wrong_sampler(theirs: Run, page: str) -> None:
     """Kills an example of a test that does not run as printed, or that passes on anything."""
-    (shown,) = re.findall(r"```python\n(def test_my_sampler.*?)```", (ROOT / page).read_text(), re.S)
-    result = run_pytest(tmp_path, "p[i]", shown)
-    assert result.returncode == 1
-    assert "corrected from p instead of the residual" in " ".join(result.stdout.split())
+    assert "corrected from p instead of the residual" in theirs.said[Path(page).stem, LOSSLESS]
 
 
-def test_a_mistake_is_one_line_without_frames_of_ours(tmp_path: Path) -> None:
+def test_a_mistake_is_one_line_without_frames_of_ours(theirs: Run) -> None:
     """Kills a traceback through the auditor for a module that is mistyped, and a mistake that passes."""
-    result = run_pytest(tmp_path, "p[i]", MISTAKEN)
-    assert "3 failed" in result.stdout
-    assert "refengine: no module is called 'my_smapler'" in result.stdout
-    assert "refengine: unknown signature 'verfy'" in result.stdout
-    assert "refengine: calls are one or more, got 0" in result.stdout
-    assert "Traceback" not in result.stdout
-    assert "pytest_plugin.py" not in result.stdout
+    said = [said for (file, _), said in theirs.said.items() if file == "mistaken"]
+    for words in (
+        "no module is called 'my_smapler'",
+        "unknown signature 'verfy'",
+        "calls are one or more, got 0",
+        "calls is a whole number, got '300'",
+    ):
+        assert sum(line.startswith(f"refengine: {words}") for line in said) == 1
+    assert any("is named: 'my_sampler:verify', say, not <function verify" in line for line in said)
+    assert "Traceback" not in theirs.printed
+    assert "pytest_plugin.py" not in theirs.printed
+
+
+def test_a_right_sampler_passes(theirs: Run) -> None:
+    """Kills a fixture that fails on everything."""
+    assert theirs.said["right", LOSSLESS] == ""
+    assert f"{len(PAGES) + 6} failed, 1 passed" in theirs.printed
+
+
+def test_a_report_that_cannot_be_written_hides_no_verdict(tmp_path: Path) -> None:
+    """Kills minutes of an audit whose verdict is lost with its file."""
+    (tmp_path / "my_sampler.py").write_text(SAMPLER.format(residual="p[i]"))
+    (tmp_path / "test_sampler.py").write_text(TEST.replace("found.json", "/dev/full"))
+    result = run_pytest(tmp_path)
+    assert "my_sampler:verify is not shown to be lossless: violated" in result.stdout
+    assert "refengine: the report could not be written: cannot write /dev/full: No space left" in result.stdout
 
 
 def test_a_project_that_does_not_use_it_gets_nothing(tmp_path: Path) -> None:
     """Kills markers that appear in every project of the environment."""
-    result = run_pytest(tmp_path, "p[i]", "def test_nothing():\n    assert True\n", "--markers")
+    (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    assert True\n")
+    result = run_pytest(tmp_path, "--markers")
     assert result.returncode == 0
     assert "refengine" not in result.stdout
     assert "large-sample" not in result.stdout
-
-
-def test_a_right_sampler_passes(tmp_path: Path) -> None:
-    """Kills a fixture that fails on everything."""
-    result = run_pytest(tmp_path, "(p[i] - q[i]).clamp(min=0)")
-    assert result.returncode == 0, result.stdout
-    assert "1 passed" in result.stdout
 
 
 def test_collection_imports_no_torch() -> None:

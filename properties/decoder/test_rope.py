@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import Qwen3Config
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
@@ -31,7 +33,11 @@ CASES: list[dict[str, Any]] = [
 @pytest.mark.parametrize(("scaling", "width"), itertools.product(CASES, (8, 12, 64)))
 def test_frequencies_and_magnitude_are_those_of_transformers(scaling: dict[str, Any], width: int) -> None:
     """Kills a blend by the wrong wave length, a ramp over the wrong pairs, a forgotten factor on cosine and sine."""
-    config = Qwen3Config(head_dim=width, max_position_embeddings=256, rope_parameters=scaling | {"rope_theta": 1e4})
+    hold(scaling | {"rope_theta": 1e4}, width)
+
+
+def hold(scaling: dict[str, Any], width: int) -> None:
+    config = Qwen3Config(head_dim=width, max_position_embeddings=256, rope_parameters=scaling)
     theirs, magnitude = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config)
     rope = read_rope(Config("config.json", config.to_dict()))
     x = torch.zeros(1, 1, width)
@@ -39,6 +45,30 @@ def test_frequencies_and_magnitude_are_those_of_transformers(scaling: dict[str, 
     assert abs(rope.scaling.magnitude - magnitude) < 1e-12
     x[..., 0] = 1.0  # at position 0 nothing turns, and the magnitude alone is left
     assert abs(float(rope.rotate(x, torch.tensor([0]))[0, 0, 0]) - magnitude) < 1e-6
+
+
+def kind(name: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Parameters of a kind of scaling: short and long contexts, slow and fast angles."""
+    base = {"rope_type": st.just(name), "rope_theta": st.floats(10.0, 1e7), "factor": st.floats(1.0, 64.0)}
+    return st.fixed_dictionaries(base | fields)
+
+
+CONTEXT = st.integers(8, 1 << 20)
+ANY = st.one_of(
+    kind("linear"),
+    kind("llama3", low_freq_factor=st.floats(0.5, 2.0), high_freq_factor=st.floats(2.5, 9.0),
+         original_max_position_embeddings=CONTEXT),
+    kind("yarn", beta_fast=st.floats(4.0, 64.0), beta_slow=st.floats(0.25, 3.0), truncate=st.booleans(),
+         original_max_position_embeddings=CONTEXT),
+    kind("proportional", partial_rotary_factor=st.floats(0.1, 1.0)),
+)  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(scaling=ANY, width=st.integers(1, 64).map(lambda pairs: 2 * pairs))
+def test_any_scaling_is_that_of_transformers(scaling: dict[str, Any], width: int) -> None:
+    """Kills an end of a blend that only an unusual base, context or width reaches, and a field that is not read."""
+    hold(scaling, width)
 
 
 @pytest.mark.parametrize(

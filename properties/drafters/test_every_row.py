@@ -1,8 +1,10 @@
-"""Every drafter of the table where checks of one drafter do not look: policies that leave nothing to draft, a second
-request, taps in another order."""
+"""Every drafter of the table where checks of one drafter do not look: policies that leave nothing to draft, the text
+that a policy is told, the coins of a whole request, a second request, taps in another order."""
 
 import json
+import random
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,8 +16,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from properties.helpers.coins import COINS
-from refengine.decoder.loop import Session, Stop, begin
+from refengine.decoder.loop import Session, Stop, begin, nodes
 from refengine.decoder.protocols import Tokens
+from refengine.engine.coins import Site
 from refengine.engine.policy import Policy, grammar, pipeline, temperature
 from refengine.engine.rules import RULES
 from refengine.exact.law import completed, target_law, tv
@@ -84,6 +87,72 @@ def test_a_policy_may_leave_nothing_to_draft(name: str, language: Language, whic
         law[outcome.out] = law.get(outcome.out, 0.0) + mass
     ended = (alone, (), LENGTH, (end,))
     assert tv(completed(law, *ended), target_law(*ended)) <= EXACT
+
+
+def told(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+    """A row that the text alone decides, the prompt apart from what follows it, and another for every text."""
+    made = random.Random(repr((prompt, prefix)))
+    row = torch.tensor([1.0 + made.random() for _ in logits], dtype=logits.dtype)
+    return row / row.sum()
+
+
+@pytest.mark.parametrize("name", ROWS)
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(prompt=PROMPTS, turns=TURNS)
+@torch.inference_mode()
+def test_a_policy_is_told_the_text_that_a_row_follows(name: str, prompt: Tokens, turns: Turns) -> None:
+    """Kills a draft's row, or a target's, that is made for the text of another node, a sibling's or a parent's, or
+    for a text of which the prompt is a part: penalties and grammars would then be others than plain decoding's."""
+    session = played(name, told)
+    session.begin(prompt, COINS)
+    for path, token in turns:
+        texts = [session.out]
+        session.rule = along(tuple(path), token)
+        session.play(COINS)
+        block, p = session.rounds[-1].block, session.rounds[-1].p
+        parents = nodes(block)[1]
+        for word, parent in zip(*nodes(block), strict=True):
+            texts.append((*texts[parent + 1], word))
+        rows = torch.stack([told(p[0], prompt, text) for text in texts])
+        assert torch.equal(p, rows)
+        if block.q is not None:
+            assert torch.equal(block.q[0], rows[[parent + 1 for parent in parents]])
+
+
+# --- coins -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Once:
+    """The coins of a whole request, none of which is tossed twice."""
+
+    used: set[tuple[int | str, ...]] = field(default_factory=set)
+
+    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
+        return COINS.accept(num, den, self.new(site))
+
+    def choose(self, weights: Tensor, site: Site) -> Tensor:
+        return COINS.choose(weights, self.new(site))
+
+    def new(self, site: Site) -> Site:
+        one = tuple(part if isinstance(part, str) else int(part) for part in site)
+        assert one not in self.used, f"{one} is decided twice"
+        self.used.add(one)
+        return site
+
+
+@pytest.mark.parametrize("name", ROWS)
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(prompt=PROMPTS, which=st.integers(0, 1))
+@torch.inference_mode()
+def test_a_request_tosses_no_coin_twice(name: str, prompt: Tokens, which: int) -> None:
+    """Kills a round whose coins are those of another round or of the first token: what is drawn there would follow from
+    what was drawn here, and no law of a single round shows it."""
+    session, coins = played(name, pipeline(temperature(1.0)), which, max_new_tokens=12), Once()
+    session.begin(prompt, coins)
+    while not session.done:
+        session.play(coins)
+    assert ("emit", len(prompt)) in coins.used
 
 
 # --- requests --------------------------------------------------------------------------------------------------------

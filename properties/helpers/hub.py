@@ -13,6 +13,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+import pytest
+from huggingface_hub import constants
+
 from properties.helpers.listening import Quiet, listening
 
 COMMIT = hashlib.sha1(b"the commit").hexdigest()
@@ -56,6 +59,15 @@ def entry(file: Path) -> dict[str, Any]:
     if file.suffix in LARGE:
         found["lfs"] = {"oid": sha256(data), "size": len(data), "pointerSize": 134}
     return found
+
+
+def point_to(monkeypatch: pytest.MonkeyPatch, url: str, cache: str | Path) -> None:
+    """What HF_ENDPOINT and HF_HUB_CACHE do before the library is imported."""
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
 
 
 @contextmanager

@@ -81,8 +81,9 @@ class Company:
             for seat, request in list(seated.items()):
                 session = self.sessions[seat]
                 ended, gone = session.done, source.random() < 0.05
-                if ended or gone:
+                if gone and not ended:  # what has ended leaves by itself
                     together.leave(session)
+                if ended or gone:
                     del seated[seat]
                     joined = bool(session.prompt)
                     if joined and session.out != self.alone(request)[: len(session.out)]:

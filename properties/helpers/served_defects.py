@@ -59,7 +59,11 @@ CORNERS = (  # at the corners of what may be asked, where no request of the suit
     "a prompt of one token is misread", "penalties after the temperature", "low temperatures are greedy",
     "streamed choices change places", "the context ends a block early", "every round restarts the seed",
     "min_tokens is forgotten at the bonus", "drift after two hundred tokens", "the grammar is not rolled back",
-    "the grammar is forgotten at the bonus",
+    "the grammar is forgotten at the bonus", "a known prompt is read one token short",
+)  # fmt: skip
+BLIND = (  # written before a look at how claims are coded
+    "a full hit of the prefix cache drops a token", "a neighbour's seed seeds all", "counts survive a stop",
+    "preemption forgets what was counted", "the choices report the first one's rows",
 )  # fmt: skip
 
 
@@ -86,6 +90,10 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.pop("min_p", None)
     if engine.has("top_k on the last row only") and i < GAMMA:
         policy.pop("top_k", None)
+    if engine.has("counts survive a stop"):
+        seen = engine.counted + now
+    if engine.has("preemption forgets what was counted") and node.company > 5:
+        seen = now[8:]
     if engine.has("bias ignored"):
         policy.pop("logit_bias", None)
     if engine.has("min_tokens counts rounds"):

@@ -16,6 +16,7 @@ from properties.helpers.served_defects import Node, bent
 from properties.helpers.served_model import GAMMA, MARKOV, Language, draw, shaped
 from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
+PAGE = 16  # tokens in a block of the prefix cache
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 
 
@@ -34,6 +35,9 @@ class Engine:
     biases: list[dict[str, float]] = field(default_factory=list)
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
+    prompts: set[tuple[int, ...]] = field(default_factory=set)
+    seeds: list[int] = field(default_factory=list)  # of the requests that came together
+    counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
     finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
     noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
     every_time: bool = False  # and at every time
@@ -115,7 +119,13 @@ class Engine:
                         break
             if done:
                 break
+        first = body["rows of the first"]
+        if self.has("the choices report the first one's rows"):
+            rows = [*first, *rows[len(first) :]][: len(rows)]
+            first.extend(rows[len(first) :])
+        self.counted = out if cut(self, out, stops, borders) is not None else []
         self.last_prefix = prompt
+        self.prompts.add(tuple(prompt))
         self.finished.add((*prompt, *out))
         told = choice(self, out, rows, body, limit, borders)
         if self.has("usage of a stream counts rounds") and body.get("stream"):
@@ -131,6 +141,10 @@ class Engine:
             context[-1] = self.leaked.pop()
         if self.has("the end of an answer is stale in the cache") and tuple(prompt) in self.finished:
             context[-1] = 7
+        if self.has("a full hit of the prefix cache drops a token") and tuple(prompt) in self.prompts:
+            context = context[: -1 if len(prompt) % PAGE == 0 else None]
+        if self.has("a known prompt is read one token short") and tuple(prompt) in self.prompts:
+            context = context[:-1] or context
         if self.has("a prompt of one token is misread") and len(prompt) == 1:
             context[-1] = 7
         return context
@@ -221,7 +235,7 @@ class Engine:
     def announce(self, count: int) -> None:
         """So many requests come together."""
         with self.gate:
-            self.expected, self.arrived = count, 0
+            self.expected, self.arrived, self.seeds = count, 0, []
 
     def arrive(self) -> None:
         with self.gate:
@@ -233,6 +247,8 @@ class Engine:
             self.under_way += 1
             self.served += 1
             number = self.served
+            if body.get("seed") is not None:
+                self.seeds.append(body["seed"])
             self.temperatures.append(body.get("temperature", 1.0))
             if body.get("logit_bias"):
                 self.biases.append(body["logit_bias"])
@@ -243,7 +259,8 @@ class Engine:
         try:
             text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
             ids = self.language.ids_of(text) or [1]
-            choices = []
+            choices: list[dict[str, Any]] = []
+            first: list[Rows] = []
             for index in range(body.get("n", 1)):
                 seed = body.get("seed")
                 if self.has("seeds fail under load") and company > 1:
@@ -251,11 +268,13 @@ class Engine:
                 salt = index if not self.has("the n choices share a stream") else 0
                 coins = f"{seed}/{salt}" if seed is not None else None
                 chance = random.Random(coins)
+                if self.has("a neighbour's seed seeds all") and company > 1 and self.seeds and seed is None:
+                    chance = random.Random(f"{self.seeds[0]}/{salt}")
                 if self.stratified:
                     chance = Stratified(chance.random(), index, body.get("n", 1))
                 if self.has("the n choices share a stream") and seed is None:
                     chance = random.Random(number)
-                asked = {**body, "prompt ids": ids, "coins": coins, "number": number}
+                asked = {**body, "prompt ids": ids, "coins": coins, "number": number, "rows of the first": first}
                 if self.has("the third choice is greedy") and index == 2:
                     asked["temperature"] = 0.0
                 if self.has("chat forgets the penalties") and chat:

@@ -25,6 +25,7 @@ ODD = (
     "small context", "refuses with speculation", "rows of the policy", "rounded rows", "stratified choices",
     "exact ties", "ties broken at random", "noisy, one entry a row", "refuses seeds", "context of 96",
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
+    "ties broken at random, text only",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
@@ -80,9 +81,9 @@ class Front:
             engine.noise, engine.every_time = 0.05, manner == "another text every time"
         engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
         engine.stratified = manner == "stratified choices"
-        if manner in ("exact ties", "ties broken at random"):  # the first token of a tie without speculation
+        if manner == "exact ties" or manner.startswith("ties broken"):  # the first token of a tie without speculation
             engine.language, engine.noise = TIED, 1e-9 * engine.speculative
-            engine.every_time = manner == "ties broken at random"
+            engine.every_time = manner.startswith("ties broken")
         engine.listed = 1 if manner == "noisy, one entry a row" else 5
         if manner.startswith("context of"):
             engine.context = int(manner.split()[-1])

@@ -15,18 +15,20 @@ from typing import Any
 
 import pytest
 import torch
-from huggingface_hub import constants
 from safetensors.torch import save_file
 from torch import Tensor
 
 from properties.commands.test_command_line import run
-from properties.helpers.hub import Hub
+from properties.helpers.hub import Hub, point_to
 from properties.helpers.hub import serving as serving_files
 from properties.helpers.served_checkpoint import exported
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
 from properties.house.test_blocks import blocks, script
+from refengine.audit.kernel import at_length
+from refengine.commands import verify_checkpoint
 from refengine.commands.export_fixtures import export_fixtures
+from refengine.selfcheck import tests_at_length
 from refengine.source_tree import FIXTURES, ROOT
 
 
@@ -143,9 +145,11 @@ SAMPLER = (
 
 
 def test_campaigns_are_started_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand-in: 2000 draws for a billion, and no test of length. Kills an option that is gone, a journal that is not
-    written, and a function that is right and found violated."""
+    """Stand-in: 2000 draws for a billion, 512 calls to a block, and no test of length in one file of them. Kills an
+    option that is gone, a journal that is not written, and a function that is right and found violated."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(at_length, "BLOCK", 512)
+    monkeypatch.setattr(tests_at_length, "FOLDER", "statistical_tests/test_budget.py")
     (tmp_path / "my_sampler.py").write_text(SAMPLER)
     codes = {}
     for words in commands("campaigns.md", "1000000000"):
@@ -159,18 +163,17 @@ def test_campaigns_are_started_as_the_page_says(tmp_path: Path, monkeypatch: pyt
 def test_drafters_are_verified_and_decoded_as_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Stand-ins: the tiny pair for folders, a hub of this process for names, a pickle of one tensor, ids for a text.
-    Kills a command that is gone and an option that another command has."""
+    """Stand-ins: the tiny pair for folders, a hub of this process for names, a pickle of one tensor, ids for a text,
+    one short prompt. Kills a command that is gone and an option that another command has."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verify_checkpoint, "LENGTHS", (4,))
+    monkeypatch.setattr(verify_checkpoint, "NEW_TOKENS", 12)
     torch.save({"0.weight": torch.ones(2, 2)}, "medusa_lm_head.pt")
     here = {"DRAFTER": str(FIXTURES / "tiny" / "dspark"), "TARGET": str(FIXTURES / "tiny" / "target")}
     here |= {"Once upon a time": "1 2 3", "org/name@revision": "org/drafter@main", "org/name": "org/target"}
     folders = {"org/drafter": Path(here["DRAFTER"]), "org/target": Path(here["TARGET"])}
     with serving_files(Hub(folders)) as hub:
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        form = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        point_to(monkeypatch, hub.url, tmp_path / "cache")
         lines = commands("drafters.md", "checkpoint convert")
         assert len(lines) == 5
         for words in lines:

@@ -5,9 +5,9 @@
 consistent and every negative control came out violated: a third party's defect is content, not failure.
 """
 
-import errno
 import io
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,15 +18,16 @@ import typer.core
 
 from refengine.cli import audit, campaign, challenge, checkpoint, engines, fixtures, vectors
 from refengine.cli.decoder import decode, drafters
+from refengine.cli.endings import INTERRUPTED, ended_by_the_system, internal, refuse, unwinding, usage
 from refengine.cli.lists import bugs, checkpoints, claims, rules
-from refengine.cli.output import BAD_INPUT, CONSISTENT, INTERNAL, one_line
+from refengine.cli.output import CONSISTENT, refuse_to_replace
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
+from refengine.files import hold_standard_streams
 
-INTERRUPTED = 130
 Command = Callable[..., Any]
-UNWRITABLE = (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO)  # a full disk, a reader that left, a closed stdout
-ITS_OWN_OPTIONS = {"ignore_unknown_options": True}  # a program's own options are passed on to it
+HELP = {"help_option_names": ["--help", "-h"]}
+ITS_OWN_OPTIONS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}  # the others are the program's
 
 
 class Once(typer.core.TyperCommand):
@@ -38,12 +39,14 @@ class Once(typer.core.TyperCommand):
         for option, count in Counter(once).items():
             if count > 1:
                 raise BadInput(f"{max(option.opts, key=len)} is given {count} times")
-        return super().parse_args(ctx, args)
+        left = super().parse_args(ctx, args)
+        refuse_to_replace(ctx)
+        return left
 
 
 def group(about: str, commands: dict[str, Command]) -> typer.Typer:
     """Commands by the names they are called by."""
-    made = typer.Typer(no_args_is_help=True, add_completion=False, help=about)
+    made = typer.Typer(no_args_is_help=True, add_completion=False, help=about, context_settings=HELP)
     for name, command in commands.items():
         settings = ITS_OWN_OPTIONS if command in (audit.process, vectors.run) else None
         made.command(name, cls=Once, context_settings=settings)(command)
@@ -119,6 +122,7 @@ def top(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; every outcome has its own exit code."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # which kernels it lacks is no finding
+    hold_standard_streams()
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (it was closed when we started)
     if sys.stdout is None:
         refuse("cannot write to stdout: it is closed")
@@ -129,6 +133,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.getcwd()
     except OSError:
         refuse("the current folder is gone: change to one that exists")
+    with unwinding() as came:
+        run(arguments, came)
+
+
+def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn:
+    """Run a command. came: the signals that ended it."""
     try:
         command = typer.main.get_command(app)
         code = command.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
@@ -139,42 +149,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except BadInput as error:
         refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        print("refengine: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        print(f"refengine: {f'ended by {came[0].name}' if came else 'interrupted'}", file=sys.stderr)
+        sys.exit(128 + came[0] if came else INTERRUPTED)
     except OSError as error:
-        if error.errno not in UNWRITABLE or error.filename is not None:
+        ended_by_the_system(error, sys.argv[1:] if arguments is None else arguments)
+    except ModuleNotFoundError as error:
+        if (error.name or "refengine").partition(".")[0] == "refengine":
             internal()
-        print(f"refengine: cannot write to stdout: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in its buffer fails no more
-        sys.exit(BAD_INPUT)
+        refuse(f"{error.name} is needed and not installed here: pip install refengine installs it")
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "show"):  # a usage error of the command-line library
             usage(error)
         internal()
-
-
-def refuse(why: str) -> NoReturn:
-    print(f"refengine: {one_line(why)}", file=sys.stderr)
-    sys.exit(BAD_INPUT)
-
-
-def usage(error: Any) -> NoReturn:
-    """What is mistyped in one line, and where the help is."""
-    message = error.format_message()
-    if not message.strip():  # the help of a group was printed
-        sys.exit(BAD_INPUT)
-    refuse(f"{message.rstrip('.')}; see refengine {' '.join([*path_of(getattr(error, 'ctx', None)), '--help'])}")
-
-
-def path_of(context: Any) -> list[str]:
-    """The words of a command below the program."""
-    return [*path_of(context.parent), context.info_name] if context is not None and context.parent else []
-
-
-def internal() -> NoReturn:
-    """Our own bug: the traceback, and what to do with it."""
-    import traceback
-
-    traceback.print_exc()
-    print("refengine: internal error; the lines above belong into a bug report", file=sys.stderr)
-    sys.exit(INTERNAL)

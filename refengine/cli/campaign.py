@@ -62,15 +62,13 @@ def engine(
     """The engine's own lossless rules, held to the target at length."""
     from refengine.exact.rules import RULES
 
-    if unknown := [rule for rule in rules or () if rule not in RULES]:
-        raise BadInput(f"no rule is called {unknown[0]!r}: one of {', '.join(RULES)}")
+    lossless = [name for name, card in RULES.items() if card.law == "target"]
+    chosen, number = rules or lossless, campaign_seed(seed)
+    if unknown := [rule for rule in chosen if rule not in lossless]:
+        raise BadInput(f"no lossless rule is called {unknown[0]!r}: one of {', '.join(lossless)}")
     from refengine.jobs.campaign import Counts, merged
     from refengine.selfcheck import at_length
-    from refengine.selfcheck.rounds import LOSSLESS
 
-    chosen, number = rules or list(LOSSLESS), campaign_seed(seed)
-    if unknown := [rule for rule in chosen if rule not in LOSSLESS]:
-        raise BadInput(f"no lossless rule is called {unknown[0]!r}: one of {', '.join(LOSSLESS)}")
     settings = {"campaign": "engine", "rules": chosen, "rounds": rounds, "seed": number}
     shards, preload = at_length.jobs(chosen, rounds, number), (at_length.__name__,)
     lines = Where(workers, cluster, journal, fresh).run(shards, settings, Counts, preload)

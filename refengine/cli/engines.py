@@ -33,11 +33,12 @@ def engine(
     badge: Badge = None,
 ) -> None:
     """Audit an installed engine on a tiny model, every way of speculating and its server (docs/auditing.md)."""
-    from refengine.audit.adapters import check_engine
+    from refengine.audit.adapters import check_engine, check_way
 
     check_alpha(alpha)
     check_requests(requests)
     check_engine(name)
+    check_way(name, way)
     checks.python(python)
     from refengine.commands.audit_engine import audit_engine
 

@@ -21,18 +21,35 @@ CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone; a verdict line goes to standard error.")]
 
 
+WRITTEN = f"{__name__}.written"  # in a command's context: the option by the file that it writes
+
+
 def writable(context: typer.Context, option: CallbackParam, file: Path | None) -> Path | None:
     """A file that can be written when the work is done, and that no other option names; else that is said before it
     begins."""
     if file is None:
         return None
-    if file.is_dir() or not file.absolute().parent.is_dir():
-        raise BadInput(f"--{option.name} {file} is a folder, or is in none")
+    name, folder = max(option.opts, key=len), file.absolute().parent
+    if file.is_dir() or not folder.is_dir():
+        raise BadInput(f"{name} {file} is a folder, or is in none")
     if file.is_file() or not file.exists():  # a device takes them all
-        first = context.meta.setdefault(f"{__name__}.written", {}).setdefault(file.resolve(), option.name)
-        if first != option.name:
-            raise BadInput(f"--{first} and --{option.name} both name {file}: the second would replace the first")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise BadInput(f"{name} {file} cannot be written: its folder is read-only here")
+        first = context.meta.setdefault(WRITTEN, {}).setdefault(os.path.realpath(file), name)
+        if first != name:
+            raise BadInput(f"{first} and {name} both name {file}: the second would replace the first")
     return file
+
+
+def refuse_to_replace(context: typer.Context) -> None:
+    """Raises BadInput where a file that a command reads is one that it would write."""
+    written = context.meta.get(WRITTEN, {})
+    for option in context.command.params:
+        given = context.params.get(option.name or "")
+        for file in given if isinstance(given, list | tuple) else [given]:
+            name = written.get(os.path.realpath(file)) if isinstance(file, Path) else None
+            if name not in (None, max(option.opts, key=len)):
+                raise BadInput(f"{name} {file} is read too: it would be replaced")
 
 
 Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a report.json, which `rerun` makes again.")]
@@ -136,7 +153,7 @@ def verdict(findings: "Sequence[Finding]") -> tuple[int, str]:
     """The exit code and the last line of an audit: the worst finding decides, nothing tested is not consistent, and
     what was not tested is said."""
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "consistent", "not tested")}
-    counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found)
+    counts = ", ".join(f"{len(found)} {name}" for name, found in by_verdict.items() if found) or "no claim"
     if violated := by_verdict["violated"]:
         worst = _together([_said(finding) for finding in violated]) or violated[0].claim
         return VIOLATED, f"VERDICT violated ({counts}): {worst}"

@@ -14,8 +14,6 @@ from refengine.report.report import Report, load_report
 
 def show(files: Sequence[Path], page: Path, against: Path | None = None) -> tuple[Report, Changes | None]:
     """Write the page of these reports. Raises BadInput where one cannot be read, or two have a finding of one id."""
-    if page.resolve() in {file.resolve() for file in (*files, *([against] if against else []))}:
-        raise BadInput(f"--page {page} is one of the reports: the page would replace it")
     report = together({str(file): load_report(file) for file in files})
     found = changes(load_report(against), report, str(against)) if against else None
     save_html(report, page, found)

@@ -37,4 +37,4 @@ def write_tiny(layout: str, folder: Path, python: str, seed: int = 0) -> None:
         try:
             shutil.copytree(made, folder, dirs_exist_ok=True)
         except OSError as error:
-            raise BadInput(f"{folder} cannot be written: {error}") from None
+            raise BadInput(f"{folder} cannot be written: {error.strerror or error}") from None

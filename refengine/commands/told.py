@@ -17,7 +17,7 @@ INDENT = " " * 12  # below a verdict
 INPUT = {"case", "gamma", "lanes", "vocabulary", "contexts", "seed", "start", "calls"}
 TOLD = {"law", "null", "came", "due", "site", "what", "emitted", "position", "lane"}
 TOLD |= {"group", "cells that come too often"}
-WORDS = ("drafts", "lanes", "ids")
+WORDS = ("draft", "lane", "id")
 
 
 def told(finding: "Finding") -> list[str]:
@@ -75,7 +75,8 @@ def witness_lines(finding: "Finding") -> list[str]:
     shown, held = site(finding), dict(finding.witness)
     lines = table(shown) if shown else []
     if held.keys() >= INPUT:
-        size = [f"{held[name]} {word}" for name, word in zip(("gamma", "lanes", "vocabulary"), WORDS, strict=True)]
+        counts = [(held[name], word) for name, word in zip(("gamma", "lanes", "vocabulary"), WORDS, strict=True)]
+        size = [f"{count} {word}{'s' * (count != 1)}" for count, word in counts]
         lines.append(f"input {held['case']!r} ({', '.join(size)}), seed {held['seed']}")
         held = {name: value for name, value in held.items() if name not in INPUT | TOLD}
     lines += [line[:WIDEST] for name, value in held.items() for line in _value(name, value)]

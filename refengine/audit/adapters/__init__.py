@@ -129,6 +129,17 @@ def kernels() -> dict[str, tuple[Adapter, Kernels]]:
     return {name: (adapter, adapter.kernels) for name, adapter in adapters().items() if adapter.kernels is not None}
 
 
+def check_way(name: str, begins: str) -> None:
+    """Raises BadInput where an engine has no way of speculating whose name begins so."""
+    if name in kernels():
+        ways = [*kernels()[name][1].ways]
+    else:
+        engine = engines()[name][1]
+        ways = [*engine.ways, *(f"server, {way}" for way in engine.served)]
+    if not any(way.startswith(begins) for way in ways):
+        raise BadInput(f"{name} has no way that is called {begins}...: {'; '.join(ways)}")
+
+
 def check_engine(name: str) -> None:
     """Raises BadInput where neither an engine nor kernels have that name."""
     if name not in (known := {**engines(), **kernels()}):

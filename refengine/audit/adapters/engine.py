@@ -51,6 +51,9 @@ class Worker:
         self.starts = 0
         try:
             self._version = self._start()
+        except Failed as error:
+            self.__exit__()
+            raise BadInput(f"nothing answers under --python {python}: {error}") from None
         except BaseException:
             self.__exit__()
             raise
@@ -127,14 +130,23 @@ class Worker:
             raise Failed(f"{self.adapter.name} gave no answer within {seconds:g} s")
         line = self.process.stdout.readline()
         if line.endswith(b"\n"):
-            said: dict[str, Any] = json.loads(line)
-            return said
+            return self._parsed(line)
         code = self.process.wait()
         self.close()
         self.complaints.seek(0)
         words = " ".join(self.complaints.read().decode(errors="replace").split())[-LAST_CHARACTERS:]
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise Failed(f"{self.adapter.name} died of {how}: {words}")
+
+    def _parsed(self, line: bytes) -> dict[str, Any]:
+        """The object of a line; what is none was printed by something else."""
+        try:
+            said = json.loads(line)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            raise Failed(f"{self.adapter.name} printed {line[:LAST_CHARACTERS].decode(errors='replace').strip()!r}")
+        return said
 
     def _said(self, answer: dict[str, Any]) -> dict[str, Any]:
         if "absent" in answer:

@@ -137,7 +137,7 @@ class Audit:
             case "hang" | "killed" | "adapter":
                 return self._not_tested(end.message)
             case "broken":
-                return witness.smallest(self.request, campaign, end, self.until, [])
+                return witness.smallest(self.request, campaign, end, self.until, [], self._most())
             case "raised":
                 self.raised = end.message
                 return None  # the later stages may show it wrong all the same
@@ -187,9 +187,13 @@ class Audit:
                 return self._not_tested(self.raised or end.message)
             case "impossible" | "broken" | "rejected":
                 self.progress("looking for the smallest witness", 0.0)
-                return witness.smallest(self.request, campaign, end, self.until, self.notes)
+                return witness.smallest(self.request, campaign, end, self.until, self.notes, self._most())
             case _:
                 assert_never(end.kind)
+
+    def _most(self) -> int | None:
+        """Calls of one try of a witness: a slow subject gets no more than the audit itself."""
+        return None if self.plan.whole else self.plan.calls
 
     def _campaign(self) -> Campaign:
         request, until = self.request, self.until - SHARE_FOR_WITNESS * self.request.limit

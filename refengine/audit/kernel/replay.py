@@ -59,7 +59,7 @@ class CutCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return known[self.case].cut(self.gamma, self.lanes)
 
 
-class Replay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Replay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A recipe: the arguments of `replay`, which are those of the audit, the witness, and what was said of it."""
 
     subject: str
@@ -75,6 +75,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     found_after: int  # calls of the audit
     diagnosis: str
     notes: list[str]
+    fresh: int = FRESH_CALLS  # at least, of inputs that are not wide
 
     def request(self) -> Request:
         return Request(self.subject, self.signature, self.path, self.seed, self.alpha, self.seconds, None)
@@ -125,6 +126,7 @@ def _observed(child: Child, asked: Replay, item: Case) -> Observed | None:
         enumeration = {"op": "exact", "name": item.name, "most": RUNS, "seconds": asked.seconds}
         reply = child.ask(enumeration, HANG_SECONDS)
         return _law_observed(exact_law(item, reply.value)) if reply.ok and "outcomes" in reply.value else None
+    fresh = min(asked.fresh, FRESH_CALLS if item.cell is None else FRESH_WIDE_CALLS)
     campaign.cases[item.name].calls = asked.start
     end = campaign.run(item.name, asked.calls)
     if end is None:
@@ -133,11 +135,11 @@ def _observed(child: Child, asked: Replay, item: Case) -> Observed | None:
         case "clock" | "raised" | "hang" | "killed" | "adapter":
             return None
         case "rejected":
-            return _sequence_observed(campaign, item)
+            return _sequence_observed(campaign, item, fresh)
         case "broken":
             return _call_observed(campaign, end, at_least(0.0))
         case "impossible":
-            return _call_observed(campaign, end, at_least(_impossible_share(campaign, item), breaks_mask=True))
+            return _call_observed(campaign, end, at_least(_impossible_share(campaign, item, fresh), breaks_mask=True))
         case _:
             assert_never(end.kind)
 
@@ -157,17 +159,13 @@ def _due(campaign: Campaign, end: End) -> dict[str, Any]:
     return {"due": np.round(row, 6).tolist()}
 
 
-def _impossible_share(campaign: Campaign, item: Case) -> float:
+def _impossible_share(campaign: Campaign, item: Case, calls: int) -> float:
     """A lower bound on the TV at the site where a token without mass was seen, from fresh calls."""
     first = campaign.cases[item.name].evidence
     site = int((first.counts[0] * (first.p == 0)).sum(1).argmax())
-    fresh = _fresh(campaign, item, _fresh_calls(item))
+    fresh = _fresh(campaign, item, calls)
     counts = fresh.counts[0, site]
     return tv_at_least(int(counts[fresh.p[site] == 0].sum()), int(counts.sum()), 0.0, CONFIDENCE)
-
-
-def _fresh_calls(item: Case) -> int:
-    return FRESH_CALLS if item.cell is None else FRESH_WIDE_CALLS
 
 
 def _fresh(campaign: Campaign, item: Case, calls: int) -> CaseEvidence:
@@ -198,8 +196,8 @@ def _law_observed(law: ExactLaw) -> Observed | None:
     return Observed(numbers, Magnitude(tv=tv, exact=not within, breaks_mask=impossible > 0), shown)
 
 
-def _sequence_observed(campaign: Campaign, item: Case) -> Observed:
-    """The evidence, and a lower bound on the TV from as many fresh calls again.
+def _sequence_observed(campaign: Campaign, item: Case, calls: int) -> Observed:
+    """The evidence, and a lower bound on the TV from as many fresh calls again, or so many.
 
     The bound is the larger of two: the TV at one site after one history, and the mean over all sites and histories. The
     mean is larger where rows or positions depend on one another and the law of each alone is right.
@@ -209,7 +207,7 @@ def _sequence_observed(campaign: Campaign, item: Case) -> Observed:
     name, learner = max(first.learners.items(), key=lambda entry: float(np.max(entry[1].log_wealth())))
     group, often = learner.strongest()
     evidence = campaign.evidence.log_evidence()
-    again = _fresh(campaign, item, max(used, _fresh_calls(item)))
+    again = _fresh(campaign, item, max(used, calls))
     fresh = again.learners[name]
     one, all_of_them = fresh.share(group, often), fresh.shares(often)
     half = (1.0 + CONFIDENCE) / 2.0  # of two bounds either may be wrong

@@ -1,11 +1,13 @@
 """What is audited, a child process that has it loaded, and a finding about it. Nothing here imports torch."""
 
 import os
+import re
 import shlex
 import shutil
 import sys
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
+from numbers import Integral, Real
 from typing import Any
 
 from refengine.audit.common import CLAIM, SOURCE
@@ -16,6 +18,7 @@ from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
 
 LOADING_SECONDS = 60.0
+NUMBERS = {"seed": Integral, "alpha": Real, "seconds": Real, "calls": Integral}
 MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
 PARAMETERS = {  # of each signature; signatures.py says what they are
     "verify": ("p", "q", "draft", "generator"),
@@ -37,6 +40,13 @@ class Request:
     calls: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.subject, str):
+            named = f"{getattr(self.subject, '__module__', '')}:{getattr(self.subject, '__qualname__', '')}"
+            raise BadInput(f"a subject runs in a process of its own and is named: {named!r}, say, not {self.subject!r}")
+        for name, kind in NUMBERS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind) and (value is not None or name not in ("seconds", "calls")):
+                raise BadInput(f"{name} is a {'whole ' * (kind is Integral)}number, got {value!r}")
         if not self.is_program():
             check_name(self.subject)
         if self.signature not in PARAMETERS:
@@ -64,8 +74,10 @@ class Request:
                 wrong = (
                     "is a folder" if os.path.isdir(program) else "may not be executed: chmod +x, or name what runs it"
                 )
+                first, *others = program.split() or [""]
+                quoted = f": leave the quotes away, -- {program}" if others and shutil.which(first) else ""
                 raise BadInput(
-                    f"{program} {wrong}" if os.path.exists(program) else f"there is no program {program!r} here"
+                    f"{program} {wrong}" if os.path.exists(program) else f"there is no program {program!r} here{quoted}"
                 )
             return
         package = self.subject.partition(":")[0].partition(".")[0]
@@ -100,11 +112,14 @@ def check_name(subject: str) -> None:
         return
     folder, file = os.path.split(module)
     named = file.removesuffix(".py")
+    words = re.findall(r"\w+(?:\.\w+)*", subject)
     hint = ""
     if named.isidentifier() and (not name or name.replace(".", "_").isidentifier()):
         hint = f": did you mean {named}:{name or 'FUNCTION'}{' --path ' + folder if folder else ''}?"
-    elif os.path.isfile(os.path.join(folder, f"{named}.py")):
+    elif not named.isidentifier() and os.path.isfile(os.path.join(folder, f"{named}.py")):
         hint = f": {named!r} is no name of a module, so nothing can import {named}.py; rename it"
+    elif len(words) == 2 or (len(words) == 1 and "." in words[0]):
+        hint = f": did you mean {':'.join(words if len(words) == 2 else words[0].rsplit('.', 1))}?"
     raise BadInput(f"a subject is MODULE:FUNCTION, got {subject!r}{hint}")
 
 
@@ -114,8 +129,12 @@ def opened(request: Request) -> Child:
     opening = {"op": "open", "subject": request.subject, "signature": request.signature}
     outcome = child.ask(opening, LOADING_SECONDS)
     if not outcome.ok:
+        printed = child.printed().strip().splitlines()
         child.close()
-        why = outcome.message if outcome.kind == "raised" else outcome
+        why = outcome.message if outcome.kind == "raised" else str(outcome)
+        if why.startswith("SystemExit"):
+            why += f"; it printed {printed[-1]!r}" if printed else ""
+            why += '; what runs when the file is a program belongs below `if __name__ == "__main__":`'
         raise BadInput(f"cannot load {request.subject}: {why}{hidden(request)}")
     return child
 

@@ -9,7 +9,7 @@ import msgspec
 from refengine.audit.inputs.enumerable import exact_cases
 from refengine.audit.kernel.campaign import Campaign, End
 from refengine.audit.kernel.diagnosis import diagnose
-from refengine.audit.kernel.replay import CutCase, Replay, made_again
+from refengine.audit.kernel.replay import FRESH_CALLS, CutCase, Replay, made_again
 from refengine.audit.kernel.request import Request
 from refengine.evidence.naming import BROKEN_CONTRACT
 from refengine.report.finding import Finding, Recipe
@@ -19,12 +19,18 @@ ROOM = 4  # times the calls and the time, of an audit that is its own witness
 NATS_OF_A_WITNESS = 60.0  # that a candidate's calls should be worth, at the rate at which its evidence grew
 
 
-def smallest(request: Request, campaign: Campaign, end: End, until: float, notes: list[str]) -> Finding:
-    """The finding about the violation that ended a campaign, with the smallest witness that replays within the time."""
+def smallest(
+    request: Request, campaign: Campaign, end: End, until: float, notes: list[str], most: int | None = None
+) -> Finding:
+    """The finding about the violation that ended a campaign, with the smallest witness that replays within the time.
+
+    most  calls of one try, of a slow subject: two tries are made then; None: as many as it takes
+    """
     calls = campaign.calls
     diagnosis = BROKEN_CONTRACT if end.kind == "broken" else diagnose(campaign)
-    for attempt in attempts(campaign, end):
-        asked = _asked(request, found_after=calls, diagnosis=diagnosis, notes=notes, **attempt)
+    fresh = {} if most is None else {"fresh": min(FRESH_CALLS, most)}
+    for attempt in attempts(campaign, end, most):
+        asked = _asked(request, found_after=calls, diagnosis=diagnosis, notes=notes, **fresh, **attempt)
         finding = made_again(asked)
         if finding.verdict == "violated":
             second = made_again(asked)
@@ -43,17 +49,18 @@ def _asked(request: Request, **witness: Any) -> Replay:
     return Replay(**{**audited, "seconds": request.limit}, **witness)
 
 
-def attempts(campaign: Campaign, end: End) -> Iterator[dict[str, Any]]:
+def attempts(campaign: Campaign, end: End, most: int | None = None) -> Iterator[dict[str, Any]]:
     """The witnesses to try, the smallest first: kind, case, start and calls of a Replay."""
     if end.kind == "rejected":
-        for cut, calls in candidates(campaign):
+        for cut, calls in candidates(campaign) if most is None else few_candidates(campaign, most):
             yield {"kind": "sequence", "case": cut, "start": 0, "calls": calls}
         return
     item = campaign.cases[end.case].case
     one_call = {"kind": "call", "case": CutCase(end.case, item.gamma, item.lanes)}
     yield {**one_call, "start": end.call, "calls": 1}
     yield {**one_call, "start": 0, "calls": end.call + 1}  # it takes the calls before it
-    yield {**one_call, "start": 0, "calls": 8 * (end.call + 512)}  # it has noise of its own
+    noisy = 8 * (end.call + 512)  # it has noise of its own
+    yield {**one_call, "start": 0, "calls": noisy if most is None else max(end.call + 1, min(noisy, most))}
 
 
 def unrepeated(request: Request, campaign: Campaign, end: End, calls: int, diagnosis: str, notes: list[str]) -> Finding:
@@ -101,3 +108,11 @@ def candidates(campaign: Campaign) -> list[tuple[CutCase, int]]:
         ]
     item = campaign.cases[best[0]].case
     return [*found, (CutCase(best[0], item.gamma, item.lanes), 4 * campaign.cases[best[0]].calls)]
+
+
+def few_candidates(campaign: Campaign, most: int) -> list[tuple[CutCase, int]]:
+    """Two of them, each with at most so many calls: the input on which the evidence grew fastest, at its smallest and
+    whole."""
+    found = candidates(campaign)
+    smallest, whole = found[0], found[-1]
+    return [(cut, min(calls, most)) for cut, calls in dict.fromkeys((smallest, whole))]

@@ -208,7 +208,8 @@ class Child:
 
 def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memory_gib: int) -> None:
     """Serve requests until they close. The fork that it runs in does nothing else."""
-    limit = memory_gib << 30
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    limit = memory_gib << 30 if most == resource.RLIM_INFINITY else min(memory_gib << 30, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
@@ -226,8 +227,12 @@ def serve(requests: IO[bytes], replies: IO[bytes], factory: str, path: str, memo
             with suppress(Exception):  # a subject may have closed or replaced it
                 stream.flush()
         _cut_log()
-        replies.write(reply)
-        replies.flush()
+        try:
+            replies.write(reply)
+            replies.flush()
+        except OSError:
+            print("it closed the pipe through which it answers", file=sys.stderr, flush=True)
+            os._exit(1)
 
 
 def _cut_log() -> None:

@@ -28,6 +28,7 @@ from typing import IO, Any
 import numpy as np
 
 from refengine.audit.sandbox.framing import frame, received
+from refengine.files import hold_standard_streams
 from refengine.source_tree import PACKAGE
 
 # No folder is put before the standard library: a subject's folder may hold a random.py.
@@ -50,6 +51,7 @@ FIXED_ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
     "PYTHONWARNINGS": "ignore",
+    "PYTHONIOENCODING": "utf-8:backslashreplace",  # what it prints is read so, whatever the locale here is
 }
 
 
@@ -60,6 +62,7 @@ class Server:
         root = str(PACKAGE.parent)
         self.owner = os.getpid()  # a fork of the auditing process must not talk on its parent's line
         self._lock = threading.Lock()
+        hold_standard_streams()
         self._line, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(

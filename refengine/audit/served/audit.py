@@ -188,6 +188,8 @@ def _parameters(suite: Suite, named: Named) -> Finding:
             states[name] = state.refused or state.failed
         elif cell.sampled == cell.looks > 0:
             states[name] = "not honoured without speculation: it samples where one token is left"
+        elif cell.looks and state.evidence() > SUSPECT_NATS:
+            states[name] = f"in doubt: {_parity(cell, TEXT)}"
         elif cell.looks:
             states[name] = "honoured" if cell.changes else f"no effect in {cell.looks} completions, on neither side"
         else:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
+from random import Random
 from threading import Lock, local
 from typing import Any
 
@@ -67,6 +68,12 @@ class Bench:
         skipped = singles if number < singles + singles**2 else singles + singles**2
         rows = list(longer)
         return " ".join(self.prompts[i] for i in rows[(number - skipped) * 31 % len(rows)])
+
+    def fresh(self, number: int) -> str:
+        """A prompt of as many words as the longest, in an order that no other claim asks for: no cache holds it yet."""
+        words = " ".join(self.prompts).split()
+        longest = max(len(prompt.split()) for prompt in self.prompts)
+        return " ".join(Random(f"fresh {number}").choices(words, k=longest))
 
     def both(self, ask: Ask) -> tuple[Answer, Answer]:
         """The same request to both sides at once; its metadata is held side against side. Raises Refused, Failed."""

@@ -12,7 +12,8 @@ from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import PROMPTS, Bench
 from refengine.audit.served.known import audit_law
 from refengine.audit.served.known_law import KnownLaw
-from refengine.audit.served.suite import Suite, beliefs, planned
+from refengine.audit.served.plan import planned
+from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports.functions import opened
 from refengine.audit.served.transports.http import Server
 from refengine.audit.served.transports.journal import Journal, Journalled
@@ -142,7 +143,7 @@ def _planned(bench: Bench, requests: int, only: str, alpha: float) -> Suite:
     except (Refused, Failed) as error:
         raise BadInput(str(error)) from None
     if not (cells := [cell for cell in plan.cells if cell.name.startswith(only)]):
-        names = ", ".join(sorted(cell.name for cell in plan.cells))
+        names = ", ".join(sorted(cell.name for cell in planned(bench).cells))
         raise BadInput(f"no claim is called {only}...: {names}")
     plan.cells = cells
     return Suite(bench, plan, alpha, requests)

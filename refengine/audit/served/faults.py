@@ -13,6 +13,7 @@ from typing import Any
 from refengine.audit.served.ask import Answer, Ask, Choice, Row
 
 ROUNDING = 1e-3  # nats by which printed log probabilities may be off
+FEW_ROWS = 4  # that are all alike by no accident
 TOP_ENTRIES = 6  # of a row: the five that are asked for and the token itself
 Check = Callable[[Ask, Answer], bool | None]
 
@@ -89,8 +90,11 @@ def _tokens_past_stop(ask: Ask, choice: Choice) -> bool | None:
 
 
 def _ended_early(ask: Ask, choice: Choice) -> bool | None:
+    """By itself: whether a stop waits for the minimum is a convention."""
     least = ask.options.get("min_tokens")
-    return None if least is None or choice.tokens is None else len(choice.tokens) < least
+    if least is None or choice.tokens is None or {"stop", "stop_token_ids"} & ask.options.keys():
+        return None
+    return len(choice.tokens) < int(least)
 
 
 def _banned(ask: Ask, choice: Choice) -> bool | None:
@@ -139,6 +143,25 @@ def _missing_from_row(ask: Ask, choice: Choice) -> bool | None:
     return any(row and token not in row for token, row in zip(choice.tokens, choice.top, strict=True))
 
 
+def _shared_rows(ask: Ask, answer: Answer) -> bool | None:
+    """A choice that went on otherwise reports the very rows of the first one: after other tokens a row is another."""
+    first, *others = answer.choices
+    found = [told for other in others if (told := _same_rows(first, other)) is not None]
+    return any(found) if found else None
+
+
+def _same_rows(one: Choice, other: Choice) -> bool | None:
+    """None where too few rows stand behind tokens that differ."""
+    if not (one.tokens and one.top and other.tokens and other.top):
+        return None
+    length = min(map(len, (one.tokens, one.top, other.tokens, other.top)))
+    parted = next((i for i in range(length) if one.tokens[i] != other.tokens[i]), length)
+    rows = list(zip(one.top, other.top, strict=False))[parted + 1 : length]
+    if len(rows) < FEW_ROWS:
+        return None
+    return all(mine and theirs and max(mine.values()) == max(theirs.values()) for mine, theirs in rows)
+
+
 def _row_above_one(ask: Ask, choice: Choice) -> bool | None:
     rows = [row for row in choice.top or () if row]
     masses = [sum(exp(min(chance, 1.0)) for chance in row.values()) for row in rows]
@@ -169,6 +192,7 @@ CHECKS: Mapping[str, Check] = {
     "a log probability is above 0 or no number": _choices(_logprob_impossible),
     "a token's log probability is not that of its row": _choices(_not_in_row),
     "a token is missing from its row": _choices(_missing_from_row),
+    "a choice reports the rows of another": _shared_rows,
     "the probabilities of a row exceed 1": _choices(_row_above_one),
     "a greedy token is not the likeliest of its row": _choices(_not_the_likeliest),
 }

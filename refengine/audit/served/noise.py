@@ -14,6 +14,7 @@ from refengine.evidence.ties import MARGIN, allowed
 
 TIE_SHARE = 0.2  # of prompts at which an honest pair may part within UNIT tokens, each by a tie, whatever was measured
 SAMPLED_TIE_SHARE = 0.1  # the same, where the other side is asked whether it is a tie (ties.py)
+UNTOLD_TIES = 0.25  # of the ties that were measured: asked, the other side does not come to them again
 KNOWN_TIE_SHARE = 0.02  # the same, where the rows are reported and say of every parting whether it is a tie
 UNIT = 32  # tokens, of which that is the share
 LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
@@ -40,17 +41,21 @@ class Noise:
     asked: bool = False  # whether it can be asked about a parting
 
     def tie_share(self, tokens: int = UNIT) -> float:
-        """Of completions of so many tokens: the bound of Clopper and Pearson (1934), position for position alike."""
-        k, n = self.parted, self.looks
-        bound = 1.0 if k == n and n else float(beta.ppf(1 - DOUBT, k + 1, n - k)) if n else 0.0
-        share = max(self._floor(), bound if k else 0.0)
+        """Of completions of so many tokens, position for position alike."""
+        share = max(self._floor(), self._measured())
         return float(min(0.99, 1 - (1 - min(share, 0.999)) ** max(1.0, tokens / UNIT)))
+
+    def _measured(self) -> float:
+        """Of UNIT tokens: the bound of Clopper and Pearson (1934), 0 where none parted."""
+        k, n = self.parted, self.looks
+        return 0.0 if not k else 1.0 if k == n else float(beta.ppf(1 - DOUBT, k + 1, n - k))
 
     def asked_share(self, tokens: int = UNIT) -> float:
         """The same, where a parting is asked about."""
         if not self.asked:
             return self.tie_share(tokens)
-        return float(1 - (1 - min(SAMPLED_TIE_SHARE, self._floor())) ** max(1.0, tokens / UNIT))
+        share = max(min(SAMPLED_TIE_SHARE, self._floor()), UNTOLD_TIES * self._measured())
+        return float(1 - (1 - share) ** max(1.0, tokens / UNIT))
 
     def _floor(self) -> float:
         """Of UNIT tokens, whatever parted."""

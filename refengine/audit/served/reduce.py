@@ -10,7 +10,9 @@ from typing import Any
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, difference
+from refengine.audit.served.claims.options import TOKENS
 from refengine.audit.served.claims.sampled import Sampled
+from refengine.audit.served.claims.ties import parted
 from refengine.audit.served.locate import located
 
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
@@ -46,9 +48,12 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
         middle = (low + high) // 2
         low, high = (low, middle) if shows(replace(found, tokens=middle)) else (middle, high)
     small = replace(found, tokens=high)
+    bare = isinstance(cell, Parity) and not shows(replace(small, options={}, temperature=0.0))
+    first = bench.plain_answers.get((small.turns[0], TOKENS))  # of this prompt, when nothing like it had been asked
     tried = {
         f"below {high} tokens": high > 1,
-        "without the parameter": isinstance(cell, Parity) and not shows(replace(small, options={}, temperature=0.0)),
+        "without the parameter": bare,
+        "when the prompt is new": isinstance(cell, Parity) and not bare and first is not None and not parted(*first),
         "when not streamed": small.stream and not shows(replace(small, stream=False)),
         "outside chat": small.chat and len(small.turns) == 1 and not shows(replace(small, chat=False)),
     }

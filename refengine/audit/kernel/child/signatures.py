@@ -111,22 +111,25 @@ def check_lanes(answer: Any, batch: int) -> list[Any]:
 
 def refusal(function: Callable[..., Any], signature: str) -> str:
     """Why a function cannot be called as its signature says; "" where it can, or where it does not tell."""
+    a_class = "it is a class: name an instance of it" if inspect.isclass(function) else ""
     try:
         takes = inspect.signature(function)
     except (TypeError, ValueError):  # a function of C
-        return ""
+        return a_class
     try:
         takes.bind(*PARAMETERS[signature])
     except TypeError as error:
         others = [name for name in PARAMETERS if _binds(takes, name)]
-        if inspect.isclass(function):
-            hint = "it is a class: name an instance of it"
-        elif others:
+        if a_class:
+            hint = a_class
+        elif next(iter(takes.parameters), "") == "self":
+            hint = "it is a method of a class: name that of an instance"
+        elif others and not {*PARAMETERS[signature]} <= takes.parameters.keys():
             hint = f"--signature {others[0]} fits"
         else:
             hint = "wrap it in a function that takes these in this order"
         return f"it takes {takes}, and is called as f({', '.join(PARAMETERS[signature])}) ({error}); {hint}"
-    return ""
+    return a_class
 
 
 def _binds(takes: inspect.Signature, signature: str) -> bool:
@@ -144,5 +147,5 @@ def load(subject: str) -> Callable[..., Any]:
     for part in name.split("."):
         found = getattr(found, part)
     if not callable(found):
-        raise TypeError(f"{subject} is a {type(found).__name__}, not a function")
+        raise TypeError(f"{subject} is not a function but of the type {type(found).__name__}")
     return found  # type: ignore[no-any-return]

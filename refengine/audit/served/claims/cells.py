@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeAlias
 from refengine.audit.served.ask import Answer, Ask, Choice, Row
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.options import TOKENS, Option, Options
-from refengine.audit.served.claims.ties import asked_tie, parted, tied
+from refengine.audit.served.claims.options import FILTERS, TOKENS, Option, Options
+from refengine.audit.served.claims.ties import FRONT_END, asked_tie, parted, tied
 from refengine.audit.served.faults import contradicts, shown
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
 
@@ -32,6 +32,7 @@ class Cell(Protocol):
     def unit(self, bench: Bench, k: int) -> None: ...
 
 
+SEED_APART = 1 << 20  # of a request that is made again
 TEXT = "the text is that of plain decoding"
 LOGPROBS = "the log probabilities are those of plain decoding"
 
@@ -128,6 +129,13 @@ class Parity:
             seed=k if self.option.temperature else None,
         )
 
+    def asked(self, bench: Bench) -> Ask:
+        """One of its requests. Raises ValueError where the first prompt gives none."""
+        ask = self.ask(bench, 0)
+        if ask is None:
+            raise ValueError(f"{self.name} is not asked at the first prompt")
+        return ask
+
     def unit(self, bench: Bench, k: int) -> None:
         ask = self.ask(bench, k)
         if ask is None:
@@ -135,7 +143,7 @@ class Parity:
         on, off = bench.both(ask)
         plain_on, plain = bench.plain(k, TOKENS)
         self.looks += 1
-        if self.option.extreme and off.text != plain.text:
+        if self.option.extreme and off.text != self.left(bench, ask, plain):
             self.sampled += 1
             return
         self.changes += off.text != plain.text
@@ -146,6 +154,13 @@ class Parity:
         self.beliefs[TEXT].add(shows, difference(ask, on, off))
         compare_logprobs(self.beliefs, bench, ask, on, off)
 
+    def left(self, bench: Bench, ask: Ask, plain: Answer) -> str:
+        """The text of the side without speculation where one token is left: the plain one, unless other options move
+        it; then what another seed gives."""
+        if not ask.options.keys() - {*FILTERS, *FRONT_END}:
+            return plain.text
+        return bench.without([replace(ask, seed=SEED_APART + (ask.seed or 0))])[0].text
+
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
         """What the request does not allow is no tie. A filter that leaves one token leaves none to ask about: that is
         asked without it. Rows that are reported may be those before the parameter: a tie in them excuses a parting, and
@@ -154,7 +169,8 @@ class Parity:
             return True
         if not parted(on, off) or tied(on, off, bench.noise.nats):
             return False
-        asked = replace(ask, temperature=0.0, options=bench.logprobs) if self.option.extreme else ask
+        options = {name: value for name, value in ask.options.items() if name not in FILTERS}
+        asked = replace(ask, temperature=0.0, options=options) if self.option.extreme else ask
         return not asked_tie(bench, asked, on, off)
 
 
@@ -171,25 +187,28 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer
 
 DEAR = 12  # requests of a look
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
+Pairs: TypeAlias = list[tuple[Answer, Answer]]
 
 
 @dataclass
 class Own:
-    """The same schedule of requests to either side; `shows` says of one side's answers whether the fault shows.
+    """The same schedule of requests to either side; `shows` gives the pairs of one side's answers that show the fault.
 
-    steps   requests one after another; the requests of one step are under way together
-    greedy  temperature 0: the fault may be a tie. Where no rows tell, a share of ties is allowed the side that shows it
+    steps      requests one after another; those of one step are under way together, and the last is that of the pairs
+    tie_share  at temperature 0: of schedules that the side which shows it alone is allowed; None: both may show it
+    asks       whether the other side is asked about ties, which no rows tell
     """
 
     name: str
     claim: str
     steps: Callable[[Bench, int], Sequence[Sequence[Ask]]]
-    shows: Callable[[Sequence[Answer], float], bool]
+    shows: Callable[[Sequence[Answer], float], Pairs]
     cost: int
     tie_share: float | None = None
+    asks: bool = False
 
     def __post_init__(self) -> None:
-        self.wanted = 6 if self.cost <= DEAR else 4
+        self.wanted = 5 if self.cost <= DEAR else 3
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
@@ -209,13 +228,21 @@ class Own:
         for asks in steps:
             for side, answers in zip(said, bench.each(asks), strict=True):
                 side.extend(answers)
-        on, off = (self.shows(answers, bench.noise.nats) for answers in said)
+        shown_on, shown_off = (self.shows(answers, bench.noise.nats) for answers in said)
+        if self.asks and not shown_off:
+            shown_on = [pair for pair in shown_on if not either_way(bench, steps[-1][-1], *pair)]
+        on, off = bool(shown_on), bool(shown_off)
         witness = {
             "requests": [[ask.summary() for ask in asks] for asks in steps],
             "on": [shown(answer) for answer in said[0]],
             "off": [shown(answer) for answer in said[1]],
         }
         return on, off, witness
+
+
+def either_way(bench: Bench, ask: Ask, one: Answer, other: Answer) -> bool:
+    """Whether the side without speculation, asked about it, goes on as either of two answers does."""
+    return asked_tie(bench, ask, one, other) and asked_tie(bench, ask, other, one)
 
 
 # --- comparing answers -----------------------------------------------------------------------------------------------

@@ -30,6 +30,17 @@ class Option:
     extreme: bool = False  # leaves one token at every position: at temperature 1 what temperature 0 gives
     front: bool = True  # asked in chat and streamed too: what a front end forgets, it forgets at every strength
 
+    @property
+    def dialects(self) -> int:
+        return len(self.made(Choice("a b c d e f g h", "length"), 0))
+
+
+def left_alone(*dialects: Options) -> Made:
+    """These options, and a filter that leaves one token: far from temperature 1 it is another one where the order of
+    steps is another."""
+    filters = ({"top_k": 1}, {"top_p": 1e-4}, {"min_p": 1.0})
+    return fixed(*({**options, **told} for options in dialects for told in filters))
+
 
 def fixed(*dialects: Options) -> Made:
     """The same options for every prompt."""
@@ -107,6 +118,12 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
     return ({"logit_bias": dict.fromkeys(map(str, ids), 100.0), "stop_token_ids": ids[2:4]},)
 
 
+FILTERS = ("top_k", "top_p", "min_p")
+HOT = 2.5  # a temperature at which what is added after it counts two and a half times
+HEAVIER: Options = {"logit_bias": {str(i): 1.5 for i in range(3, 15)}}
+FEW_WORDS: Options = {"logit_bias": {str(i): 100.0 for i in range(3, 15)}}  # that come again and again
+PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
+PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
 JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": TOKENS}
@@ -131,6 +148,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
+    Option("penalties and bias, hot", left_alone(PENALISED, PENALTIES), HOT, extreme=True, front=False),
+    Option("logit_bias, hot", left_alone(HEAVIER), HOT, extreme=True, front=False),
     Option("echo", fixed({"echo": True})),
     Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
     Option("json_schema", schema(JSON_SCHEMA)),
@@ -161,6 +180,6 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
     Setting("logit_bias, temperature 0.4", 0.4, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
-    Setting("min_tokens", 1.7, {"min_tokens": 4}),
+    Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
     Setting("long", 1.0, {}, tokens=96, choices=4),
 )

@@ -159,6 +159,10 @@ class Sampled:
         options = {**bench.logprobs, **self.setting.options, **several}
         return Ask((bench.prompt(place),), self.setting.tokens, self.setting.temperature, options, seed=seed)
 
+    def asked(self, bench: Bench) -> Ask:
+        """One of its requests."""
+        return self.ask(bench, 0, 1)
+
     def unit(self, bench: Bench, k: int) -> None:
         """One answer of each side, with seeds of their own that have nothing in common."""
         law, place = self.beliefs[CLAIM], k % PROMPTS

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import Cell, Own, Plain, streamed
-from refengine.audit.served.claims.options import TOKENS
-from refengine.audit.served.claims.ties import parted, ties
-from refengine.audit.served.noise import Noise
+from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
+from refengine.audit.served.claims.options import PENALISED, TOKENS
+from refengine.audit.served.claims.ties import parted, tied
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
@@ -21,19 +21,25 @@ COMPANIES = (2, 4, 8, 16)  # requests under way together
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
+FILLING = "the "  # a word of one token
 HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
 
 
 def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG[-1]) -> list[Cell]:
     """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it.
     long: tokens of a long completion."""
-    share = None if rows else noise.tie_share()
+    share: float | None = noise.asked_share()
+    if rows:  # they tell ties; what else parts on the side without speculation is held against that side
+        share = None if noise.parted else KNOWN_TIE_SHARE
     differ = first_and_last_differ
     same, alone = "The same request has the same answer", "An answer is the same"
     greedy: list[tuple[str, str, Steps, int]] = [
         ("repeat", f"{same} twice at temperature 0.", repeat, 4),
         ("state/A-B-A", f"{alone} after other requests.", a_b_a, 8),
+        ("state/full blocks", f"{same} when its whole prompt is in the cache, to a block's edge.", full_blocks, 7),
     ]
+    if extra["penalties"] and extra["stop"]:
+        greedy.append(("state/after a stop", f"{alone} after one with parameters that a stop ended.", after_stop, 7))
     if extra["stream"]:
         greedy.append(("stream", "A streamed answer is the whole one.", stream, 4))
     if extra["together"]:
@@ -41,15 +47,20 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         greedy += [
             (f"state/company of {n}", f"{alone} alone and in company.", company(n), 2 * n + 2) for n in COMPANIES
         ]
+    if extra["together"] and extra["penalties"]:
+        greedy.append(("state/company, penalties", f"{alone} with penalties, alone and in company.", penalised, 18))
     if extra["together"] and extra["neighbour"]:
         greedy.append(("independence", "Parameters of a request do not move another's answer.", neighbours, 10))
     if extra["together"]:
         moved = "The temperature of a request does not move another's answer."
         greedy.append(("independence/temperature", moved, hot_neighbours, 10))
-    cells: list[Cell] = [Own(name, claim, steps, differ, cost, share) for name, claim, steps, cost in greedy]
+    cells: list[Cell] = [Own(name, claim, steps, differ, cost, share, not rows) for name, claim, steps, cost in greedy]
     if extra["seed"]:
         cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4))
         cells.append(Own("seed/other", "Another seed has another answer.", other_seed, alike, 4))
+    if extra["seed"] and extra["together"]:
+        free = "A request without a seed is independent beside one with a seed."
+        cells.append(Own("seed/neighbour", free, beside_seeded, unseeded_alike, 8))
     if extra["seed"] and extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request with a seed are the whole ones."
         cells.append(Own("stream/choices", whole, streamed_choices, differ, 4))
@@ -62,15 +73,14 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     ]
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
-        cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share))
+        cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share, not rows))
     if extra["together"] and extra["seed"]:
         under_load = f"{same} alone and in company with the same seed."
         cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
     if extra["n"]:
         cells.append(Own("n/distinct", "The n choices of a request are independent.", choices, choices_alike, 2))
-        cells.append(
-            Own("n/greedy", "The n choices at temperature 0 are equal.", greedy_choices, choices_differ, 2, share)
-        )
+        equal = "The n choices at temperature 0 are equal."
+        cells.append(Own("n/greedy", equal, greedy_choices, choices_differ, 2, share, not rows))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4))
@@ -89,7 +99,9 @@ def sampled(bench: Bench, k: int, seed: int | None, temperature: float = 1.0) ->
 
 
 def repeat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[plain(bench, k)], [plain(bench, k)]]
+    """A prompt that was not asked before: what a cache holds of it is the first answer's."""
+    mine = replace(plain(bench, k), turns=(bench.fresh(k),))
+    return [[mine], [mine]]
 
 
 def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -121,9 +133,43 @@ def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine, mine], [mine], [mine]]
 
 
+def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    both = [sampled(bench, k, None), sampled(bench, k + 1, 1000 + k)]
+    return [both, both]
+
+
+def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """What counts tokens begins anew, however the request before it ended."""
+    mine = with_penalties(bench, k)
+    words = bench.without([mine])[0].text.split()
+    ended = replace(mine, options={**mine.options, "stop": words[len(words) // 2 :][:2] or ["."]})
+    return [[mine], [ended], [mine]]
+
+
+def penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    mine = with_penalties(bench, k)
+    return [[mine], [*(with_penalties(bench, k + i) for i in range(1, 8)), mine]]
+
+
+def with_penalties(bench: Bench, k: int) -> Ask:
+    mine = plain(bench, k)
+    return replace(mine, options={**mine.options, **PENALISED})
+
+
+def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Three times, a prompt that fills the blocks of a cache, or one token less or more: nothing of it is left to be
+    computed but what the first token needs."""
+    wished, own = 4 * BLOCK + (0, 1, 0, -1)[k % 4], bench.prompt(k)
+    words = max(1, wished - len(own.split()))
+    mine = replace(plain(bench, k), turns=(FILLING * words + own,))
+    told = bench.without([replace(mine, tokens=1)])[0].usage.get("prompt_tokens", wished)
+    mine = replace(mine, turns=(FILLING * max(1, words + wished - told) + own,))
+    return [[mine], [mine], [mine]]
+
+
 def a_b_a(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
-    mine = plain(bench, k)
+    mine = replace(plain(bench, k), turns=(bench.fresh(500 + k),))
     words = mine.turns[0].split(" ")
     other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
     return [[mine], [replace(mine, turns=(other,))], [sampled(bench, k + 1, k)], [mine]]
@@ -203,35 +249,45 @@ def answered(bench: Bench, ask: Ask) -> str:
 # --- what of one side's answers is a fault ---------------------------------------------------------------------------
 
 
-def first_and_last_differ(answers: Sequence[Answer], nats: float) -> bool:
+def first_and_last_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     """And do not part at a tie."""
-    first, last = answers[0], answers[-1]
-    return parted(last, first) and ties(last.choices[0], first.choices[0], nats) is not True
+    return differing(answers[-1:], answers[0], nats)
 
 
-def last_two_differ(answers: Sequence[Answer], nats: float) -> bool:
+def differing(answers: Sequence[Answer], first: Answer, nats: float) -> Pairs:
+    """Those that part from the first, and not at a tie."""
+    return [(said, first) for said in answers if parted(said, first) and not tied(said, first, nats)]
+
+
+def last_two_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     """Of what was heard to the end: either from the first."""
     first, *others = [answer for answer in answers if answer.text or answer.choices[0].finish]
-    return any(first_and_last_differ((first, other), nats) for other in others[-2:])
+    return differing(others[-2:], first, nats)
 
 
-def alike(answers: Sequence[Answer], nats: float) -> bool:
+def alike(answers: Sequence[Answer], nats: float) -> Pairs:
     """Two sampled answers that begin alike for half of their length; one of a few characters says nothing."""
-    return any_alike([answer.text for answer in answers])
+    return [(a, b) for i, a in enumerate(answers) for b in answers[:i] if begin_alike(a.text, b.text)]
 
 
-def choices_alike(answers: Sequence[Answer], nats: float) -> bool:
-    return any_alike([choice.text for choice in answers[0].choices])
+def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Those of the first of two in every step."""
+    return alike(answers[::2], nats)
 
 
-def choices_differ(answers: Sequence[Answer], nats: float) -> bool:
-    """In any other choice than the first, and not at a tie."""
-    first, *others = answers[0].choices
-    return any(choice.text != first.text and ties(choice, first, nats) is not True for choice in others)
+def choices_alike(answers: Sequence[Answer], nats: float) -> Pairs:
+    return alike(alone(answers[0]), nats)
 
 
-def any_alike(texts: Sequence[str]) -> bool:
-    return any(begin_alike(a, b) for i, a in enumerate(texts) for b in texts[:i])
+def choices_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Any other choice than the first, and not at a tie."""
+    first, *others = alone(answers[0])
+    return differing(others, first, nats)
+
+
+def alone(answer: Answer) -> list[Answer]:
+    """Its choices, each as an answer."""
+    return [Answer((choice,)) for choice in answer.choices]
 
 
 def begin_alike(a: str, b: str) -> bool:

@@ -16,6 +16,7 @@ from refengine.evidence.ties import tied as within
 TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 16 to 32, has odds of one in twelve
 FRONT_END = ("logprobs", "echo", "stream_options")  # options that change no token
 MEMORYLESS = ("ignore_eos", "logit_bias", "allowed_token_ids")  # that mean the same in the middle of a text
+TRIES, SEEDS_APART = 4, 1000  # where no rows tell, and every choice has to come through the ties before
 FORCED = 4  # tokens that are asked for after the text that both have in common
 
 
@@ -49,18 +50,23 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     prompt = ask.turns[0] if ask.options.get("echo") else ""
     here, there = (pieces(said.text.removeprefix(prompt)) for said in (on, off))
     i = next((i for i, (x, y) in enumerate(zip(here, there, strict=False)) if x != y), min(len(here), len(there)))
-    options = {name: value for name, value in ask.options.items() if name not in FRONT_END}
+    options = {name: value for name, value in ask.options.items() if name not in (*FRONT_END, "n")}
     warm = replace(ask, temperature=TEMPERATURE, options={**options, "n": bench.choices}, stream=False, seed=i)
     if not options.keys() - set(MEMORYLESS) and not ask.chat and len(ask.turns) == 1:
         common = "".join(here[:i])
         warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, max(1, ask.tokens - i)))
         here = here[i:]
         i = 0
-    (answer,) = bench.without([warm])
-    said = [pieces(choice.text) for choice in answer.choices]
     if i < len(here):
         reach = len("".join(here[:i])) + max(map(len, stops(ask)), default=0)  # from where no stop would have ended it
         while i + 1 < len(here) and len("".join(here[: i + 1])) < reach:
             i += 1
-        return any(words[: i + 1] == here[: i + 1] for words in said)
-    return any(words[:i] == here and len(words) == i for words in said)
+    # Ties before this one take choices away, unless the text up to here is the prompt.
+    for again in range(1 if i == 0 or bench.logprobs else TRIES):
+        (answer,) = bench.without([replace(warm, seed=(warm.seed or 0) + again * SEEDS_APART)])
+        said = [pieces(choice.text) for choice in answer.choices]
+        if i < len(here) and any(words[: i + 1] == here[: i + 1] for words in said):
+            return True
+        if i == len(here) and any(words == here for words in said):
+            return True
+    return False

@@ -1,8 +1,10 @@
 """The client of an OpenAI-compatible server: completions and chat, whole or streamed, patient with restarts.
 
 A connection that breaks and an answer of 408, 425, 429, 502, 503 or 504 are asked again with growing pauses, for
-`patience` seconds: the server is busy, or is being started again. 500 and what is no completion are about the request,
-and asked again twice; any other 4xx is a refusal. A key comes from the environment and goes nowhere else.
+`patience` seconds: the server is busy, or is being started again. A server that has never been reached is given up
+after some seconds: an address is mistyped more often than an audit is started before its server. 500 and what is no
+completion are about the request, and asked again twice; any other 4xx is a refusal. A key comes from the environment
+and goes nowhere else.
 """
 
 import json
@@ -24,6 +26,7 @@ ANSWER_BYTES = 1 << 24  # an answer of some hundred tokens with their log probab
 AGAIN = (408, 425, 429, 502, 503, 504)
 TRIES = 3  # of a request that is answered with 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds between two tries
+FIRST_CONTACT = 3.0  # seconds of trying to reach a server that has never answered
 LOGPROBS: Mapping[str, Mapping[bool, dict[str, Any]]] = {
     "completions": {True: {"logprobs": TOP_TOKENS}, False: {}},
     "chat": {True: {"logprobs": True, "top_logprobs": TOP_TOKENS}, False: {}},
@@ -39,11 +42,18 @@ class Server:
             raise BadInput(f"{base} is no address of a server: http://HOST:PORT/v1 is one")
         self.base, self.model = base.rstrip("/"), model
         self.seconds, self.patience = seconds, patience
-        key = os.environ.get(KEY_VARIABLE)
-        self.client = httpx.Client(
-            timeout=httpx.Timeout(seconds, connect=5.0, pool=None),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-        )
+        self.reached = False  # it has answered something, if only that it is busy
+        key = os.environ.get(KEY_VARIABLE, "")
+        if not (key.isascii() and key.isprintable()):
+            raise BadInput(f"${KEY_VARIABLE} has a sign that no header may have: a line break, or none of ASCII")
+        try:
+            self.client = httpx.Client(
+                timeout=httpx.Timeout(seconds, connect=5.0, pool=None),
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+            )
+        except Exception as error:  # of whatever the library reads there
+            why = f"{type(error).__name__}: {error}"
+            raise BadInput(f"the environment's proxies or certificates ($*_PROXY, $SSL_CERT_*): {why}") from None
 
     def __enter__(self) -> "Server":
         return self
@@ -60,7 +70,7 @@ class Server:
             return Answer((Choice(""),))
         try:
             return _streamed(reply) if ask.stream else _answer(json.loads(reply))
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError, RecursionError) as error:
             shown = reply[:COMPLAINT_CHARACTERS].decode(errors="replace")
             raise Failed(f"{self.base} answered {shown!r}, which is no completion ({type(error).__name__})") from None
 
@@ -81,7 +91,7 @@ class Server:
         return body | {name: value for name, value in named.items() if value is not None}
 
     def _patiently(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
-        until, pause, broken = time.monotonic() + self.patience, FIRST_PAUSE, 0
+        begun, pause, broken = time.monotonic(), FIRST_PAUSE, 0
         while True:
             try:
                 return self._once(path, body, hang_up)
@@ -96,14 +106,17 @@ class Server:
                 raise Gone(f"{self.base} gave no answer within {self.seconds:g} s") from None
             except (httpx.HTTPError, _Again) as error:
                 asked = error.pause if isinstance(error, _Again) and error.pause else pause
-                if time.monotonic() + asked > until:
-                    raise Gone(f"{self.base} gave no answer: {str(error) or type(error).__name__}") from None
+                patience = self.patience if self.reached else min(self.patience, FIRST_CONTACT)
+                if time.monotonic() + asked > begun + patience:
+                    silent = "gave no answer" if self.reached else "cannot be reached"
+                    raise Gone(f"{self.base} {silent}: {str(error) or type(error).__name__}") from None
             time.sleep(asked * (1 + 0.1 * random.random()))  # so that many requests do not come back at once
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _once(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
         until = time.monotonic() + self.seconds
         with self.client.stream("POST", self.base + path, json=body) as reply:
+            self.reached = True
             content = bytearray()
             for piece in reply.iter_bytes():
                 content += piece
@@ -120,6 +133,8 @@ class Server:
             raise _Broken(said)
         if reply.status_code >= 400:
             raise Refused(said)
+        if reply.is_redirect:
+            raise Refused(f"{reply.status_code}: it is elsewhere, at {reply.headers['Location']}")
         return bytes(content)
 
 

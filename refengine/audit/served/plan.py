@@ -1,0 +1,171 @@
+"""The plan of a suite: what the two sides take is found out, as far as it can be by the claims' own first looks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedless
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.cells import Cell, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
+from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
+from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
+from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
+from refengine.audit.served.claims.ties import asked_tie, parted, tied
+from refengine.audit.served.noise import CLOSE, LOOKS, Noise
+
+NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
+NEEDED = {  # options that schedules need
+    "neighbour": {*HEAVY},
+    "ignore_eos": {"ignore_eos"},
+    "penalties": {*PENALISED},
+    "stop": {"stop"},
+}
+STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}
+
+
+@dataclass
+class Plan:
+    """The cells that can be looked at, and what the servers do not do: name -> why. begun: names of those whose first
+    look was made, to see whether both sides take it."""
+
+    cells: list[Cell]
+    lacking: dict[str, str]
+    begun: set[str] = field(default_factory=set)
+
+    def tries(self, bench: Bench, name: str, cells: Sequence[Parity | Sampled]) -> int | None:
+        """Takes up the first of these that both sides take, with its first look: its number. None where there is none:
+        it is lacking under that name. Raises Gone."""
+        said = "refused by the side without speculation"
+        for number, cell in enumerate(cells):
+            try:
+                cell.unit(bench, 0)
+                self.begun.add(cell.name)
+            except Gone:
+                raise
+            except (Refused, Failed):
+                on, off = bench.complaints(cell.asked(bench))
+                if on or off:  # else it was about a tie that was asked
+                    said = said if off else f"refused with speculation, taken without: {on}"
+                    continue
+            self.cells.append(cell)
+            return number
+        self.lacking[name] = said
+        return None
+
+
+def planned(bench: Bench, only: str = "") -> Plan:
+    """Asks either side once for what it takes. only: how the names begin of claims that will be looked at; parameters
+    and laws of others are not asked for. Raises Gone, and Refused where not even a plain request is taken."""
+
+    def wanted(name: str) -> bool:
+        return name.startswith(only) or only.startswith(name)
+
+    for name, said in zip(("on", "off"), bench.complaints(Ask((bench.prompt(0),), 4)), strict=True):
+        if said:
+            raise Refused(f"the side with speculation {name} takes no plain request: {said}")
+    seeds = _seeds(bench)
+    bench.logprobs, rows = _reports(bench)
+    if streams := bench.accepts(Ask((bench.prompt(0),), 4, options=STREAM_USAGE, stream=True)):
+        bench.stream_usage = STREAM_USAGE
+    streams = streams or bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
+    chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
+    several = [n for n in CHOICES if _gives(bench, n)]
+    bench.choices = max(several, default=1)
+    bench.noise = measured(bench)
+    plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
+    plan.lacking |= {
+        way: "not taken by both sides" for way, taken in (("chat", chat), ("stream", streams)) if not taken
+    }
+    if rows:
+        plan.cells.append(Rescored())
+    else:
+        plan.lacking["logprobs"] = "rows of log probabilities are not reported by both sides"
+    for option in OPTIONS:
+        if not wanted(f"parity/{option.name}"):
+            continue
+        cells = [Parity(option, bench.noise, rows, dialect) for dialect in range(option.dialects)]
+        dialect = plan.tries(bench, option.name, cells)
+        if dialect is not None and option.front:
+            arms = [*([(False, True)] * streams), *([(True, False)] * chat)]
+            plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
+    for setting in SAMPLED:
+        if not wanted(f"law/{setting.name}"):
+            continue
+        cell = Sampled(setting, next((n for n in several if n <= setting.choices), 1))
+        plan.tries(bench, cell.name, [cell])
+    extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
+    extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
+    long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
+    plan.cells += schedules(bench.noise, rows, extra, long)
+    edge = "state/context edge"
+    if edge.startswith(only):  # it takes thirty requests to find
+        if bench.together and (found := found_edge(bench)):
+            plan.cells.append(Plain(edge, bench.noise, rows, asked=found.ask, cost=3, wanted=8))
+        else:
+            plan.lacking[edge] = f"a prompt of {MOST_WORDS} words is taken"
+    return plan
+
+
+def _seeds(bench: Bench) -> bool:
+    """Whether both sides take a seed; where one does not, none is sent from here on."""
+    ask = Ask((bench.prompt(0),), 4, 1.0)
+    if not bench.accepts(ask) or bench.accepts(replace(ask, seed=1)):
+        return True
+    bench.on, bench.off = Seedless(bench.on), Seedless(bench.off)
+    return False
+
+
+def _gives(bench: Bench, choices: int) -> bool:
+    """Some servers take `n` and answer with one choice."""
+    said = _answers(bench, Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1))
+    return bool(said) and all(len(answer.choices) == choices for answer in said)
+
+
+def _answers(bench: Bench, ask: Ask) -> list[Answer]:
+    """Of both sides; none where one does not take it. Raises Gone."""
+    try:
+        return [side[0] for side in bench.each([ask])]
+    except Gone:
+        raise
+    except (Refused, Failed):
+        return []
+
+
+def _reports(bench: Bench) -> tuple[Options, bool]:
+    """(the option that asks for log probabilities, whether both sides then report tokens with their rows)."""
+    wish = {"logprobs": True}
+    answers = [answer.choices[0] for answer in _answers(bench, Ask((bench.prompt(0),), 4, options=wish))]
+    rows = all(said.tokens and said.logprobs and max(map(len, said.top or ()), default=0) > 1 for said in answers)
+    rows = rows and bool(answers)
+    return (wish, True) if rows else ({}, False)  # a row of one token tells no tie
+
+
+def measured(bench: Bench) -> Noise:
+    """The side without speculation beside itself: every prompt alone, then some together; and rows side by side.
+    Where rows say of the sides that they part at a tie, that is noise too."""
+    parted, tied_sides, apart = 0, 0, 0.0
+    sides, margins = [], []
+    for first in range(0, LOOKS, NOISE_COMPANY):
+        numbers = range(first, first + NOISE_COMPANY)
+        alone = [bench.plain(k, TOKENS)[1] for k in numbers]
+        again = bench.without([Ask((bench.prompt(k),), TOKENS, options=bench.logprobs) for k in numbers])
+        for one, other in zip(alone, again, strict=True):
+            parted += one.outcome() != other.outcome()
+            apart = max(apart, logprobs_apart(one.choices[0], other.choices[0]) or 0.0)
+        for k in numbers:
+            on, off = (side.choices[0] for side in bench.plain(k, TOKENS))
+            sides.append(logprobs_apart(on, off) or 0.0)
+            tied_sides += part_at_a_tie(bench, k)
+            rows = [sorted(row.values())[-2:] for row in off.top or () if len(row) > 1]
+            margins += [likeliest - second for second, likeliest in rows]
+    close = sum(margin < CLOSE for margin in margins)
+    near = sorted(sides)[9 * len(sides) // 10]
+    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1)
+
+
+def part_at_a_tie(bench: Bench, k: int) -> bool:
+    """What the sides say to that prompt: told by rows, or by asking."""
+    on, off = bench.plain(k, TOKENS)
+    if bench.logprobs:
+        return tied(on, off, Noise().nats)
+    return parted(on, off) and asked_tie(bench, Ask((bench.prompt(k),), TOKENS), on, off)
