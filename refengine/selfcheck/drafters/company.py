@@ -147,7 +147,7 @@ class Looking:
         return getattr(self.target, name)
 
     def run(self, rows: Rows) -> Pass:
-        passed = self.target.run(rows, self.taps)
+        passed: Pass = self.target.run(rows, self.taps)
         return replace(passed, logits=looked_at(passed))
 
 
