@@ -55,7 +55,8 @@ def test_rounding_is_excused_and_a_defect_is_not() -> None:
     honest = counted(HONEST, torch.bfloat16, range(1))
     spoiled = counted("rejected rows stay", torch.float32, range(1))
     assert honest.defects == 0
-    assert honest.texts == spoiled.texts == spoiled.defects
+    assert honest.texts > 0
+    assert 0 < spoiled.texts == spoiled.defects
     assert (honest.accused, spoiled.accused) == (0, 1)
 
 
