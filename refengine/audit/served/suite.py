@@ -3,7 +3,7 @@
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
 depend on the evidence. Half of the turns go to the claims with the most evidence against them that are not yet decided,
 the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Until every claim
-was looked at some times it is a quarter.
+was looked at once it is a quarter.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,6 @@ from refengine.audit.served.claims.cells import Cell, Own, Parity
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.reduce import TRIES, reduced
 
-TURNS = 1  # looks at every claim before belief decides
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
@@ -117,7 +116,7 @@ class Suite:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
         left = self.requests - self.bench.sent
         open_ = [s for s in self.states if not s.given_up and s.evidence() < self.bar and s.cell.cost <= left]
-        fresh = [s for s in open_ if s.looks < TURNS]
+        fresh = [s for s in open_ if not s.looks]
         doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
         suspects = sorted(doubted, key=self.doubt, reverse=True)
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
@@ -125,7 +124,7 @@ class Suite:
         if suspects and turn % 4 in ((1,) if fresh else (1, 2)):
             order = ((of_others, of_options)[turn % 4 == 1] or suspects)[:SUSPECTS]
         elif fresh:
-            order = sorted(fresh, key=lambda s: s.looks)
+            order = fresh
         else:
             order = sorted(open_, key=lambda s: s.looks / s.cell.wanted)
         if not order or isinstance(order[0].cell, Own):
