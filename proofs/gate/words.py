@@ -1,0 +1,60 @@
+"""The fourth reader: what coqc wrote down of the names in a file while it compiled it (`File.glob`).
+
+Every name that a file gives is one that its text shows, and every notation a granted one: a `where`, a second constructor
+or a proof that names a lemma gives names too. And no statement binds a word that means something already, ours where it is
+seen or a library's: `forall dist, dist p` says nothing of distributions. The standard library alone.
+"""
+
+import hashlib
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from proofs.gate import text
+from refengine.selfcheck.claims.coq_text import STATEMENTS, Sentence, sentences
+
+GIVEN = re.compile(r"(\w+) (\d+):\d+ \S+ (\S+)")
+REFERRED = re.compile(r"R\d+:\d+ (\S+) \S+ (\S+) (\w+)")
+GLOBAL = {"abbrev", "class", "constr", "def", "defax", "ind", "inst", "meth", "proj", "rec", "thm"}
+SAYING = {*STATEMENTS, *text.MEANING, "Hypothesis", "Variable", "Variables"} - {"Let"}  # coqc calls its name a variable
+
+
+def borrowed(build: Path, files: list[str]) -> set[str]:
+    """The words of the libraries that our files use."""
+    found = set()
+    for file in files:
+        for place, name, kind in REFERRED.findall((build / f"{file}.glob").read_text()):
+            if kind in GLOBAL and not place.startswith("Proofs."):
+                found.add(name.rpartition(".")[2])
+    return found
+
+
+def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set[str]) -> Iterator[str]:
+    """What one file gives or binds otherwise than its text shows; `meanings` has the names that each file sees."""
+    source = (build / f"{file}.v").read_text()
+    head, *lines = (build / f"{file}.glob").read_text().splitlines()
+    if head != f"DIGEST {hashlib.md5(source.encode()).hexdigest()}":
+        yield f"{file}: its .glob is of another text"
+        return
+    found = sentences(source)
+    starts = [sentence.start for sentence in found]
+    shown = {name for sentence in found for name in text.declared(sentence)}
+    seen = words | meanings[file]
+    bound = {*text.granted()["bound"]["everywhere"], *text.granted()["bound"].get(file, ())}
+    for kind, at, name in (match.groups() for line in lines if (match := GIVEN.fullmatch(line))):
+        sentence = found[bisect_right(starts, int(at)) - 1]
+        name = name.split(":")[0] if kind == "binder" else name.rpartition(".")[2]
+        if kind == "not":
+            if sentence.text not in text.granted()["notations"].get(file, ()):
+                yield f"{file}: a notation in {_short(sentence)}"
+        elif kind in ("binder", "var"):
+            saying = sentence.word() in SAYING or (sentence.word() == "Let" and kind == "binder")
+            if saying and name in seen - bound:
+                yield f"{file}: {name} means something already, and is bound in {_short(sentence)}"
+        elif kind != "sec" and name not in shown:
+            yield f"{file}: {name} is given by {_short(sentence)}, which does not show it"
+
+
+def _short(sentence: Sentence) -> str:
+    return sentence.text[:80]
