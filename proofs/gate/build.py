@@ -16,7 +16,7 @@ LIBRARIES = ("mathcomp/algebra", "mathcomp/algebra_tactics", "Flocq")
 
 
 def clean() -> dict[str, str]:
-    """The environment of every prover here, without options from outside: COQEXTRAFLAGS, COQPATH, COQLIB and the like."""
+    """The environment of every prover here, without options from outside: COQEXTRAFLAGS, COQPATH and the like."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("COQ", "MAKEFLAGS", "OCAML"))}
 
 

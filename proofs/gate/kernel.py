@@ -18,8 +18,8 @@ from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comme
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
 # What a closed statement quantifies over: its premises, by the names that they were given, and of everything else the
-# type that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a function
-# is given: `?` and `!` in a shape.
+# type that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
+# function is given: `?` and `!` in a shape.
 PREMISES = """Set Printing Width 10000.
 Set Printing Depth 10000.
 Ltac told := lazymatch goal with
@@ -112,9 +112,10 @@ def shape(type: str, always: Sequence[str]) -> str:
             parts.append(f"({shape(type[start:at], always)})")
             start = at + 1
     whole = "".join([*parts, type[start:]])
-    if whole.startswith("(") and parts == ["", whole]:
+    if parts == ["", whole]:  # all of it in brackets
         return whole[1:-1]
-    return whole.split()[0] if whole.split()[0] in always else whole
+    head = whole.split()[0]
+    return head if head in always else whole
 
 
 def hidden_premises(

@@ -1,8 +1,8 @@
 """The fourth reader: what coqc wrote down of the names in a file while it compiled it (`File.glob`).
 
-Every name that a file gives is one that its text shows, and every notation a granted one: a `where`, a second constructor
-or a proof that names a lemma gives names too. And no statement binds a word that means something already, ours where it is
-seen or a library's: `forall dist, dist p` says nothing of distributions. The standard library alone.
+Every name that a file gives is one that its text shows, and every notation a granted one: a `where`, or the second of
+two types given together, gives words too. And no statement binds a word that means something already, ours where the
+file sees it or a library's: `forall dist, dist p` says nothing of distributions. The standard library alone.
 """
 
 import hashlib
