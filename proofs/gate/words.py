@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from proofs.gate import text
-from refengine.selfcheck.claims.coq_text import STATEMENTS, Sentence, sentences
+from refengine.selfcheck.claims.coq_text import STATEMENTS, Sentence, blank_comments, sentences
 
 GIVEN = re.compile(r"(\w+) (\d+):\d+ \S+ (\S+)")
-REFERRED = re.compile(r"R\d+:\d+ (\S+) \S+ (\S+) (\w+)")
+REFERRED = re.compile(r"R(\d+):\d+ (\S+) \S+ (\S+) (\w+)")
+WORD = re.compile(r"[A-Za-z_][\w']*(?:\.[A-Za-z_][\w']*)*")
 GLOBAL = {"abbrev", "class", "constr", "def", "defax", "ind", "inst", "meth", "proj", "rec", "thm"}
 SAYING = {*STATEMENTS, *text.MEANING, "Hypothesis", "Variable", "Variables"} - {"Let"}  # coqc calls its name a variable
 
@@ -24,7 +25,7 @@ def borrowed(build: Path, files: list[str]) -> set[str]:
     """The words of the libraries that our files use."""
     found = set()
     for file in files:
-        for place, name, kind in REFERRED.findall((build / f"{file}.glob").read_text()):
+        for _, place, name, kind in REFERRED.findall((build / f"{file}.glob").read_text()):
             if kind in GLOBAL and not place.startswith("Proofs."):
                 found.add(name.rpartition(".")[2])
     return found
@@ -42,7 +43,17 @@ def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set
     shown = {name for sentence in found for name in text.declared(sentence)}
     seen = words | meanings[file]
     bound = {*text.granted()["bound"]["everywhere"], *text.granted()["bound"].get(file, ())}
-    for kind, at, name in (match.groups() for line in lines if (match := GIVEN.fullmatch(line))):
+    entries = [match.groups() for line in lines if (match := GIVEN.fullmatch(line))]
+    known = {int(at) for _, at, _ in entries} | {int(m[1]) for line in lines if (m := REFERRED.fullmatch(line))}
+    code = blank_comments(source, strings=True)
+    for sentence, end in zip(found, [*starts[1:], len(source)], strict=True):
+        if sentence.word() in SAYING:
+            own = set(text.declared(sentence))
+            for word in WORD.finditer(code, sentence.start, end):
+                keyword = code[word.start() - 1] in "[%"  # [seq f x | x <- s], (a < b)%nat
+                if word[0] in seen - bound - own and word.start() not in known and not keyword:
+                    yield f"{file}: {word[0]} is not what it is elsewhere in {_short(sentence)}"
+    for kind, at, name in entries:
         sentence = found[bisect_right(starts, int(at)) - 1]
         name = name.split(":")[0] if kind == "binder" else name.rpartition(".")[2]
         if kind == "not":
