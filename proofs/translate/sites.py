@@ -113,8 +113,8 @@ def _lengths(count: ast.expr, body: Sequence[ast.stmt]) -> list[str]:
                             return [one, two]
             return [name]
         case ast.BinOp(left, ast.Add(), right):
-            one, two = _lengths(left, body), _lengths(right, body)
-            return [*one, *two] if one and two else []
+            before, behind = _lengths(left, body), _lengths(right, body)
+            return [*before, *behind] if before and behind else []
     return []
 
 
