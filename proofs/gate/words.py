@@ -22,10 +22,10 @@ SAYING = {*STATEMENTS, *text.MEANING, "Hypothesis", "Variable", "Variables"} - {
 
 
 def borrowed(build: Path, files: list[str]) -> set[str]:
-    """The words of the libraries that our files use."""
+    """The words of the libraries that our files use, of those that are compiled."""
     found = set()
-    for file in files:
-        for _, place, name, kind in REFERRED.findall((build / f"{file}.glob").read_text()):
+    for notes in (build / f"{file}.glob" for file in files if (build / f"{file}.glob").is_file()):
+        for _, place, name, kind in REFERRED.findall(notes.read_text()):
             if kind in GLOBAL and not place.startswith("Proofs."):
                 found.add(name.rpartition(".")[2])
     return found
