@@ -21,7 +21,7 @@ from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Philox, Recorded, Shifted
 from refengine.engine.kernels import CompiledPhilox, compiled
 
-CPU_RULES = ("leviathan", "block", "greedy", "agreement", "point_mass", "iid_candidates", "without_replacement")
+RULES = ("leviathan", "block", "greedy", "agreement", "point_mass", "iid_candidates", "without_replacement")
 PAIRS = {pair.name: pair for pair in EVERY}
 CUDA = torch.cuda.is_available()
 
@@ -55,12 +55,11 @@ def backends() -> Iterator[Any]:
     no_triton = pytest.mark.skipif(find_spec("triton") is None, reason="not tested: triton is not installed")
     no_cuda = pytest.mark.skipif(not CUDA, reason="not tested: this machine has no CUDA device")
     there_is = pytest.mark.skipif(CUDA, reason="the kernels run on the device itself")
-    for rule in CPU_RULES:
+    on_device = [no_triton, no_cuda, pytest.mark.gpu]
+    for rule in RULES:
         yield pytest.param(Compiled(rule, "cpu"), marks=[no_numba], id=f"{rule}, numba")
-    yield pytest.param(Compiled("leviathan", "cuda"), marks=[no_triton, there_is], id="leviathan, interpreted")
-    yield pytest.param(
-        Compiled("leviathan", "cuda", "cuda"), marks=[no_triton, no_cuda, pytest.mark.gpu], id="leviathan, cuda"
-    )
+        yield pytest.param(Compiled(rule, "cuda"), marks=[no_triton, there_is], id=f"{rule}, interpreted")
+        yield pytest.param(Compiled(rule, "cuda", "cuda"), marks=on_device, id=f"{rule}, cuda")
 
 
 every_backend = pytest.mark.parametrize("how", list(backends()))
