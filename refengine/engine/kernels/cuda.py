@@ -14,7 +14,6 @@ from refengine.engine.kernels import tile, tile_chains, tile_trees
 
 STORED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 LEVELS = 12  # of the tree over one tile; any number gives the same tokens
-TILE = 1 << LEVELS
 WARPS = 8
 AT_ONCE = 1024  # lanes of one launch, each with two rows of its own where siblings are weighed
 
@@ -59,33 +58,32 @@ def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | No
         return None
     text, path = (block.tokens.new_full(shape, NOTHING) for shape in ((lanes, places), (lanes, n)))
     length = block.tokens.new_empty(lanes)
-    tiles = triton.next_power_of_2(triton.cdiv(vocabulary, TILE))
     RULES[name](
         *(t.contiguous() for t in (p, q, block.tokens, block.parents)), uniforms, text, path, length,
-        PLACES=triton.next_power_of_2(places), TILES=tiles, ABOVE=tiles.bit_length() - 1,
+        PLACES=triton.next_power_of_2(places), ABOVE=(triton.cdiv(vocabulary, 1 << LEVELS) - 1).bit_length(),
     )  # fmt: skip
     return Round(text, path, length) if bool(length.all()) else None
 
 
 def leviathan(
     p: Tensor, q: Tensor, tokens: Tensor, parents: Tensor, uniforms: Uniforms, text: Tensor, path: Tensor,
-    length: Tensor, PLACES: int, TILES: int, ABOVE: int,
+    length: Tensor, PLACES: int, ABOVE: int,
 ) -> None:  # fmt: skip
     """The one row that a lane emits from is summed by as many programs as it has tiles."""
     lanes, places, vocabulary = p.shape
     of_row = places - 1, vocabulary
-    sums, shares = (p.new_empty(shape, dtype=torch.float64) for shape in ((lanes, TILES), (lanes,)))
+    sums, shares = (p.new_empty(shape, dtype=torch.float64) for shape in ((lanes, 1 << ABOVE), (lanes,)))
     refused = p.new_empty(lanes, dtype=torch.int8)
     tile_chains.judge[(lanes,)](
         *(p, q, tokens, parents, uniforms, text, path, length, refused, shares, *of_row),
         PLACES=PLACES, num_warps=1, enable_fp_fusion=False,
     )  # fmt: skip
-    tile_chains.masses[(lanes, TILES)](
-        *(p, q, length, refused, sums, *of_row), TILE=TILE, LEVELS=LEVELS, num_warps=WARPS, enable_fp_fusion=False
+    tile_chains.masses[(lanes, 1 << ABOVE)](
+        *(p, q, length, refused, sums, *of_row), LEVELS=LEVELS, ABOVE=ABOVE, num_warps=WARPS, enable_fp_fusion=False
     )
     tile_chains.emit[(lanes,)](
         *(p, q, length, refused, shares, sums, text, *of_row),
-        TILE=TILE, LEVELS=LEVELS, TILES=TILES, ABOVE=ABOVE, num_warps=WARPS, enable_fp_fusion=False,
+        LEVELS=LEVELS, ABOVE=ABOVE, num_warps=WARPS, enable_fp_fusion=False,
     )  # fmt: skip
 
 
@@ -99,7 +97,7 @@ def a_lane_a_program(
     for first in range(0, lanes, AT_ONCE):
         kernel[(min(AT_ONCE, lanes - first),)](
             *(p, q, tokens, parents, uniforms, *out, left, first, places - 1, vocabulary),
-            **sizes, TILE=TILE, LEVELS=LEVELS, num_warps=WARPS, enable_fp_fusion=False,
+            **sizes, LEVELS=LEVELS, num_warps=WARPS, enable_fp_fusion=False,
         )  # fmt: skip
 
 
@@ -125,7 +123,7 @@ def judgeable(p: Tensor, block: Block, tolerance: float) -> bool:
     tokens, parents = block.tokens.contiguous(), block.parents.contiguous()
     for rows, before in ((p, 1),) if q is None or places == 1 else ((p, 1), (q, 0)):
         tile.sound[(lanes, places - 1 + before)](
-            *(rows.contiguous(), tokens, parents, fine, places - 1),
-            BEFORE=before, TOLERANCE=tolerance, V=vocabulary, TILE=TILE, num_warps=WARPS,
+            *(rows.contiguous(), tokens, parents, fine, places - 1, vocabulary),
+            BEFORE=before, TOLERANCE=tolerance, LEVELS=LEVELS, num_warps=WARPS,
         )  # fmt: skip
     return bool(fine)

@@ -5,9 +5,8 @@ says: a sum over an axis of two has one result, in whatever order a compiler add
 ever summed unless all but one of its entries are zero. Products and differences are those of the plain text, and are
 not fused. So the tokens are those of the plain text bit for bit.
 
-lane   a program's lane
-TILE   2^LEVELS tokens; a row has TILES = 2^ABOVE tiles, of which the last ones may lie beyond the vocabulary
-sums   float64 [TILES], the masses of a row's tiles
+A tile is 2^LEVELS tokens, a row 2^ABOVE tiles, of which the last ones may lie beyond the vocabulary. `sums`, float64
+[2^ABOVE], are the masses of a row's tiles. `lane` is the program's lane; PLACES, a power of two, is above its drafts.
 """
 
 import triton
@@ -79,9 +78,15 @@ def real(x):
 
 
 @triton.jit
-def stored(row, start, end, TILE: tl.constexpr):
-    """A tile of a row, float64; from `end` on nothing is read and all is 0."""
-    x = start + tl.arange(0, TILE)
+def ids(tile, LEVELS: tl.constexpr):
+    """The tokens of a tile."""
+    return (tile << LEVELS) + tl.arange(0, 1 << LEVELS)
+
+
+@triton.jit
+def stored(row, tile, end, LEVELS: tl.constexpr):
+    """A tile of a row, float64; from the token `end` on nothing is read and all is 0."""
+    x = ids(tile, LEVELS)
     return real(tl.load(row + x, mask=x < end, other=0.0))
 
 
@@ -93,9 +98,9 @@ def beyond(a, p, b, q):
 
 
 @triton.jit
-def weights(p, q, a, b, start, V, TILE: tl.constexpr):
+def weights(p, q, a, b, tile, V, LEVELS: tl.constexpr):
     """(a p - b q)+ of a tile of two rows; where b is 0, q is not read."""
-    return beyond(a, stored(p, start, V, TILE), b, stored(q, start, tl.where(b > 0, V, 0), TILE))
+    return beyond(a, stored(p, tile, V, LEVELS), b, stored(q, tile, tl.where(b > 0, V, 0), LEVELS))
 
 
 @triton.jit
@@ -136,11 +141,11 @@ def with_sum(sums, tile, w, LEVELS: tl.constexpr):
 
 
 @triton.jit
-def row_sums(p, q, a, b, V, TILE: tl.constexpr, LEVELS: tl.constexpr, TILES: tl.constexpr):
+def row_sums(p, q, a, b, V, LEVELS: tl.constexpr, ABOVE: tl.constexpr):
     """The masses of the tiles of (a p - b q)+, in one pass over the rows."""
-    sums, tile = tl.zeros([TILES], tl.float64), 0
-    while tile * TILE < V:
-        sums = with_sum(sums, tile, weights(p, q, a, b, tile * TILE, V, TILE), LEVELS)
+    sums, tile = tl.zeros([1 << ABOVE], tl.float64), 0
+    while tile << LEVELS < V:
+        sums = with_sum(sums, tile, weights(p, q, a, b, tile, V, LEVELS), LEVELS)
         tile += 1
     return sums
 
@@ -177,17 +182,14 @@ def pick_token(w, tile, bar, before, LEVELS: tl.constexpr):
 def pick(p, q, a, b, sums, share, V, LEVELS: tl.constexpr, ABOVE: tl.constexpr):
     """A token of (a p - b q)+, whose sums are known."""
     bar, tile, before = pick_tile(sums, share, ABOVE)
-    w = weights(p, q, a, b, tile << LEVELS, V, 1 << LEVELS)
-    return pick_token(w, tile, bar, before, LEVELS)
+    return pick_token(weights(p, q, a, b, tile, V, LEVELS), tile, bar, before, LEVELS)
 
 
 # --------------------------------------------------------------------------------------------------------------- check
 
 
 @triton.jit
-def sound(
-    rows, tokens, parents, fine, n, BEFORE: tl.constexpr, TOLERANCE: tl.constexpr, V: tl.constexpr, TILE: tl.constexpr
-):
+def sound(rows, tokens, parents, fine, n, V, BEFORE: tl.constexpr, TOLERANCE: tl.constexpr, LEVELS: tl.constexpr):
     """fine becomes 0 where a draft is no token behind one that comes before it, or its row is no distribution.
 
     rows [B, n + BEFORE, V]: p with the row that follows no draft before the others, or q, which has none
@@ -200,11 +202,12 @@ def sound(
         parent = tl.load(parents + lane * n + node, mask=drafted, other=-1)
         known = (x >= 0) & (x < V) & (parent >= -1) & (parent <= tl.where(drafted, node - 1, -1))
         above = tl.load(tokens + lane * n + parent, mask=known & (parent >= 0), other=0)
-        mass, least = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
-        for start in range(0, V, TILE):
-            w = stored(rows + (lane * (n + BEFORE) + place) * V, start, V, TILE)
+        mass, least, tile = tl.zeros([1 << LEVELS], tl.float64), tl.zeros([1 << LEVELS], tl.float64), 0
+        while tile << LEVELS < V:
+            w = stored(rows + (lane * (n + BEFORE) + place) * V, tile, V, LEVELS)
             mass += w
             least = tl.where(w < least, w, least)
+            tile += 1
         good = (tl.abs(tl.sum(mass, axis=0) - 1) <= TOLERANCE) & (tl.min(least, axis=0) >= 0)
         if not (good & known & (above != NOTHING)):
             tl.store(fine, 0)

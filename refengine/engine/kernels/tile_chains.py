@@ -45,14 +45,13 @@ def note(tokens, text, path, length, lane, kept, fault, n, PLACES: tl.constexpr)
 
 
 # ----------------------------------------------------------------------------------------------------------- leviathan
-# Three launches: `judge` throws the coins of a lane's drafts, `masses` sums the tiles of the one row that the lane emits
-# from, `emit` picks a tile and then a token of it.
+# `judge` throws the coins of a lane's drafts, `masses` sums the tiles of the one row that it emits from, `emit` picks a
+# tile and then a token of it.
 
 
-@triton.jit(do_not_specialize=["coins"])
+@triton.jit(do_not_specialize=["coins", "n"])
 def judge(
-    p, q, tokens, parents, coins, text, path, length, refused_at, shares, n, V,
-    PLACES: tl.constexpr,
+    p, q, tokens, parents, coins, text, path, length, refused_at, shares, n, V, PLACES: tl.constexpr
 ):  # fmt: skip
     """One lane: how many drafts it keeps, whether one was refused, the uniform of its emission. Length 0: a fault."""
     lane = tl.program_id(0).to(tl.int64)
@@ -66,21 +65,18 @@ def judge(
 
 
 @triton.jit
-def masses(p, q, length, refused_at, sums, n, V, TILE: tl.constexpr, LEVELS: tl.constexpr):
+def masses(p, q, length, refused_at, sums, n, V, LEVELS: tl.constexpr, ABOVE: tl.constexpr):
     """The sum of one tile of the row that a lane emits from."""
     lane, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
     at = tl.load(length + lane) - 1
     if at >= 0:
         refused = tl.load(refused_at + lane).to(tl.float64)
-        w = weights(p + (lane * (n + 1) + at) * V, q + (lane * n + at) * V, 1.0, refused, tile * TILE, V, TILE)
-        tl.store(sums + lane * tl.num_programs(1) + tile, total(w, LEVELS))
+        w = weights(p + (lane * (n + 1) + at) * V, q + (lane * n + at) * V, 1.0, refused, tile, V, LEVELS)
+        tl.store(sums + (lane << ABOVE) + tile, total(w, LEVELS))
 
 
 @triton.jit
-def emit(
-    p, q, length, refused_at, shares, sums_of, text, n, V,
-    TILE: tl.constexpr, LEVELS: tl.constexpr, TILES: tl.constexpr, ABOVE: tl.constexpr,
-):  # fmt: skip
+def emit(p, q, length, refused_at, shares, sums_of, text, n, V, LEVELS: tl.constexpr, ABOVE: tl.constexpr):
     """The token of one lane."""
     lane = tl.program_id(0).to(tl.int64)
     at = tl.load(length + lane) - 1
@@ -88,10 +84,10 @@ def emit(
         refused = tl.load(refused_at + lane).to(tl.float64)
         p += (lane * (n + 1) + at) * V
         q += (lane * n + at) * V
-        sums = tl.load(sums_of + lane * TILES + tl.arange(0, TILES))
+        sums = tl.load(sums_of + (lane << ABOVE) + tl.arange(0, 1 << ABOVE))
         if (refused > 0) & ~(total(sums, ABOVE) > 0):  # no token wants more of a draft that was refused: row.correction
             refused = refused * 0
-            sums = row_sums(p, q, 1.0, refused, V, TILE, LEVELS, TILES)
+            sums = row_sums(p, q, 1.0, refused, V, LEVELS, ABOVE)
         token = pick(p, q, 1.0, refused, sums, tl.load(shares + lane), V, LEVELS, ABOVE)
         tl.store(text + lane * (n + 1) + at, token)
 
@@ -113,10 +109,10 @@ def prefix_weights(px, qx, drafted, PLACES: tl.constexpr):
     return nums, dens
 
 
-@triton.jit(do_not_specialize=["coins", "first"])
+@triton.jit(do_not_specialize=["coins", "first", "n"])
 def block(
-    p, q, tokens, parents, coins, text, path, length, left, first, n, V, PLACES: tl.constexpr,
-    TILE: tl.constexpr, LEVELS: tl.constexpr, TILES: tl.constexpr, ABOVE: tl.constexpr,
+    p, q, tokens, parents, coins, text, path, length, left, first, n, V,
+    PLACES: tl.constexpr, LEVELS: tl.constexpr, ABOVE: tl.constexpr,
 ):  # fmt: skip
     """From the far end: the whole block, then shorter prefixes, each in one pass over the rows after it."""
     lane = (tl.program_id(0) + first).to(tl.int64)
@@ -129,17 +125,17 @@ def block(
     u = accept_share(coins, lane, n, kept - 1, ALONE, kept > 0)
     going = (kept > 0) & ~(u * b < a)
     a, b = a * 0 + 1, b * 0
-    sums = tl.zeros([TILES], tl.float64)
+    sums = tl.zeros([1 << ABOVE], tl.float64)
     while going:
         kept -= 1
         a, b = entry(nums, kept), entry(dens, kept)
-        sums = row_sums(p + kept * V, q + kept * V, a, b, V, TILE, LEVELS, TILES)
+        sums = row_sums(p + kept * V, q + kept * V, a, b, V, LEVELS, ABOVE)
         mass = total(sums, ABOVE)
         u = accept_share(coins, lane, n, kept - 1, ALONE, kept > 0)
         going = (kept > 0) & ~(u * (mass + b - a) < mass)
     if not total(sums, ABOVE) > 0:  # the whole block is kept, or no token wants more of a draft that was refused
         a, b = a * 0 + 1, b * 0
-        sums = row_sums(p + kept * V, q + kept * V, a, b, V, TILE, LEVELS, TILES)
+        sums = row_sums(p + kept * V, q + kept * V, a, b, V, LEVELS, ABOVE)
     token = pick(p + kept * V, q + kept * V, a, b, sums, emit_share(coins, lane, n, kept), V, LEVELS, ABOVE)
     note(tokens, text, path, length, lane, kept, fault, n, PLACES)
     tl.store(text + lane * (n + 1) + kept, token)
