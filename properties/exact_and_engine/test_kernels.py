@@ -4,11 +4,15 @@ The plain text is held to the definition by its own tests; what can go wrong her
 tile, a counter, a stored type, or a row that should not have been read.
 """
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -153,6 +157,21 @@ def test_every_backend_has_every_rule(needs: str, module: str) -> None:
     """Kills a rule that only one of them compiles, and a rule that these tests have not heard of."""
     pytest.importorskip(needs, reason=f"not tested: {needs} is not installed")
     assert set(import_module(f"refengine.engine.kernels.{module}").RULES) == set(RULES)
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="not tested: triton is not installed")
+def test_the_compiler_takes_every_kernel_and_fuses_no_product(tmp_path: Path) -> None:
+    """Kills what only the interpreter takes, and a product fused with a sum, which rounds once instead of twice."""
+    child = Path(__file__).parents[1] / "helpers" / "triton_compile.py"
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run(
+        [sys.executable, str(child), "3"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert run.returncode == 0, run.stdout
+    fused = {name: int(products) for name, products in map(str.split, run.stdout.splitlines())}
+    per_lane = {"block", "greedy", "agreement", "point_mass", "siblings"}
+    assert fused == dict.fromkeys({"judge", "masses", "emit", "sound"} | per_lane, 0)
 
 
 @every_backend
