@@ -290,6 +290,26 @@ def test_a_refusal_that_leaves_nothing(how: Compiled) -> None:
 
 
 @every_backend
+def test_refusals_one_after_the_other(how: Compiled) -> None:
+    """Kills what siblings leave of a row that is lost, or outlives the draft that is kept after them: its mass, its
+    scale, the tokens that are taken out, the place where it is written."""
+    lanes, n, rng = how.lanes(48), 14, random.Random(8)
+    # Siblings that repeat a token come to all rules of trees, also where none is drawn twice.
+    drafted = how if PAIRS[how.rule].shape == "chain" else replace(how, rule="iid_candidates")
+    p, block = forest(drafted, lanes, n, 6, seed=8)
+    most = 1 - 2.0**-24  # with this uniform a draft is refused wherever q is above p
+    draw = [[rng.choice((0.5, most, most)) for _ in range(n)] for _ in range(lanes)]
+    accept = torch.tensor(draw, dtype=torch.float64)
+    emit = torch.rand(lanes, n + 1, generator=torch.Generator().manual_seed(8), dtype=torch.float64)
+    table = {("emit", depth): emit[:, depth] for depth in range(n + 1)}
+    for j in range(n):
+        table |= {("accept", j): accept[:, j]} | {("accept", depth, j): accept[:, j] for depth in range(n)}
+    there = Block(*(None if t is None else t.to(how.device) for t in (block.tokens, block.parents, block.q)))
+    given = how.kernels().given(accept.to(how.device), emit.to(how.device))
+    assert_same(how.run(p.to(how.device), there, given), how.plain()(p, block, Recorded(table)))
+
+
+@every_backend
 def test_what_lies_behind_the_path_is_not_weighed(how: Compiled) -> None:
     """Kills a row behind the first refusal, or of a sibling not judged, that counts: huge finite numbers there."""
     p, block = forest(how, how.lanes(24), 6, 40, seed=9)
