@@ -16,11 +16,22 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from refengine.cli import audit, campaign, challenge, checkpoint, engines, fixtures, vectors
+from refengine.cli import (
+    audit,
+    audit_acceptance,
+    audit_served,
+    campaign,
+    challenge,
+    checkpoint,
+    engines,
+    fixtures,
+    vectors,
+)
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.endings import INTERRUPTED, ended_by_the_system, internal, refuse, unwinding, usage
 from refengine.cli.lists import bugs, checkpoints, claims, rules
-from refengine.cli.output import CONSISTENT, refuse_to_replace
+from refengine.cli.output import CONSISTENT
+from refengine.cli.reporting import refuse_to_replace
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
 from refengine.files import hold_standard_streams
@@ -70,11 +81,11 @@ AUDIT: dict[str, Command] = {
     "kernel": audit.kernel,
     "process": audit.process,
     "trace": audit.trace,
-    "acceptance": audit.acceptance,
+    "acceptance": audit_acceptance.acceptance,
     "library": audit.library,
     "engine": engines.engine,
-    "endpoint": audit.endpoint,
-    "generate": audit.generate,
+    "endpoint": audit_served.endpoint,
+    "generate": audit_served.generate,
 }
 CHECKPOINT: dict[str, Command] = {
     "verify": checkpoint.verify,

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from refengine.cli import checks
-from refengine.cli.audit import Alpha, Only, Requests, check_alpha, check_requests
 from refengine.cli.fixtures import WeightsSeed
-from refengine.cli.output import AllowUntested, AsJson, Badge, Files, Junit, Out, Sarif, Summary, finish_grouped
+from refengine.cli.options import Alpha, Only, Requests, check_alpha, check_requests
+from refengine.cli.output import finish_grouped
+from refengine.cli.reporting import SUITE, Reporting, reports
 from refengine.evidence.alpha import ALPHA
 from refengine.files import check_empty
 from refengine.report.terminal import progress
@@ -17,6 +18,7 @@ from refengine.report.terminal import progress
 Python = Annotated[str | None, typer.Option(help="The Python that the engine is installed under; by default this one.")]
 
 
+@reports(SUITE)
 def engine(
     name: Annotated[str, typer.Argument(help="A folder of refengine/audit/adapters: transformers, mlx_lm, ...")],
     python: Python = None,
@@ -24,13 +26,8 @@ def engine(
     requests: Requests = 1000,
     only: Only = "",
     alpha: Alpha = ALPHA,
-    allow_untested: AllowUntested = False,
-    as_json: AsJson = False,
-    out: Out = None,
-    junit: Junit = None,
-    sarif: Sarif = None,
-    summary: Summary = None,
-    badge: Badge = None,
+    *,
+    reporting: Reporting,
 ) -> None:
     """Audit an installed engine on a tiny model, every way of speculating and its server (docs/auditing.md)."""
     from refengine.audit.adapters import check_engine, check_way
@@ -44,7 +41,7 @@ def engine(
 
     with progress() as tell:
         findings = audit_engine(name, python or sys.executable, way, requests, only, alpha, tell)
-    finish_grouped(findings, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
+    finish_grouped(findings, reporting)
 
 
 def tiny(
