@@ -1,8 +1,11 @@
-"""The command line. Every command is a few lines over the library; nothing is decided here but exit codes.
+"""The command line, one file for a group of commands. It decides nothing but exit codes: `commands/` does the work.
 
-`audit` exits 0 consistent, 1 violated, 2 bad input, 3 not tested, 70 internal error, and the last line on stdout is
-`VERDICT consistent|violated|not-tested ...`. `report` exits 0 when the report is complete, our own reference cells are
-consistent and every negative control came out violated: a third party's defect is content, not failure.
+Read `reporting.py` (the options of whatever reports findings), `output.py` (what is printed, and the exit codes),
+`options.py` and `checks.py` (options that several commands have, and what is wrong with them), `endings.py` (signals,
+bad input, our own bugs). `audit` exits 0 consistent, 1 violated, 2 bad input, 3 not tested, 70 internal error, and the
+last line on stdout is `VERDICT consistent|violated|not-tested ...`. `report` exits 0 when the report is complete, our
+own reference cells are consistent and every negative control came out violated: a third party's defect does not fail
+it.
 """
 
 import io
