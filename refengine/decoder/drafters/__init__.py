@@ -25,7 +25,7 @@
 6. `properties/drafters/test_<name>.py`: tests against independent code, marked `@pytest.mark.peer("<row>")`.
 
 A further layout of a drafter is three files, 2, 3 and 6, and a row beside the others in 5. Everything else is a listing
-of these folders. A drafter without a row, and a layout without `LAYOUTS`, are errors of the import. What tests then ask
-for is prose and data: the drafter's line in docs/decoder.md, and the layout's released pairs, or that there are none, in
-`commands/released.toml`.
+of these folders. A drafter without a row, and a layout without `LAYOUTS`, are errors of the import. Tests then ask for
+prose and data: the drafter's line in docs/decoder.md, and in `commands/released.toml` the layout's released pairs, or
+that there are none.
 """
