@@ -1,7 +1,7 @@
 """The command line, one file for a group of commands. It decides nothing but exit codes: `commands/` does the work.
 
 Read `reporting.py` (the options of whatever reports findings), `output.py` (what is printed, and the exit codes),
-`options.py` and `checks.py` (options that several commands have, and what is wrong with them), `endings.py` (signals,
+`checks.py` (options that several commands have, and what is wrong with their values), `endings.py` (signals,
 bad input, our own bugs). `audit` exits 0 consistent, 1 violated, 2 bad input, 3 not tested, 70 internal error, and the
 last line on stdout is `VERDICT consistent|violated|not-tested ...`. `report` exits 0 when the report is complete, our
 own reference cells are consistent and every negative control came out violated: a third party's defect does not fail
@@ -19,17 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from refengine.cli import (
-    audit,
-    audit_acceptance,
-    audit_served,
-    campaign,
-    challenge,
-    checkpoint,
-    engines,
-    fixtures,
-    vectors,
-)
+from refengine.cli import audit, audit_served, campaign, challenge, checkpoint, engines, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.endings import INTERRUPTED, ended_by_the_system, internal, refuse, unwinding, usage
 from refengine.cli.lists import bugs, checkpoints, claims, rules
@@ -84,7 +74,7 @@ AUDIT: dict[str, Command] = {
     "kernel": audit.kernel,
     "process": audit.process,
     "trace": audit.trace,
-    "acceptance": audit_acceptance.acceptance,
+    "acceptance": audit.acceptance,
     "library": audit.library,
     "engine": engines.engine,
     "endpoint": audit_served.endpoint,
@@ -97,7 +87,7 @@ CHECKPOINT: dict[str, Command] = {
     "stitch-mtp": checkpoint.stitch_mtp,
     "ngram": checkpoint.ngram,
 }
-FIXTURES: dict[str, Command] = {"export": fixtures.export}
+FIXTURES: dict[str, Command] = {"export": engines.export}
 VECTORS: dict[str, Command] = {
     "list": vectors.table,
     "export": vectors.export,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import typer
 
 from refengine.cli import checks
-from refengine.cli.options import Alpha, Only, Requests, check_alpha, check_folder, check_requests
+from refengine.cli.checks import Alpha, Only, Requests, check_alpha, check_folder, check_requests
 from refengine.cli.output import finish_grouped
 from refengine.cli.reporting import SUITE, Reporting, reports
 from refengine.errors import BadInput

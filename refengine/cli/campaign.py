@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from refengine.cli.options import Alpha, Seed, Signature, check_alpha, check_folder, seed_of
+from refengine.cli.checks import Alpha, Seed, Signature, check_alpha, check_folder, seed_of
 from refengine.cli.output import finish, finish_grouped
 from refengine.cli.reporting import RECORD, Reporting, reports
 from refengine.errors import BadInput
