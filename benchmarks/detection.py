@@ -49,7 +49,7 @@ AUDITED = {  # function -> signature: gross, small, dependent, and right
 AUDIT = """
 import json, sys, time
 from refengine.audit.sandbox import child, forkserver
-forkserver.start_ahead(child.WORKER)
+forkserver.start_ahead((*child.WORKER, child.COMPILER))
 from refengine.audit.kernel.audit import audit_kernel
 from resource import RUSAGE_CHILDREN, getrusage
 imports = time.process_time()

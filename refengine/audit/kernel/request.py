@@ -12,7 +12,7 @@ from typing import Any
 
 from refengine.audit.common import CLAIM, SOURCE
 from refengine.audit.kernel.plan import limit
-from refengine.audit.sandbox.child import Child
+from refengine.audit.sandbox.child import COMPILER, WORKER, Child
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
@@ -65,6 +65,10 @@ class Request:
 
     def is_program(self) -> bool:
         return self.subject.startswith(MARK)
+
+    def preload(self) -> tuple[str, ...]:
+        """What the fork server of its children has imported: no call of a program is intercepted."""
+        return WORKER if self.is_program() else (*WORKER, COMPILER)
 
     def check_that_it_exists(self) -> None:
         """Raises BadInput where there is no such program, or no such module on the child's import path."""
@@ -125,7 +129,7 @@ def check_name(subject: str) -> None:
 
 def opened(request: Request) -> Child:
     """A child with the subject loaded."""
-    child = Child("refengine.audit.kernel.child.worker:make", path=request.path)
+    child = Child("refengine.audit.kernel.child.worker:make", path=request.path, preload=request.preload())
     opening = {"op": "open", "subject": request.subject, "signature": request.signature}
     outcome = child.ask(opening, LOADING_SECONDS)
     if not outcome.ok:
