@@ -12,13 +12,14 @@ from typing import Any
 
 from refengine.audit.common import CLAIM, SOURCE
 from refengine.audit.kernel.plan import limit
-from refengine.audit.sandbox.child import COMPILER, WORKER, Child
+from refengine.audit.sandbox.child import WORKER, Child
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
 
 LOADING_SECONDS = 60.0
 NUMBERS = {"seed": Integral, "alpha": Real, "seconds": Real, "calls": Integral}
+COMPILER = "torch._dynamo"  # which torch imports, for a second, at the first operation that is intercepted
 MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
 PARAMETERS = {  # of each signature; signatures.py says what they are
     "verify": ("p", "q", "draft", "generator"),

@@ -45,7 +45,6 @@ Kind: TypeAlias = Literal["result"] | Failure
 START_SECONDS = 120.0  # a cold import of torch and transformers on a loaded machine
 BEAT_SECONDS = 0.2  # how often a child says that it is alive, at most
 WORKER = ("refengine.audit.kernel.child.worker",)  # what the children of most audits have imported
-COMPILER = "torch._dynamo"  # which torch imports, for a second, at the first operation that is intercepted
 MAX_PRINTED_BYTES = 1 << 16  # of what a subject prints, that are passed on
 MAX_MESSAGE = 400  # characters of what a subject says of its own error
 
