@@ -19,7 +19,7 @@ records: $(READY)           ## make again every committed record that is stale; 
 	$(BIN)/python -m refengine.selfcheck.records $(RECORDS)
 
 test: $(READY)              ## the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 docs: $(READY)              ## the site of all pages, with one of each rule, drafter and module: build/site (needs the extra `docs`)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site

@@ -6,6 +6,7 @@ A wheel has this file too, at the top of `refengine_tests`.
 import gc
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
-def pytest_collection_finish() -> None:
-    """Half a million objects of torch, transformers and the tests live to the end: none is looked at again."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Half a million objects of torch, transformers and the tests live to the end: the garbage collector looks at none
+    of them, neither while they are made nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

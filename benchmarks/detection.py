@@ -48,8 +48,9 @@ AUDITED = {  # function -> signature: gross, small, dependent, and right
 # One audit, in a process of its own: what it prints last is JSON. The fork server is waited for, so its time counts.
 AUDIT = """
 import json, sys, time
-from refengine.audit.sandbox import child, forkserver
-forkserver.start_ahead(child.WORKER)
+from refengine.audit.kernel import request
+from refengine.audit.sandbox import forkserver
+forkserver.start_ahead(request.Request(*sys.argv[1:4]).preload())
 from refengine.audit.kernel.audit import audit_kernel
 from resource import RUSAGE_CHILDREN, getrusage
 imports = time.process_time()

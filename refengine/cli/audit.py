@@ -77,10 +77,9 @@ def called(
 
     request = Request(subject, signature.value, path, seed_of(seed), **limits)
     request.check_that_it_exists()
-    from refengine.audit.sandbox.child import WORKER
     from refengine.audit.sandbox.forkserver import start_ahead
 
-    start_ahead(WORKER)  # it imports torch while this process imports the evidence
+    start_ahead(request.preload())  # it imports torch while this process imports the evidence
     from refengine.audit.kernel.audit import audited
 
     with progress() as tell:

@@ -12,13 +12,14 @@ from typing import Any
 
 from refengine.audit.common import CLAIM, SOURCE
 from refengine.audit.kernel.plan import limit
-from refengine.audit.sandbox.child import Child
+from refengine.audit.sandbox.child import WORKER, Child
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding, Recipe, Verdict
 
 LOADING_SECONDS = 60.0
 NUMBERS = {"seed": Integral, "alpha": Real, "seconds": Real, "calls": Integral}
+COMPILER = "torch._dynamo"  # which torch imports, for a second, at the first operation that is intercepted
 MARK = "$ "  # a subject that begins with it is a command, not MODULE:FUNCTION
 PARAMETERS = {  # of each signature; signatures.py says what they are
     "verify": ("p", "q", "draft", "generator"),
@@ -65,6 +66,10 @@ class Request:
 
     def is_program(self) -> bool:
         return self.subject.startswith(MARK)
+
+    def preload(self) -> tuple[str, ...]:
+        """What the fork server of its children has imported: no call of a program is intercepted."""
+        return WORKER if self.is_program() else (*WORKER, COMPILER)
 
     def check_that_it_exists(self) -> None:
         """Raises BadInput where there is no such program, or no such module on the child's import path."""
@@ -125,7 +130,7 @@ def check_name(subject: str) -> None:
 
 def opened(request: Request) -> Child:
     """A child with the subject loaded."""
-    child = Child("refengine.audit.kernel.child.worker:make", path=request.path)
+    child = Child("refengine.audit.kernel.child.worker:make", path=request.path, preload=request.preload())
     opening = {"op": "open", "subject": request.subject, "signature": request.signature}
     outcome = child.ask(opening, LOADING_SECONDS)
     if not outcome.ok:
