@@ -140,7 +140,7 @@ Qed.
 (** Blocks of at most two drafts, some of which end early; where next to nothing is left, the second token. *)
 Definition odd_second st h0 h : bool := odd st && last false h.
 Lemma at_most_few st h : (at_most st h <= 2)%N. Proof. by rewrite -ltnS ltn_pmod. Qed.
-Definition the_second st h0 h : two -> rational := onehot_row tok1.
+Definition the_second st h0 h (x : two) : rational := (x == tok1)%:R.
 Lemma the_second_dist st h0 h : dist (the_second st h0 h).
 Proof. by split; [case; vm_compute | apply: Qc_is_canon; vm_compute]. Qed.
 Lemma lawful_turned_down st h xs o : lawful (turned_down st h xs o). Proof. exact: lawful_ret. Qed.
@@ -243,4 +243,16 @@ Example without_of_1024 : without_off_at 1024 10 4 53 24 (frac 0 1) =
 Proof. by apply/eqP; vm_compute. Qed.
 Example without_of_1025 : without_off_at 1025 11 3 20 10 (frac 3 1000) =
   frac 1384822016181359 140737488355328000.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_5 : block_off_at 5 3 2 53 24 (frac 1 10000) =
+  frac 1126101233732499 1125899906842624000.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_2 : block_off_at 2 1 1 3 4 (frac 1 8) =
+  frac 22517998136852819 9007199254740992.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_1000 : block_off_at 1000 10 7 20 10 (frac 3 1000) =
+  frac 34637296424929029 225179981368524800.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_1025 : block_off_at 1025 11 0 53 24 (frac 1 8) =
+  frac 536966241 9007199254740992.
 Proof. by apply/eqP; vm_compute. Qed.
