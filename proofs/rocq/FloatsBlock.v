@@ -56,13 +56,13 @@ Hypothesis updateP : forall st h xs o, lawful (update st h xs o).
 Hypothesis strangeP : forall st h0 h, dist (strange st h0 h).
 
 (** Whether nothing is kept yet, and the weight. *)
-Definition prefix : Type := bool * (rational * rational).
-Implicit Type s : prefix.
-Definition at_start : prefix := (true, (1, 1)).
+Definition prefix_state : Type := bool * (rational * rational).
+Implicit Type s : prefix_state.
+Definition at_start : prefix_state := (true, (1, 1)).
 Definition stands_for s : rational := carried_weight s.2.
 Definition sound s : Prop := holds_weight s.2 /\ (s.1 -> s.2 = (1, 1)).
 
-Definition one_longer st h0 s h x : prefix :=
+Definition one_longer st h0 s h x : prefix_state :=
   (false, carry (level_wanted (p h) s.2.1 x) (level_supplied (q st h0 h) s.2.2 x)).
 Definition here64 st h0 s h : rational := if s.1 then 1 else level_coin L c (p h) (q st h0 h) s.2.1 s.2.2.
 Definition whole64 s : rational := coin_of c (real_of s.2.1) (real_of s.2.2).
