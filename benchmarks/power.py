@@ -3,7 +3,8 @@
     python benchmarks/power.py [--calls 200000] [--seeds 9] [--out benchmarks/results/power.json] [--only TEXT]
 
 The campaign of `audit kernel` runs as it is, on a simulated subject that emits by the law of the defect; medians over
-the seeds, one seed where it takes more than ten thousand calls. Per defect:
+the seeds, one seed where it takes more than ten thousand calls. --workers and --cluster say where; a defect is a job.
+Per defect:
 
     calls      until the evidence reaches 1/alpha, or a token of probability zero ends it
     kl         nats a call on the inputs that were used, up to then, against the nearest law of the null (bets.BALL)
@@ -22,6 +23,7 @@ import argparse
 import json
 import math
 import statistics
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,9 @@ from refengine.evidence.bets.defect_laws import alternatives
 from refengine.evidence.e_process import DEFECTS
 from refengine.evidence.naming import parts
 from refengine.evidence.rows import Rows
+from refengine.jobs.campaign import campaign
+from refengine.jobs.options import add_options, workers
+from refengine.jobs.run import Job
 from refengine.selfcheck.instrument.simulated import CAP, Audits, nats
 from refengine.source_tree import FIXTURES
 
@@ -76,15 +81,28 @@ def best_inputs(seeds: int = 300) -> dict[str, float]:
     return best
 
 
-def detect(audits: Audits, name: str, wrong: dict[str, Rows], seed: int, calls: int) -> dict[str, Any]:
+@cache
+def audits() -> Audits:
+    """Of this process: its tables take longer to make than a gross defect takes to find."""
+    return Audits()
+
+
+@cache
+def tables() -> dict[str, dict[str, Rows]]:
+    """The laws of every defect, by input."""
+    return {name: alternatives(item.p, item.q, item.sizes) for name, item in audits().told.items()}
+
+
+def detect(name: str, seed: int, calls: int) -> dict[str, Any]:
     """One audit of the defect."""
-    campaign, end, spent = audits.run(wrong, seed, calls, in_batches(name))
-    used = campaign.calls
+    wrong = {told: table[name] for told, table in tables().items()}
+    ran, end, spent = audits().run(wrong, seed, calls, in_batches(name))
+    used = ran.calls
     return {
         "ended": end.kind if end else "not detected",
         "calls": used,
         "kl": spent / used,
-        "named": name in parts(diagnose(campaign)),
+        "named": name in parts(diagnose(ran)),
     }
 
 
@@ -96,42 +114,45 @@ def exactly(name: str) -> dict[str, Any]:
     return {"ended": ended, "calls": 0, "kl": 0.0, "named": name in parts(finding.diagnosis)}
 
 
+def judged(name: str, best: float, seeds: int, calls: int) -> dict[str, Any]:
+    """The row of one defect; `best`, the most nats a call that a search has found for it."""
+    if best < LEAST:
+        tries = [exactly(name)]
+    else:
+        tries = [detect(name, 0, calls)]
+        more = seeds if tries[0]["calls"] <= FEW else 1
+        tries += [detect(name, seed, calls) for seed in range(1, more)]
+    middle, kl = statistics.median(t["calls"] for t in tries), statistics.median(t["kl"] for t in tries)
+    row = {"defect": name, "ended": tries[0]["ended"], "calls": middle, "kl": kl, "best_kl": best}
+    row |= {"most_calls": max(t["calls"] for t in tries), "seeds": len(tries)}
+    row |= {
+        "floor": math.ceil(CAP / kl) if kl else 0,
+        "ratio": middle * kl / CAP,
+        "share": min(kl, CAP) / best if best else 0.0,
+    }
+    return row | {"named": statistics.mean(t["named"] for t in tries)}
+
+
+def told(row: dict[str, Any]) -> str:
+    return (
+        f"{row['ended']:12s} {row['calls']:8.0f} calls  kl {row['kl']:.1e}  best {row['best_kl']:.1e}  "
+        f"ratio {row['ratio']:6.2f}  share {row['share']:.2f}  named {row['named']:.1f}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=200_000)
     parser.add_argument("--seeds", type=int, default=9)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path)
+    add_options(parser)
     options = parser.parse_args()
-    audits = Audits()
-    tables = {name: alternatives(item.p, item.q, item.sizes) for name, item in audits.told.items()}
     best = best_inputs()
-    rows = []
-    for name in DEFECTS:
-        if options.only not in name:
-            continue
-        wrong = {told: table[name] for told, table in tables.items()}
-        if best[name] < LEAST:
-            tries = [exactly(name)]
-        else:
-            tries = [detect(audits, name, wrong, 0, options.calls)]
-            more = options.seeds if tries[0]["calls"] <= FEW else 1
-            tries += [detect(audits, name, wrong, seed, options.calls) for seed in range(1, more)]
-        calls, kl = statistics.median(t["calls"] for t in tries), statistics.median(t["kl"] for t in tries)
-        row = {"defect": name, "ended": tries[0]["ended"], "calls": calls, "kl": kl, "best_kl": best[name]}
-        row |= {"most_calls": max(t["calls"] for t in tries), "seeds": len(tries)}
-        row |= {
-            "floor": math.ceil(CAP / kl) if kl else 0,
-            "ratio": calls * kl / CAP,
-            "share": min(kl, CAP) / best[name] if best[name] else 0.0,
-        }
-        row["named"] = statistics.mean(t["named"] for t in tries)
-        rows.append(row)
-        print(
-            f"{name:62s} {row['ended']:12s} {calls:8.0f} calls  kl {kl:.1e}  best {best[name]:.1e}  "
-            f"ratio {row['ratio']:6.2f}  share {row['share']:.2f}  named {row['named']:.1f}",
-            flush=True,
-        )
+    names = [name for name in DEFECTS if options.only in name]
+    jobs = [Job(name, partial(judged, name, best[name], options.seeds, options.calls)) for name in names]
+    lines = campaign(jobs, workers(options.workers, options.cluster), title="power", told=lambda line: told(line.made))
+    rows = [line.made for line in lines]
     summary(rows)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from refengine.selfcheck.claims import mutants_of_tests
 from refengine.selfcheck.claims.chains import DECODED
 from refengine.selfcheck.claims.claims import load
 from refengine.selfcheck.claims.mutants_of_tests import RECORD, checks, reaches, red, sample, status, texts
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed
 from refengine.source_tree import commit_seed
 
@@ -36,6 +37,11 @@ def test_what_is_on_record_is_seen_again() -> None:
         Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=mutants_of_tests.SECONDS) for m, test in chosen
     ]
     assert [red(answers) for answers in run_jobs(jobs, at_once=1)] == [[test] for _, test in chosen]
+
+
+def test_a_rule_that_a_drafter_uses_is_tied_to_the_decoder() -> None:
+    """Kills: a drafter under a rule whose last link nobody named in `chains.DECODED`."""
+    assert {rule for row in ROWS.values() for rule in (*row.rules, *row.lossy)} <= DECODED.keys()
 
 
 def test_the_last_link_of_a_chain_runs_its_rule() -> None:

@@ -6,12 +6,14 @@ up. Every history of answers that occurs is decoded by the loop itself, from the
 policy, stop and limit; one target and one drafter serve all requests, and nothing is put back between them.
 
 That a request does not feel those before it is not taken on trust: every AGAIN-th is decoded whatever is known, and
-must be asked what was asked the first time, at the same odds, and say the same.
+must be asked what was asked the first time, at the same odds, and say the same. And all that is decoded is held to the
+definitions on the same coins, which leave nothing to chance: `coin_by_coin.py`.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TypeAlias
 
 import torch
@@ -19,17 +21,17 @@ from torch import Tensor
 
 from refengine.decoder.loop import Played, Session, Stop
 from refengine.decoder.protocols import Tokens
-from refengine.engine.coins import Philox, Site, parts
-from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS
+from refengine.engine.coins import Philox, Site
+from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, choose_below
 from refengine.exact.chance import Site as OneSite
 from refengine.selfcheck.drafters.laws.cells import CELLS, POLICIES, plain_row, session, target_of
 from refengine.selfcheck.drafters.laws.memo import content
 from refengine.selfcheck.drafters.table import ROWS
+from statistical_tests.coin_by_coin import ROUNDING, Exactly, check, check_rows, exactly, one_site
 
 LENGTH, STOP = 6, 3  # the limit of a request, and the token that ends it
 AGAIN = 8
 SERVED = ("temperature-1", "mixed")  # policies, in turn: one without a memory on three tokens, one with, on two
-ROUNDING = 1e-9  # two passes over one input agree far better, and a stale row is off by 1e-3
 
 Key: TypeAlias = tuple[str, Tokens, object]  # policy, output before a round, and the round's rows and block
 
@@ -90,16 +92,16 @@ class OfOne:
         return self.heard[-1][1]
 
     def answer(self, asked: Asked) -> int:
-        coarse, fine = self.ahead.uniforms(asked.site)
+        coarse, fine = self.uniform(asked.site)
         if asked.accept:
             num, den = asked.odds
-            return coarse[self.lane] * den < num
-        return first_above(fine[self.lane], list(asked.odds))
+            return coarse * den < num
+        return first_above(fine, list(asked.odds))
 
-
-def one_site(site: Site) -> OneSite:
-    kind, *where = parts(site)
-    return (kind, *(int(x) for x in where if x is not None))
+    def uniform(self, site: OneSite) -> tuple[float, float]:
+        """Accept's, and choose's."""
+        coarse, fine = self.ahead.uniforms(site)
+        return coarse[self.lane], fine[self.lane]
 
 
 def first_above(share: float, level: list[float]) -> int:
@@ -157,18 +159,23 @@ class Requests:
     """All requests of a loop under one policy."""
 
     play: Session
+    drafter: str
     policy: str
     prompt: Tokens
+    by_coin: bool = True  # whether what is decoded is held to the definitions on the same coins
     begun: "dict[int, Fork | Told]" = field(default_factory=dict)  # under 0, the first question
     told: list[Told] = field(default_factory=list)
     rounds: dict[Key, Played] = field(default_factory=dict)
+    exact: dict[Key, Exactly] = field(default_factory=dict)  # the same as their rule is defined on them
     decoded: int = 0  # tokens that the loop itself has emitted
+    corrected: int = 0  # corrections among the rounds of every AGAIN-th request
 
     def serve(self, coins: OfOne, again: bool) -> None:
         """One request; it is decoded if its history is new, or `again`."""
         told = self._look_up(coins)
         if told is None or again:
             told = self._file(coins, self._decode(coins))
+            self.corrected += again * sum(self.exact[key].is_corrected(path) for key, (_, path) in told.rounds)
         told.times += 1
 
     def _look_up(self, coins: OfOne) -> Told | None:
@@ -185,13 +192,28 @@ class Requests:
             play.play(coins)
         self.decoded += len(play.out)
         rounds, before = [], len(play.out) - sum(len(played.emitted) for played in play.rounds)
+        if self.by_coin:
+            first = choose_below(*self._first(coins))
+            assert play.out[:1] == (first,), f"by its coin, the first token is {first}, and the loop has {play.out[0]}"
         for played in play.rounds:
-            block = played.block
-            key = (self.policy, play.out[:before], content((played.p, block.tokens, block.parents, block.q)))
-            self.rounds.setdefault(key, played)
+            block, out = played.block, play.out[:before]
+            key = (self.policy, out, content((played.p, block.tokens, block.parents, block.q)))
+            if key not in self.rounds:
+                self.rounds[key], self.exact[key] = played, Exactly.of(played)
+            if self.by_coin:
+                check_rows(played, out, self.row_after)
+                check(ROWS[self.drafter].rules[0], self.exact[key], played, coins, len(self.prompt) + before)
             rounds.append((key, (played.verdict.tokens, played.verdict.path)))
             before += len(played.emitted)
         return Told(play.out, rounds)
+
+    def row_after(self, out: Tokens) -> tuple[float, ...]:
+        return row_after(self.drafter, self.policy, out)
+
+    def _first(self, coins: OfOne) -> tuple[Fraction, tuple[Fraction, ...]]:
+        """The uniform and the row of a request's first token."""
+        row = exactly(torch.tensor(self.row_after(()), dtype=torch.float64))
+        return Fraction(coins.uniform(("emit", len(self.prompt)))[1]), row
 
     def _file(self, coins: OfOne, found: Told) -> Told:
         """Enter a decoded history; the one that is kept. Raises AssertionError where an earlier one differs."""
@@ -225,13 +247,15 @@ def tokens_of_a_request(row: Callable[[Tokens], tuple[float, ...]]) -> float:
 
 
 @torch.inference_mode()
-def serve(drafter: str, tokens: int, loop: Session | None = None, again: int = AGAIN) -> list[Requests]:
+def serve(
+    drafter: str, tokens: int, loop: Session | None = None, again: int = AGAIN, by_coin: bool = True
+) -> list[Requests]:
     """About so many tokens of a drafter, half the requests under each policy. How many requests there are is settled
     beforehand: one that is asked for because the others were short would not be a draw from the law."""
     rule = ROWS[drafter].rules[0]
     cell = CELLS[f"{drafter}/{rule}/{SERVED[0]}"]
     loop = loop or session(cell)
-    served = [Requests(loop, policy, cell.prompt) for policy in SERVED]
+    served = [Requests(loop, drafter, policy, cell.prompt, by_coin) for policy in SERVED]
     each = sum(tokens_of_a_request(lambda out, policy=policy: row_after(drafter, policy, out)) for policy in SERVED)
     count = len(SERVED) * math.ceil(tokens / each)
     for number, coins in enumerate(coins_ahead(1000 + list(ROWS).index(drafter), count)):

@@ -36,16 +36,24 @@ USED_COIN = Edit(
     '    used = coins.choose(left, ("draft", (depth - 1).clamp(min=0)))\n'
     f"    return emitted(block, kept, torch.where(refused, {EMIT}, used))",
 )
+LEANING = Edit(
+    leviathan.__name__,
+    f"    return emitted(block, kept, {EMIT})",
+    "    moved = 0.01 * left.sum(1, keepdim=True) * refused[:, None]\n"
+    "    rarest = left.where(left > 0, 2.0).argmin(1, keepdim=True)\n"
+    "    left = left.scatter_add(1, left.argmax(1, keepdim=True), -moved).scatter_add(1, rarest, moved)\n"
+    f"    return emitted(block, kept, {EMIT})",
+)
 
 
 def planted(drafter: str, plant: Plant | None = None) -> Session:
     return session(CELLS[f"{drafter}/{ROWS[drafter].rules[0]}/temperature-1"], plant)
 
 
-def seen(drafter: str, play: Session) -> str:
-    """What `test_loop.py` says of a loop; its line is none of the table's."""
+def seen(drafter: str, play: Session, by_coin: bool = False) -> str:
+    """What `test_loop.py` says of a loop, by frequencies or coin by coin too; its line is none of the table's."""
     with pytest.raises(AssertionError) as raised, redirect_stdout(StringIO()):
-        examine(drafter, serve(drafter, FEW, play), FEW)
+        examine(drafter, serve(drafter, FEW, play, by_coin=by_coin), FEW)
     return str(raised.value)
 
 
@@ -65,6 +73,14 @@ def test_a_bonus_token_drawn_with_a_used_coin_is_seen() -> None:
     play = planted("eagle3_deepspec")
     play.rule = edited_module(leviathan.__name__, [USED_COIN]).leviathan
     assert seen("eagle3_deepspec", play).startswith("tokens")
+
+
+def test_a_correction_that_leans_by_a_hundredth_is_seen() -> None:
+    """Kills a sample whose coins are thrown away: by frequencies alone a TV of 0.01 in the corrections of one drafter
+    is worth 2 nats here, of which alpha asks for 22."""
+    play = planted("eagle3_deepspec")
+    play.rule = edited_module(leviathan.__name__, [LEANING]).leviathan
+    assert seen("eagle3_deepspec", play, by_coin=True).startswith("by its coins, the round")
 
 
 def test_a_request_that_feels_earlier_ones_is_seen() -> None:

@@ -17,6 +17,8 @@ from refengine.engine.block import Block as BatchedBlock
 from refengine.exact.block import Round
 from refengine.exact.card import Card
 
+NODES = 3  # of the largest block that is asked about
+
 
 class Differs(AssertionError):
     """The batched text does something else than the exact text."""
@@ -199,8 +201,8 @@ def trees(most: int) -> Iterator[tuple[int, ...]]:
         level = [(*parents, parent) for parents in level for parent in range(-1, n)]
 
 
-def shapes(card: Card, most: int) -> Iterator[Shape]:
-    """Every block of at most so many nodes, beside blocks that are shorter, longer and hung up otherwise.
+def shapes(card: Card, most: int = NODES) -> Iterator[Shape]:
+    """Every block of at most so many nodes, the small ones first, beside shorter, longer and other ones.
 
     Where all drafted tokens are distinct it stands beside each of the other blocks, else beside one of them in turn.
     There is one more place than both have where there is room. The judged lane is the first and the second in turn.

@@ -304,13 +304,6 @@ def opposite(a: Entry) -> Entry:
     return z3.Not(a) if symbolic(a) else not a
 
 
-def any_of(entries: list[Entry]) -> Entry:
-    out: Entry = False
-    for entry in entries:
-        out = either(out, entry)
-    return out
-
-
 def chosen(world: Paths, whole: bool) -> Callable[[Entry, Entry, Entry], Entry]:
     """`a if c else b`; where whole numbers or tokens are chosen between, c is decided."""
 

@@ -9,7 +9,10 @@ import torch
 
 from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
+from refengine.decoder.checkpoints.reading.checkpoint import PARAMS
 from refengine.errors import BadInput
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
 TARGET = load_target(FIXTURES / "tiny" / "target", torch.float32)
@@ -58,6 +61,26 @@ def test_an_index_names_files_of_its_folder(tmp_path: Path, shard: Any) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(BadInput, match="not an index of shards in this folder"):
         load_drafter(folder, TARGET)
+
+
+FOLDERS = {row.folder: row for row in ROWS.values() if row.folder}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_tensor_without_a_place_is_refused_whatever_it_holds(tmp_path: Path, folder: str) -> None:
+    """Kills a file of which a part is left unread: a map, a mask or numbers whose meaning no reader here knows."""
+    row = FOLDERS[folder]
+    target = target_that_remembers(row.target)
+    config = "config.json" if (FIXTURES / folder / "config.json").is_file() else PARAMS
+    for kind in (torch.int64, torch.bool, torch.uint8, torch.float32):
+
+        def stray(tensors: dict[str, torch.Tensor], config: dict[str, Any], kind: torch.dtype = kind) -> None:
+            name = next((name for name in sorted(tensors) if name.startswith("mtp.")), min(tensors))
+            tensors[f"{name}_map"] = torch.ones(3).to(kind)
+
+        changed = damaged(FIXTURES / folder, tmp_path / str(kind), stray, config)
+        with pytest.raises(BadInput, match=r"_map (is in the file, and the config )?has no place"):
+            row.read(changed, target, **row.options)
 
 
 def test_what_d2t_says_needs_no_t2d(tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ from properties.helpers.coins import COINS
 from properties.helpers.damaged import damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.dart_ngrams import write_trie
-from refengine.decoder.checkpoints.load import LAYOUTS, layout_of, options_of
+from refengine.decoder.checkpoints.load import LAYOUTS, WITHOUT_WEIGHTS, layout_of, options_of
 from refengine.decoder.checkpoints.reading import checkpoint
 from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint, Layout
 from refengine.decoder.drafters.dart_ngrams import Trie
 from refengine.decoder.drafters.dspark_schedule import Load
 from refengine.decoder.drafters.eagle_trees import MC_SIM_7B_63, Chain, StaticTree
 from refengine.decoder.loop import Session
+from refengine.decoder.rows import depth
 from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
 from refengine.selfcheck.drafters.checks import along
@@ -143,6 +144,36 @@ def three_rounds(drafter: Any, folder: str) -> list[Any]:
         session.play(COINS)
     blocks = [played.block for played in session.rounds]
     return [content((block.tokens, block.parents, block.q)) for block in blocks]
+
+
+WITHOUT_FILES = [(name, "tiny/target") for name in WITHOUT_WEIGHTS]
+COUNTED = WITHOUT_FILES + [
+    pair
+    for layout, name in TAKEN
+    if name in ("gamma", "length")
+    for pair in folders_of(layout)
+    if pair[0] != "deepseek/mtp2"
+]
+
+
+@pytest.mark.parametrize(("folder", "of"), COUNTED, ids=[folder for folder, _ in COUNTED])
+@torch.inference_mode()
+def test_so_many_tokens_are_drafted_as_are_asked_for(folder: str, of: str) -> None:
+    """Kills a number of drafts that is off by one, for any number and where none is given."""
+    path = folder if (folder, of) in WITHOUT_FILES else FIXTURES / folder
+    name = "length" if "length" in options_of_path(path) else "gamma"
+    for count in (1, 2, 5, None):
+        drafter: Any = load_drafter(path, played_on(of), **{name: count})
+        session = Session(played_on(of), drafter, along((), 3), pipeline(temperature(1.0)), 10**6)
+        session.begin((5, 4, 0, 4, 0, 6, 3, 2, 4), COINS)
+        for _ in range(16):  # a pool of n-grams fills, and the text repeats itself
+            session.play(COINS)
+        wanted = count or (4 if name == "gamma" else drafter.plan.length)
+        assert max(depth(played.block) for played in session.rounds) == wanted
+
+
+def options_of_path(path: Path | str) -> list[str]:
+    return ["gamma"] if path in WITHOUT_WEIGHTS else options_of(layout_of(Checkpoint(Path(path))))
 
 
 def test_several_modules_take_no_number_of_drafts() -> None:

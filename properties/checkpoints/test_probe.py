@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, MambaConfig, MambaForCausalLM, MptConfig, MptForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    MptConfig,
+    MptForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from refengine.decoder.checkpoints.load import behind_the_protocol
 from refengine.decoder.checkpoints.reading.target_probe import TEXT, in_pieces, one_pass
@@ -36,6 +47,38 @@ def test_a_model_that_cannot_be_rolled_back_is_refused(build: Any, config: Any) 
     with pytest.raises(BadInput, match="rows that are run in pieces are off by") as raised:
         behind_the_protocol(made(build, config))
     assert "\n" not in str(raised.value)
+
+
+SIZED: dict[str, Any] = LLAMA | {"num_key_value_heads": 2, "head_dim": 8}
+SLIDES = {"sliding_window": 3}
+PATTERNS: dict[str, Any] = {
+    "none slides": (LlamaForCausalLM, LlamaConfig(**SIZED)),
+    "all slide, by a width alone": (MistralForCausalLM, MistralConfig(**SIZED, **SLIDES)),
+    "all slide, by their types": (
+        Qwen3ForCausalLM,
+        Qwen3Config(**SIZED, **SLIDES, use_sliding_window=True, layer_types=["sliding_attention"] * 2),
+    ),
+    "some slide": (
+        Qwen3ForCausalLM,
+        Qwen3Config(**SIZED, **SLIDES, use_sliding_window=True, layer_types=["sliding_attention", "full_attention"]),
+    ),
+    "a width that is switched off": (Qwen3ForCausalLM, Qwen3Config(**SIZED, **SLIDES, use_sliding_window=False)),
+}
+
+
+@pytest.mark.parametrize("slots", [None, 16])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_row_sees_what_it_sees_in_the_model(pattern: str, slots: int | None) -> None:
+    """Kills a window that is off by one or forgotten, in any way that a config says which layers slide."""
+    target: Any = behind_the_protocol(made(*PATTERNS[pattern]), slots)
+    tokens = (3, 10, 1, 8, 15, 6, 13, 4)
+    whole, pieces = one_pass(target, tokens), in_pieces(target, tokens)
+    assert float((whole - pieces).abs().max()) < 1e-5 * float(whole.abs().max())
+    wide = made(PATTERNS[pattern][0], type(PATTERNS[pattern][1])(**SIZED, sliding_window=None))
+    assert torch.equal(one_pass(TransformersTarget(wide), tokens), whole) == (pattern not in SLIDING)
+
+
+SLIDING = {"all slide, by a width alone", "all slide, by their types", "some slide"}
 
 
 def test_pieces_are_the_rows_of_one_pass() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from refengine import cli
+from properties.helpers.command_line import run
 from refengine.cli import reports
 from refengine.cli.output import verdict
 from refengine.commands.rounding import in_floats
@@ -17,109 +17,6 @@ from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
 TARGET, DRAFTER, AR = str(TINY / "target"), str(TINY / "dspark"), str(TINY / "ar")
-
-
-def run(*arguments: str | Path) -> int:
-    """The exit code of one command."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main([str(argument) for argument in arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    """A folder with one file of each kind that a mistake can be about."""
-    (tmp_path / "text").write_text("not JSON")
-    (tmp_path / "rule.json").write_text('{"rule": "hope", "p": [[1], [1]], "q": [[1]]}')
-    (tmp_path / "mass.json").write_text('{"rule": "leviathan", "p": [[0.5, 0.4], [1, 0]], "q": [[0.5, 0.5]]}')
-    (tmp_path / "list.json").write_text("[]")
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "deep.json").write_text("[" * 100_000)
-    for name, entry in {"digits": "1" * 5000, "above": "1e400", "exponent": "1e-999999999"}.items():
-        (tmp_path / f"{name}.json").write_text(f'{{"rule": "leviathan", "p": [[{entry}, 1], [1, 0]], "q": [[1, 0]]}}')
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "there.safetensors").write_text("precious")
-    (tmp_path / "odd.py").write_text("three = 3\ndef verify(p, q, draft, generator):\n    return [0]\n")
-    return tmp_path
-
-
-MISTAKES = {
-    "module": (["audit", "kernel", "nowhere_to_be_found:f"], "nowhere_to_be_found"),
-    "attribute": (["audit", "kernel", "odd:missing", "--path", "{}"], "missing"),
-    "not a function": (["audit", "kernel", "odd:three", "--path", "{}"], "three"),
-    "no colon": (["audit", "kernel", "odd", "--path", "{}"], "odd"),
-    "import path": (["audit", "kernel", "odd:verify", "--path", "{}/nowhere"], "nowhere"),
-    "alpha": (["audit", "kernel", "odd:verify", "--alpha", "1.5"], "1.5"),
-    "seconds": (["audit", "kernel", "odd:verify", "--seconds", "0"], "seconds are a positive time"),
-    "out": (["audit", "kernel", "odd:verify", "--out", "{}/none/found.json"], "none"),
-    "calls": (["audit", "kernel", "odd:verify", "--calls", "0"], "calls are one or more"),
-    "seed": (["audit", "kernel", "odd:verify", "--seed", "seven"], "seven"),
-    "long seed": (["audit", "kernel", "odd:verify", "--seed", str(2**63)], "64 bits"),
-    "no record": (["audit", "trace", "{}/text"], "text"),
-    "no address": (["audit", "endpoint", "--on", "localhost", "--off", "localhost"], "localhost"),
-    "no prompts": (["audit", "endpoint", "--on", "a", "--off", "b", "--prompts", "{}/none.txt"], "none.txt"),
-    "no requests": (["audit", "endpoint", "--on", "a", "--off", "b", "--requests", "0"], "--requests 0"),
-    "no program": (["audit", "process", "no-such-program", "--fast"], "no-such-program"),
-    "library": (["audit", "generate", "unheard_of"], "unheard_of"),
-    "generator": (["audit", "generate", "odd:verify", "--off", "odd:missing", "--path", "{}"], "missing"),
-    "no report": (["rerun", "{}/report.json"], "report.json"),
-    "report of text": (["rerun", "{}/text"], "text"),
-    "rule": (["law", "{}/rule.json"], "hope"),
-    "mass": (["law", "{}/mass.json"], "0.9"),
-    "not an object": (["law", "{}/list.json"], "list.json"),
-    "no text": (["law", "{}/bytes"], "bytes is not UTF-8 text"),
-    "nested": (["law", "{}/deep.json"], "nested too deeply"),
-    "digits": (["law", "{}/digits.json"], "digits.json is not valid JSON to read here"),
-    "above one": (["law", "{}/above.json"], "p[0] sums to 1e+300 or more, not to 1"),
-    "exponent": (["law", "{}/exponent.json"], "p[0][0] is '1e-999999999', not a number"),
-    "report of bytes": (["rerun", "{}/bytes"], "bytes is not UTF-8 text"),
-    "report of digits": (["rerun", "{}/digits.json"], "digits.json is not valid JSON"),
-    "no such claim": (["claims", "blcok"], "blcok"),
-    "no law": (["law", "{}/none.json"], "none.json"),
-    "no checkpoint": (["checkpoint", "verify", "{}/empty", "--target", TARGET], "empty"),
-    "no target": (["checkpoint", "verify", DRAFTER, "--target", "{}/empty"], "empty"),
-    "nothing to convert": (["checkpoint", "convert", "{}/heads.pt", "{}/out.safetensors"], "heads.pt"),
-    "text to convert": (["checkpoint", "convert", "{}/text", "{}/out.safetensors"], "text"),
-    "overwriting": (["checkpoint", "convert", "{}/text", "{}/there.safetensors"], "there.safetensors"),
-    "no texts": (["checkpoint", "ngram", "{}/none.txt", "--target", TARGET, "--out", "{}/x.trie"], "none.txt"),
-    "drafter": (["decode", "--target", TARGET, "--drafter", "{}/empty", "1 2"], "empty"),
-    "prompt": (["decode", "--target", TARGET, "--drafter", DRAFTER, "hello"], "hello"),
-    "length": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--max-new-tokens", "0"], "0"),
-    "temperature": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--temperature", "-1"], "-1"),
-    "decoding rule": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--rule", "hope"], "hope"),
-    "load": (["decode", "--target", TARGET, "--drafter", AR, "1 2", "--load", "1:1,2:2"], "DSpark"),
-    "device": (["decode", "--target", TARGET, "--drafter", DRAFTER, "1 2", "--device", "abacus"], "abacus"),
-    "device to verify on": (["checkpoint", "verify", DRAFTER, "--target", TARGET, "--device", "cuda:99"], "cuda:99"),
-    "vector file": (["vectors", "export", "{}/none/vectors.jsonl"], "none"),
-    "vector rule": (["vectors", "run", "--rule", "hope", "true"], "hope"),
-    "vector release": (["vectors", "release", "{}/text"], "text"),
-    "challenged rule": (["challenge", "new", "--seed", "s", "--rule", "hope", "--out", "{}/new.json"], "hope"),
-    "old challenge": (["challenge", "new", "--seed", "s", "--out", "{}/text"], "not overwritten"),
-    "no challenge": (["challenge", "check", "{}/list.json", "{}/list.json", "--seed", "s"], "no challenge"),
-    "no answers": (["challenge", "check", "{}/list.json", "{}/none.jsonl", "--seed", "s"], "none.jsonl"),
-    "no transcript": (["challenge", "verify", "{}/rule.json"], "no transcript"),
-}
-
-
-@pytest.mark.parametrize("mistake", sorted(MISTAKES))
-def test_a_mistake_gets_one_line_that_names_it(mistake: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Kills a traceback, a message that leaves one searching, and a file half-written or overwritten on the way."""
-    arguments, named = MISTAKES[mistake]
-    before = {file: file.read_bytes() for file in files.rglob("*") if file.is_file() and file.suffix != ".pyc"}
-    code = run(*(argument.replace("{}", str(files)) for argument in arguments))
-    said = capsys.readouterr().err.strip().splitlines()
-    assert code == 2, said
-    assert len(said) == 1, said
-    assert said[0].startswith("refengine: ")
-    assert named in said[0]
-    assert before == {file: file.read_bytes() for file in files.rglob("*") if file.is_file() and file.suffix != ".pyc"}
-
-
-@pytest.mark.parametrize("arguments", [["audit", "kernal"], ["audit", "kernel"], ["law", "--jason", "x"]])
-def test_a_word_that_is_no_command_or_option_is_bad_input(arguments: list[str]) -> None:
-    """Kills a usage error that exits like a violated claim (1)."""
-    assert run(*arguments) == 2
 
 
 def test_what_an_audit_found_is_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

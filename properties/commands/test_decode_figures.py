@@ -1,5 +1,6 @@
 """What `refengine decode` says of a request beside its text."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,28 @@ def test_the_clock_changes_nothing() -> None:
     assert found["rounds"] == len(want.rounds)
     assert len(found[JUDGED]) == len(found[OVERLAP]) > 1
     assert 0 < clock.first < clock.first + clock.drafting + clock.verifying <= clock.whole
+
+
+def test_times_are_of_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a rate over the prompt's pass too, drafting that is counted as verifying, a mean over tokens.
+
+    The clock goes on by a second, then two, then three, whenever it is read: twice for the prompt, then three times a
+    round and once at the end.
+    """
+    readings = itertools.accumulate(itertools.count())
+    monkeypatch.setattr("refengine.commands.decode_figures.now", lambda device: float(next(readings)))
+    target = load_target(FIXTURES / "tiny" / "target", torch.float32)
+    drafter = load_drafter(FIXTURES / "tiny" / "dspark", target)
+    session = Session(target, drafter, fitting, pipeline(temperature(1.0)), 12)
+    said = figures(session, play(session, (4, 3, 4, 0), Philox(3, torch.tensor([0]))))
+    rounds, emitted = said["rounds"], said["tokens"] - 1
+    assert rounds > 1
+    drafting, verifying = (sum(first + 3 * k for k in range(rounds)) for first in (3, 4))
+    last = 2 + 3 * rounds  # the reading at the end, which is that many seconds after the one before
+    assert said["seconds to the first token"] == 1
+    assert said["milliseconds drafting a round"] == round(1e3 * drafting / rounds, 3)
+    assert said["milliseconds verifying a round"] == round(1e3 * verifying / rounds, 3)
+    assert said["tokens per second after it"] == round(emitted / (last * (last + 1) / 2 - 1), 3)
 
 
 def tokenizer(template: str | None) -> Any:

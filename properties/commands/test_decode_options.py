@@ -4,6 +4,7 @@ import itertools
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from refengine.cli import app
 from refengine.commands import decode as command
 from refengine.commands.decode import decode, policy, stop_tokens
 from refengine.commands.decode_request import Request, check
 from refengine.decoder import generate, load_drafter, load_target
+from refengine.decoder.drafters.dspark_schedule import Load
 from refengine.decoder.loop import fitting
 from refengine.decoder.protocols import Tokens
 from refengine.engine import policy as steps
@@ -148,6 +152,76 @@ def test_what_the_command_says_is_what_the_loop_says(
     assert figures["drafted"] == sum(played.block.tokens.shape[1] for played in said.rounds)
     assert figures["accepted"] == sum(len(played.verdict.path) for played in said.rounds)
     assert figures["tokens per pass"] == (round(emitted / rounds, 3) if rounds else None)
+
+
+# By field of a request: the words that say it, and what they say. Nothing is said that holds without a word.
+SAID_AS: dict[str, tuple[list[str], Any]] = {
+    "target": (["--target", str(FIXTURES / "tiny" / "other")], FIXTURES / "tiny" / "other"),
+    "drafter": (["--drafter", "ngram"], Path("ngram")),
+    "prompt": (["3 4"], "3 4"),
+    "max_new_tokens": (["--max-new-tokens", "7"], 7),
+    "temperature": (["--temperature", "0.5"], 0.5),
+    "top_k": (["--top-k", "3"], 3),
+    "top_p": (["--top-p", "0.25"], 0.25),
+    "min_p": (["--min-p", "0.125"], 0.125),
+    "repetition_penalty": (["--repetition-penalty", "1.5"], 1.5),
+    "presence_penalty": (["--presence-penalty", "0.75"], 0.75),
+    "frequency_penalty": (["--frequency-penalty", "-0.25"], -0.25),
+    "rule": (["--rule", "block"], "block"),
+    "gamma": (["--gamma", "3"], 3),
+    "seed": (["--seed", str(2**63 + 1)], 2**63 + 1),
+    "dtype": (["--dtype", "bfloat16"], "bfloat16"),
+    "device": (["--device", "cuda:1"], "cuda:1"),
+    "ngram": (["--ngram", "some.trie"], Path("some.trie")),
+    "load": (["--load", "1:1,2:3"], "1:1,2:3"),
+    "slots": (["--bitwise", "--slots", "77"], 77),
+    "chat": (["--chat"], True),
+    "markov": (["--markov", "off"], False),
+}
+UNSAID = {"target": SAID_AS["target"], "drafter": SAID_AS["drafter"], "prompt": SAID_AS["prompt"]}
+
+
+def heard(monkeypatch: pytest.MonkeyPatch, said: dict[str, tuple[list[str], Any]]) -> Request:
+    """The request that `refengine decode` makes of words."""
+    requests: list[Request] = []
+    monkeypatch.setattr(command, "decode", lambda request: (requests.append(request), ("", {}))[1])
+    monkeypatch.setattr("refengine.cli.checks.checkpoint_folder", lambda folder: None)
+    outcome = CliRunner().invoke(app, ["decode", *itertools.chain(*(words for words, _ in said.values()))])
+    assert outcome.exit_code == 0, outcome.output
+    (request,) = requests
+    return request
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Request)])
+def test_what_is_said_is_what_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills an option of the command line that is dropped on its way, or is another's; alone, and with all others."""
+    plain = Request(**{field: value for field, (_, value) in UNSAID.items()})
+    assert name in UNSAID or getattr(plain, name) != SAID_AS[name][1]
+    asked_for = heard(monkeypatch, {**UNSAID, name: SAID_AS[name]})
+    assert asked_for == replace(plain, **{name: SAID_AS[name][1]})
+    assert heard(monkeypatch, SAID_AS) == Request(**{field: value for field, (_, value) in SAID_AS.items()})
+
+
+def test_bitwise_alone_has_its_own_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a switch that switches nothing."""
+    assert heard(monkeypatch, {**UNSAID, "slots": (["--bitwise"], None)}).slots == 1024
+
+
+def test_what_is_asked_for_reaches_the_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a precision, a device, slots or a choice of the drafter's that the command keeps to itself."""
+    reached: list[Any] = []
+    monkeypatch.setattr(command, "load_target", lambda *given: (reached.append(given), NETWORK)[1])
+
+    def drafter(path: Path, target: Any, **options: Any) -> None:
+        reached.append((path, target, options))
+        raise BadInput("far enough")
+
+    monkeypatch.setattr(command, "load_drafter", drafter)
+    with pytest.raises(BadInput, match="far enough"):
+        decode(Request(**{field: value for field, (_, value) in SAID_AS.items()}))
+    folder, path = SAID_AS["target"][1], SAID_AS["drafter"][1]
+    options = {"gamma": 3, "ngram": Path("some.trie"), "load": Load(((1, 1.0), (2, 3.0))), "markov": False}
+    assert reached == [(folder, torch.bfloat16, "cuda:1", 77), (path, NETWORK, options)]
 
 
 def test_every_stop_token_of_the_target_stops(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from properties.helpers.command_line import run
 
-from properties.commands.test_command_line import run
 from properties.helpers import report_example as example
 from refengine.commands.told import markdown
 from refengine.report.exchange import badge

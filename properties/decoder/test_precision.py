@@ -3,11 +3,13 @@ precision, and at positions where half precision cannot count any more."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from transformers import DeepseekV3Config, LlamaConfig
 from transformers.models.deepseek_v3 import modeling_deepseek_v3 as deepseek
 from transformers.models.gemma4 import modeling_gemma4 as gemma4
@@ -15,9 +17,15 @@ from transformers.models.llama import modeling_llama as llama
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
 
+from properties.helpers.coins import COINS
+from refengine.decoder.checkpoints.load import load_target
 from refengine.decoder.drafters.qwen_mtp import centred_norm
+from refengine.decoder.loop import Session
 from refengine.decoder.networks.experts import Routing, route
-from refengine.decoder.networks.layers import Weights, gated_mlp, rotate, rotate_pairs
+from refengine.decoder.networks.layers import Weights, attend, gated_mlp, rotate, rotate_pairs
+from refengine.decoder.protocols import Target, Tokens
+from refengine.engine.policy import pipeline, temperature
+from refengine.engine.rules import RULES
 from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.row import Row
 from refengine.selfcheck.drafters.table import ROWS as DRAFTERS
@@ -74,6 +82,18 @@ def fed(dtype: torch.dtype) -> Both:
     return gated_mlp(w, x), module(x)
 
 
+def attended(dtype: torch.dtype) -> Both:
+    """Of grouped heads, each row seeing those before it and itself."""
+    q, k, v = (numbers(ROWS, heads, WIDTH).to(dtype) for heads in (2 * HEADS, HEADS, HEADS))
+    sees = torch.ones(ROWS, ROWS, dtype=torch.bool).tril()
+    mask = torch.zeros(ROWS, ROWS, dtype=dtype).masked_fill(~sees, torch.finfo(dtype).min)
+    module: Any = torch.nn.Module()
+    module.num_key_value_groups = 2
+    apart = (x.transpose(0, 1)[None] for x in (q, k, v))
+    theirs, _ = llama.eager_attention_forward(module.eval(), *apart, mask[None, None], scaling=WIDTH**-0.5)
+    return attend(q, k, v, WIDTH**-0.5, sees), theirs[0].flatten(1)
+
+
 def routed(dtype: torch.dtype) -> Both:
     """The weight of each of DeepSeek's experts, 0 where it is not chosen. Unnormed: a sum has an order."""
     config: Any = DeepseekV3Config(
@@ -99,6 +119,7 @@ PARTS: dict[str, Callable[[torch.dtype], Both]] = {
     "halves turned": lambda dtype: turned(dtype, pairs=False),
     "pairs turned": lambda dtype: turned(dtype, pairs=True),
     "gated MLP": fed,
+    "attention": attended,
     "DeepSeek's router": routed,
 }
 
@@ -112,6 +133,52 @@ def test_a_part_rounds_where_that_of_transformers_does(part: str, dtype: torch.d
     ours, theirs = PARTS[part](dtype)
     assert ours.dtype is theirs.dtype
     assert torch.equal(ours, theirs)
+
+
+# What models compute "in float32", whatever their weights are; and what policies and rules compute.
+WIDENED = {"softmax", "log_softmax", "rsqrt", "cos", "sin", "exp", "log", "cumsum", "logsumexp"}
+
+
+class Narrow(TorchFunctionMode):
+    """Which of these were computed in half precision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func.__name__ in WIDENED and out.dtype in (torch.bfloat16, torch.float16):
+            self.found.add(func.__name__)
+        return out
+
+
+@cache
+def half_precise(folder: str, dtype: torch.dtype) -> Target:
+    return load_target(FIXTURES / folder, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", DRAFTERS)
+@torch.inference_mode()
+def test_half_precision_ends_where_numbers_are_exponents(name: str, dtype: torch.dtype) -> None:
+    """Kills attention weights, norms, angles or log probabilities of any network in the precision of its weights, and a
+    target or a drafter whose logits come to the policy, or rows to the rule, in half precision."""
+    row, told = DRAFTERS[name], set[torch.dtype]()
+    target = half_precise(row.target, dtype)
+
+    def policy(logits: Tensor, prompt: Tokens, prefix: Tokens) -> Tensor:
+        told.add(logits.dtype)
+        return pipeline(temperature(1.0))(logits, prompt, prefix)
+
+    with Narrow() as narrow:
+        session = Session(target, row.load(target), RULES[row.rules[0]], policy, 12)
+        session.begin(row.prompt, COINS)
+        while not session.done:
+            session.play(COINS)
+    assert not narrow.found
+    assert told == {torch.float32}
+    assert all(block.q is None or block.q.dtype is torch.float32 for block in (x.block for x in session.rounds))
 
 
 def of_gemma4(row: Row) -> bool:

@@ -177,13 +177,9 @@ def test_no_tensor_can_be_zeroed_or_swapped_unnoticed(case: str) -> None:
             assert moved({a: tensors[b], b: tensors[a]}) > 1e-4, (a, b)
 
 
-def test_the_schema_knows_every_tensor_and_field() -> None:
+def test_the_schema_has_the_tensors_of_the_layout_and_no_others() -> None:
     """Kills a reader that has outgrown the statement of what is known about the layout."""
     schema = json.loads((FIXTURES / "schemas" / "medusa.json").read_text())
     named = {re.sub(r"^\d+\.\d+\.linear", "{head}.{layer}.linear", re.sub(r"^\d+\.2\.", "{head}.{layers}.", name))
              for name in heads(Shape(2, 2, 8, 4, 1))}  # fmt: skip
     assert named == schema["tensors"].keys()
-    config = json.loads((GOLDEN / "medusa1_A" / "drafter" / "config.json").read_text())
-    assert config.keys() - {"transformers_version"} <= schema["config"].keys()
-    for field in (*schema["config"].values(), *schema["tensors"].values()):
-        assert field["status"] in schema["statuses"]

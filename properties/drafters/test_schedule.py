@@ -1,5 +1,7 @@
 """The survival-product scheduler of DSpark, by hand."""
 
+import math
+
 import pytest
 
 from refengine.decoder.drafters.dspark_schedule import Load, Threshold
@@ -11,6 +13,13 @@ def drafted(load: Load | Threshold, confidences: tuple[float, ...]) -> int:
     """How many positions are drafted before the first that is not."""
     admitted = [load(confidences[: k + 1]) for k in range(len(confidences))]
     return [*admitted, False].index(False)
+
+
+@pytest.mark.parametrize("least", [0.25, 0.5, 1.0])
+def test_a_threshold_is_the_least_that_is_drafted(least: float) -> None:
+    """Kills `>` for `>=`: half precision, and a sigmoid that is full, hit a threshold exactly."""
+    below = math.nextafter(least, 0.0)
+    assert drafted(Threshold(least), (least, least, below, least)) == 2
 
 
 def test_the_curve_is_read_between_and_beyond_its_points() -> None:

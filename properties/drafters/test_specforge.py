@@ -84,14 +84,3 @@ def test_damage_is_named_in_one_line(tmp_path: Path, fields: dict[str, Any], mes
     with pytest.raises(BadInput, match=message) as raised:
         loaded(written(tmp_path / "drafter", **fields))
     assert "\n" not in str(raised.value)
-
-
-def test_the_schema_knows_every_field_and_tensor() -> None:
-    """Kills a checkpoint field that nobody has said whether it is known, second-hand or UNKNOWN."""
-    schema = json.loads((GOLDEN.parent / "schemas" / "eagle3.json").read_text())
-    part, shared = schema["layouts"]["specforge"], schema["layouts"]["safeailab"]
-    assert set(load_file(CASE / "drafter" / "model.safetensors")) <= part["tensors"].keys() | shared["tensors"].keys()
-    config = json.loads((CASE / "drafter" / "config.json").read_text())
-    known = part["config"].keys() | shared["config"].keys()
-    assert config.keys() <= known | set(part["not read"]) | set(shared["not read"])
-    assert all(field["status"] in schema["statuses"] for field in part["config"].values())

@@ -1,8 +1,16 @@
-"""What documents say of the source is so."""
+"""What documents and packages say of the source is so."""
 
+import ast
 import re
+from pathlib import Path
+
+import pytest
 
 from refengine.source_tree import PACKAGE, ROOT
+
+ROOMS = sorted(file.parent for file in PACKAGE.rglob("__init__.py"))
+LISTING = re.compile(r"\b[Oo]ne (file|folder)\b")  # what a package says whose files are of one kind: it names none
+FILE = re.compile(r"`([\w/]+\.py|\w+/)`")
 
 LISTED = re.compile(r"^\| `([\w/]+\.py)` \| (\d+) \|", re.MULTILINE)
 
@@ -17,3 +25,14 @@ def test_the_walk_through_the_decoder_has_every_file_and_its_length() -> None:
     assert [name for name in lines if abs(listed[name] - lines[name]) > max(5, lines[name] // 10)] == []
     (said,) = (int(number.replace(",", "")) for number in re.findall(r"below are ([\d,]+), comments", text))
     assert abs(said - sum(lines.values())) <= sum(lines.values()) // 10
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_package_says_what_is_in_it(room: Path) -> None:
+    """Kills a file that a reader of its package is not sent to, and a name in a package's text that is gone."""
+    said = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    held = {file.stem for file in room.glob("*.py")} | {file.parent.name for file in room.glob("*/__init__.py")}
+    unnamed = held - {"__init__", "__main__"} - set(re.findall(r"\w+", said))
+    assert not unnamed or LISTING.search(said), sorted(unnamed)
+    gone = [name for name in FILE.findall(said) if not any((at / name).exists() for at in (room, room.parent, PACKAGE))]
+    assert [name for name in gone if name != "worker.py"] == [], "worker.py is in each adapter's own folder"

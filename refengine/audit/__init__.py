@@ -1,13 +1,14 @@
-"""Other people's code, held to the law it promises. Read `common.py`, then the room of the question.
+"""Other people's code, compared with the law that it promises. Read `common.py`, then the room of the question.
 
 `sandbox/` (a child process with limits), `inputs/` (the rows that are passed), `interception/` (random calls, exactly),
 `kernel/` (functions of rows), `served/` (speculation on compared with off), `acceptance/` (what an engine says of its
-drafts), `trace.py` (records of an engine's rounds), `adapters/` (installed libraries, by name).
+drafts), `trace.py` (records of an engine's rounds), `adapters/` (installed libraries, by name). `magnitude.py` says how
+large a violation is, `at_length.py` adds up the draws of a campaign.
 
-A false alarm is chased from what the finding says back to what was seen. "exact law" in its method: `kernel/replay.py`
-makes the witness again, `kernel/exact_depth.py` decides that an enumerated law is believed, `kernel/exact_law.py`
-compares it with the null, `kernel/child/enumerate.py` runs the subject through `interception/`. "sequential evidence":
-`kernel/campaign.py` spends the calls, `kernel/history.py` turns tokens into draws (a state that depends on the current
-draft or the coming length would accuse correct rules), `evidence/e_process.py` bets. The diagnosis:
-`kernel/diagnosis.py` or `kernel/explain_law.py`.
+A false alarm is chased from the finding back to the call. Where the finding's method says "exact law":
+`kernel/replay.py` makes the witness again, `kernel/exact_depth.py` decides whether an enumerated law is believed,
+`kernel/exact_law.py` compares it with the null, `kernel/child/enumerate.py` runs the subject through `interception/`.
+Where it says "sequential evidence": `kernel/campaign.py` spends the calls, `kernel/history.py` turns tokens into draws
+(a draw that depends on the current draft or on the coming length would accuse correct rules), `evidence/e_process.py`
+bets on them. `kernel/diagnosis.py` or `kernel/explain_law.py` names the class of the defect.
 """

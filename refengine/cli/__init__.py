@@ -1,8 +1,11 @@
-"""The command line. Every command is a few lines over the library; nothing is decided here but exit codes.
+"""The command line, one file for a group of commands. It decides nothing but exit codes: `commands/` does the work.
 
-`audit` exits 0 consistent, 1 violated, 2 bad input, 3 not tested, 70 internal error, and the last line on stdout is
-`VERDICT consistent|violated|not-tested ...`. `report` exits 0 when the report is complete, our own reference cells are
-consistent and every negative control came out violated: a third party's defect is content, not failure.
+Read `reporting.py` (the options of whatever reports findings), `output.py` (what is printed, and the exit codes),
+`checks.py` (options that several commands have, and what is wrong with their values), `endings.py` (signals,
+bad input, our own bugs). `audit` exits 0 consistent, 1 violated, 2 bad input, 3 not tested, 70 internal error, and the
+last line on stdout is `VERDICT consistent|violated|not-tested ...`. `report` exits 0 when the report is complete, our
+own reference cells are consistent and every negative control came out violated: a third party's defect does not fail
+it.
 """
 
 import io
@@ -16,11 +19,12 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from refengine.cli import audit, campaign, challenge, checkpoint, engines, fixtures, vectors
+from refengine.cli import audit, audit_served, campaign, challenge, checkpoint, engines, vectors
 from refengine.cli.decoder import decode, drafters
 from refengine.cli.endings import INTERRUPTED, ended_by_the_system, internal, refuse, unwinding, usage
 from refengine.cli.lists import bugs, checkpoints, claims, rules
-from refengine.cli.output import CONSISTENT, refuse_to_replace
+from refengine.cli.output import CONSISTENT
+from refengine.cli.reporting import refuse_to_replace
 from refengine.cli.reports import law, report, rerun, show
 from refengine.errors import BadInput
 from refengine.files import hold_standard_streams
@@ -73,8 +77,8 @@ AUDIT: dict[str, Command] = {
     "acceptance": audit.acceptance,
     "library": audit.library,
     "engine": engines.engine,
-    "endpoint": audit.endpoint,
-    "generate": audit.generate,
+    "endpoint": audit_served.endpoint,
+    "generate": audit_served.generate,
 }
 CHECKPOINT: dict[str, Command] = {
     "verify": checkpoint.verify,
@@ -83,7 +87,7 @@ CHECKPOINT: dict[str, Command] = {
     "stitch-mtp": checkpoint.stitch_mtp,
     "ngram": checkpoint.ngram,
 }
-FIXTURES: dict[str, Command] = {"export": fixtures.export}
+FIXTURES: dict[str, Command] = {"export": engines.export}
 VECTORS: dict[str, Command] = {
     "list": vectors.table,
     "export": vectors.export,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from refengine.cli.audit import Alpha, Seed, Signature, check_alpha, check_folder, seed_of
-from refengine.cli.output import AllowUntested, AsJson, Files, Out, finish, finish_grouped
+from refengine.cli.checks import Alpha, Seed, Signature, check_alpha, check_folder, seed_of
+from refengine.cli.output import finish, finish_grouped
+from refengine.cli.reporting import RECORD, Reporting, reports
 from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.jobs.options import CLUSTER, WORKERS
@@ -46,6 +47,7 @@ class Where:
             return campaign(jobs, workers(self.workers, self.cluster, preload), kept)
 
 
+@reports(RECORD)
 def engine(
     rules: Annotated[
         list[str] | None, typer.Argument(metavar="[RULE]...", help="By default every lossless one.")
@@ -56,8 +58,8 @@ def engine(
     cluster: Cluster = "",
     journal: Kept = None,
     fresh: Fresh = False,
-    as_json: AsJson = False,
-    out: Out = None,
+    *,
+    reporting: Reporting,
 ) -> None:
     """The engine's own lossless rules, held to the target at length."""
     from refengine.exact.rules import RULES
@@ -73,9 +75,10 @@ def engine(
     shards, preload = at_length.jobs(chosen, rounds, number), (at_length.__name__,)
     lines = Where(workers, cluster, journal, fresh).run(shards, settings, Counts, preload)
     counts = merged(line.made for line in lines)
-    finish_grouped(at_length.findings(chosen, rounds, number, counts), as_json, Files(out), allow_untested=False)
+    finish_grouped(at_length.findings(chosen, rounds, number, counts), reporting)
 
 
+@reports(RECORD)
 def kernel(
     subject: Annotated[str, typer.Argument(help="MODULE:FUNCTION.")],
     signature: Annotated[Signature, typer.Option(help="Which plain signature the function has.")] = Signature.verify,
@@ -87,8 +90,8 @@ def kernel(
     cluster: Cluster = "",
     journal: Kept = None,
     fresh: Fresh = False,
-    as_json: AsJson = False,
-    out: Out = None,
+    *,
+    reporting: Reporting,
 ) -> None:
     """A verification function over far more calls than an audit makes: what is too small for `audit kernel` shows."""
     check_folder(path)
@@ -105,18 +108,18 @@ def kernel(
     lines = Where(workers, cluster, journal, fresh).run(
         at_length.jobs(request), settings, at_length.Answers, ("torch",)
     )
-    finish([at_length.finding(request, [line.made for line in lines])], as_json, Files(out))
+    finish([at_length.finding(request, [line.made for line in lines])], reporting)
 
 
+@reports(("allow_untested", *RECORD))
 def length(
     only: Annotated[str, typer.Argument(help="Only the tests with this in their names.")] = "",
     workers: Workers = None,
     cluster: Cluster = "",
     journal: Kept = None,
     fresh: Fresh = False,
-    allow_untested: AllowUntested = False,
-    as_json: AsJson = False,
-    out: Out = None,
+    *,
+    reporting: Reporting,
 ) -> None:
     """The statistical tests of length, each in a process of its own (hours of one core; in the source tree)."""
     from refengine.selfcheck import tests_at_length as tests
@@ -124,7 +127,7 @@ def length(
     where, jobs = Where(workers, cluster, journal, fresh), tests.jobs(only)
     lines = where.run(jobs, {"campaign": "length", "only": only}, tests.Tested)
     found = [tests.finding(line.step, line.made) for line in lines]
-    finish_grouped(found, as_json, Files(out), allow_untested)
+    finish_grouped(found, reporting)
 
 
 def campaign_seed(text: str) -> int:

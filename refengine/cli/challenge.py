@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from refengine.cli import checks
-from refengine.cli.output import CONSISTENT, VIOLATED, Out
+from refengine.cli.output import CONSISTENT, VIOLATED
+from refengine.cli.reporting import Out
 from refengine.errors import BadInput
 
 SHOWN = 5  # wrong answers that are named

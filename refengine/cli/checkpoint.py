@@ -7,10 +7,12 @@ import typer
 
 from refengine.cli import checks
 from refengine.cli.decoder import Device, Dtype, Ngram, Precision
-from refengine.cli.output import AsJson, Files, Out, finish
+from refengine.cli.output import finish
+from refengine.cli.reporting import RECORD, Reporting, reports
 from refengine.errors import BadInput
 
 
+@reports(RECORD)
 def verify(
     drafter: Annotated[str, typer.Argument(help="The drafter as released: its folder, or org/name[@revision].")],
     target: Annotated[str, typer.Option(help="The target that it was made for: a folder, or org/name[@revision].")],
@@ -25,8 +27,8 @@ def verify(
         int | None,
         typer.Option(metavar="MIB", help="Memory for weights; by default what is free. Beyond it layers stream."),
     ] = None,
-    as_json: AsJson = False,
-    out: Out = None,
+    *,
+    reporting: Reporting,
 ) -> None:
     """Load a drafter strictly and run the real loop on fixed prompts: greedy equality of tokens, and bit for bit of
     logits in the bitwise mode; live state; acceptance and tokens per pass beside published figures. What is no folder
@@ -41,7 +43,7 @@ def verify(
     from refengine.commands.verify_checkpoint import verify
 
     store = str(ngram) if ngram else None
-    finish(verify(drafter, target, dtype.value, device, gamma, store, memory), as_json, Files(out))
+    finish(verify(drafter, target, dtype.value, device, gamma, store, memory), reporting)
 
 
 def convert(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from refengine.cli import checks
-from refengine.cli.output import AsJson, print_rows
+from refengine.cli.output import print_rows
+from refengine.cli.reporting import AsJson
 from refengine.errors import BadInput
 from refengine.report.terminal import Progress
 

@@ -1,4 +1,4 @@
-"""`refengine audit engine` and `refengine tiny`: engines by name, under a Python of their own."""
+"""`refengine audit engine`, `tiny` and `fixtures export`: engines by name, and tiny models to try engines with."""
 
 import sys
 from pathlib import Path
@@ -7,16 +7,18 @@ from typing import Annotated
 import typer
 
 from refengine.cli import checks
-from refengine.cli.audit import Alpha, Only, Requests, check_alpha, check_requests
-from refengine.cli.fixtures import WeightsSeed
-from refengine.cli.output import AllowUntested, AsJson, Badge, Files, Junit, Out, Sarif, Summary, finish_grouped
+from refengine.cli.checks import Alpha, Only, Requests, check_alpha, check_requests
+from refengine.cli.output import finish_grouped
+from refengine.cli.reporting import SUITE, Reporting, reports
 from refengine.evidence.alpha import ALPHA
 from refengine.files import check_empty
 from refengine.report.terminal import progress
 
 Python = Annotated[str | None, typer.Option(help="The Python that the engine is installed under; by default this one.")]
+WeightsSeed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the weights.")]
 
 
+@reports(SUITE)
 def engine(
     name: Annotated[str, typer.Argument(help="A folder of refengine/audit/adapters: transformers, mlx_lm, ...")],
     python: Python = None,
@@ -24,13 +26,8 @@ def engine(
     requests: Requests = 1000,
     only: Only = "",
     alpha: Alpha = ALPHA,
-    allow_untested: AllowUntested = False,
-    as_json: AsJson = False,
-    out: Out = None,
-    junit: Junit = None,
-    sarif: Sarif = None,
-    summary: Summary = None,
-    badge: Badge = None,
+    *,
+    reporting: Reporting,
 ) -> None:
     """Audit an installed engine on a tiny model, every way of speculating and its server (docs/auditing.md)."""
     from refengine.audit.adapters import check_engine, check_way
@@ -44,7 +41,7 @@ def engine(
 
     with progress() as tell:
         findings = audit_engine(name, python or sys.executable, way, requests, only, alpha, tell)
-    finish_grouped(findings, as_json, Files(out, junit, sarif, summary, badge), allow_untested)
+    finish_grouped(findings, reporting)
 
 
 def tiny(
@@ -63,3 +60,15 @@ def tiny(
 
     write_tiny(layout, folder, python or sys.executable, seed)
     print(f"{folder} has the pair in the layout {layout}; {folder}/law.json says what law they have")
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one to be made.")],
+    seed: WeightsSeed = 0,
+) -> None:
+    """Write a tiny target and drafter, in the layout of transformers, whose law `audit endpoint --known` computes."""
+    check_empty(folder)
+    from refengine.commands.export_fixtures import export_fixtures
+
+    export_fixtures(folder, seed)
+    print(f"{folder}/target and {folder}/drafter written; {folder}/law.json says what law they have")

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from refengine.cli.output import AsJson, coloured, print_json, print_rows
+from refengine.cli.output import coloured, print_json, print_rows
+from refengine.cli.reporting import AsJson
 from refengine.errors import BadInput
 
 

@@ -4,13 +4,11 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from typer import CallbackParam
 
+from refengine.cli.reporting import Reporting
 from refengine.errors import BadInput
 
 if TYPE_CHECKING:
@@ -18,97 +16,28 @@ if TYPE_CHECKING:
 
 CONSISTENT, VIOLATED, BAD_INPUT, NOT_TESTED, INTERNAL = 0, 1, 2, 3, 70
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone; a verdict line goes to standard error.")]
 
-
-WRITTEN = f"{__name__}.written"  # in a command's context: the option by the file that it writes
-
-
-def writable(context: typer.Context, option: CallbackParam, file: Path | None) -> Path | None:
-    """A file that can be written when the work is done, and that no other option names; else that is said before it
-    begins."""
-    if file is None:
-        return None
-    name, folder = max(option.opts, key=len), file.absolute().parent
-    if file.is_dir() or not folder.is_dir():
-        raise BadInput(f"{name} {file} is a folder, or is in none")
-    if file.is_file() or not file.exists():  # a device takes them all
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise BadInput(f"{name} {file} cannot be written: its folder is read-only here")
-        first = context.meta.setdefault(WRITTEN, {}).setdefault(os.path.realpath(file), name)
-        if first != name:
-            raise BadInput(f"{first} and {name} both name {file}: the second would replace the first")
-    return file
-
-
-def refuse_to_replace(context: typer.Context) -> None:
-    """Raises BadInput where a file that a command reads is one that it would write."""
-    written = context.meta.get(WRITTEN, {})
-    for option in context.command.params:
-        given = context.params.get(option.name or "")
-        for file in given if isinstance(given, list | tuple) else [given]:
-            name = written.get(os.path.realpath(file)) if isinstance(file, Path) else None
-            if name not in (None, max(option.opts, key=len)):
-                raise BadInput(f"{name} {file} is read too: it would be replaced")
-
-
-Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a report.json, which `rerun` makes again.")]
-Junit = Annotated[Path | None, typer.Option(callback=writable, help="Write JUnit XML: a test case for each finding.")]
-Sarif = Annotated[Path | None, typer.Option(callback=writable, help="Write SARIF: a result for each finding.")]
-Summary = Annotated[Path | None, typer.Option(callback=writable, help="Write Markdown: a summary of a CI job.")]
-Badge = Annotated[Path | None, typer.Option(callback=writable, help="Write JSON of an endpoint badge (shields.io).")]
-AllowUntested = Annotated[bool, typer.Option("--allow-untested", help="Exit 0 although claims are not tested.")]
-
-
-@dataclass(frozen=True)
-class Files:
-    """Where findings are written, in each format."""
-
-    out: Path | None = None
-    junit: Path | None = None
-    sarif: Path | None = None
-    summary: Path | None = None
-    badge: Path | None = None
-
-    def write(self, findings: "Sequence[Finding]", line: str) -> None:
-        """line: that of the verdict."""
-        from refengine.commands.told import markdown, save
-        from refengine.files import write_atomic
-        from refengine.report.exchange import badge, junit, sarif
-
-        if self.out is not None:
-            save(findings, self.out)
-        if self.junit is not None:
-            write_atomic(self.junit, junit(findings))
-        if self.sarif is not None:
-            write_atomic(self.sarif, sarif(findings))
-        if self.summary is not None:
-            write_atomic(self.summary, markdown(findings, line))
-        if self.badge is not None:
-            write_atomic(self.badge, badge(line))
-
-
-def finish(findings: "Sequence[Finding]", as_json: bool, files: Files, advice: str = "") -> NoReturn:
+def finish(findings: "Sequence[Finding]", reporting: Reporting, advice: str = "") -> NoReturn:
     """Print what was found and the verdict line, write it where it was asked for, and exit with the verdict's code.
 
     advice  what to do next, which ends the line of a verdict that more calls could change
     """
-    if as_json:
+    if reporting.as_json:
         print_findings(findings)
     else:
         for finding in findings:
             print_finding(finding)
     code, line = verdict(findings)
-    end(findings, code, f"{line}; {advice}" if advice and code != VIOLATED else line, as_json, files)
+    end(findings, code, f"{line}; {advice}" if advice and code != VIOLATED else line, reporting)
 
 
-def finish_grouped(findings: "Sequence[Finding]", as_json: bool, files: Files, allow_untested: bool) -> NoReturn:
+def finish_grouped(findings: "Sequence[Finding]", reporting: Reporting) -> NoReturn:
     """The same of a suite: what is violated first, a sentence each; then what is not tested; the rest is counted.
 
     A claim that is not tested is no success: it exits 3, unless that is allowed.
     """
     by_verdict = {v: [f for f in findings if f.verdict == v] for v in ("violated", "not tested", "consistent")}
-    if as_json:
+    if reporting.as_json:
         print_findings(findings)
     else:
         for finding in by_verdict["violated"]:
@@ -121,9 +50,9 @@ def finish_grouped(findings: "Sequence[Finding]", as_json: bool, files: Files, a
                 for line in told_rows(finding):
                     typer.echo(f"            {line}")
     code, line = verdict(findings)
-    if code == CONSISTENT and by_verdict["not tested"] and not allow_untested:
+    if code == CONSISTENT and by_verdict["not tested"] and not reporting.allow_untested:
         code, line = NOT_TESTED, line.replace("VERDICT consistent", "VERDICT not-tested")
-    end(findings, code, line, as_json, files)
+    end(findings, code, line, reporting)
 
 
 def told_rows(finding: "Finding") -> list[str]:
@@ -132,12 +61,12 @@ def told_rows(finding: "Finding") -> list[str]:
     return [*rows, *finding.notes]
 
 
-def end(findings: "Sequence[Finding]", code: int, line: str, as_json: bool, files: Files) -> NoReturn:
+def end(findings: "Sequence[Finding]", code: int, line: str, reporting: Reporting) -> NoReturn:
     """The verdict is said even where a file cannot be written; beside JSON, on standard error."""
     line = one_line(line)
-    typer.echo(line, err=as_json)
+    typer.echo(line, err=reporting.as_json)
     try:
-        files.write(findings, line)
+        reporting.write(findings, line)
     except OSError as error:
         raise BadInput(f"the verdict could not be written: {error.filename}: {error.strerror}") from None
     raise typer.Exit(code)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows, writable
+from refengine.cli.output import CONSISTENT, VIOLATED, print_rows
+from refengine.cli.reporting import AsJson, writable
 
 Against = Annotated[Path | None, typer.Option(help="An earlier report.json: the page says what appeared, went, moved.")]
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from refengine.cli.output import CONSISTENT, VIOLATED, AsJson, print_rows
+from refengine.cli.output import CONSISTENT, VIOLATED, print_rows
+from refengine.cli.reporting import AsJson
 from refengine.errors import BadInput
 
 MAX_SECONDS = 1e7  # what every clock can wait

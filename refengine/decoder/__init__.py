@@ -5,6 +5,8 @@ drafter = load_drafter("path/to/drafter", target)
 result = generate(target, drafter, leviathan, pipeline(temperature(0.7)), prompt, 64, Philox(0, torch.tensor([0])))
 
 With `load_target(..., slots=1024)` the logits of a row have the same bits however it is computed: `targets/bitwise.py`.
+Read `protocols.py` (what a target and a drafter are), `loop.py`, `rows.py`, `batch.py`; `targets/`, `networks/`,
+`drafters/`, `checkpoints/`. docs/decoder.md walks through all of it.
 """
 
 from refengine.decoder.batch import Batch

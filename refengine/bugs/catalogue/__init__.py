@@ -1,4 +1,9 @@
-"""The catalogue: real defects, each as an edit of the running source, and what the field wrongly takes for defects."""
+"""The catalogue: real defects, each an edit of the running source; one file for a part of decoding.
+
+Read `law.py` (the rule), `proposer.py` (the row q), `policy.py`, `stop.py`, `state.py` (caches), `randomness.py`,
+`modes.py` (lossy by design, and what the field wrongly takes for defects); `classes.py` has the classes that diagnoses
+name.
+"""
 
 import difflib
 

@@ -20,10 +20,12 @@
 3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout to `fixtures/<name>/`, and has
    `start(name)`, the tensors that its training starts from.
 4. `fixtures/schemas/<name>.json` says which fields are known, second-hand or UNKNOWN.
-5. `selfcheck/drafters/rows/<name>.py`: its `ROWS` of the table, see `row.py`. The battery (damage of the checkpoint,
-   exact law, planted state bugs) is then run on it; what cannot be tested has its reason there.
+5. `selfcheck/drafters/rows/<name>.py`: its `ROWS` of the table, see `selfcheck/drafters/row.py`. The battery (damage of
+   the checkpoint, exact law, planted state bugs) is then run on it; what cannot be tested has its reason there.
 6. `properties/drafters/test_<name>.py`: tests against independent code, marked `@pytest.mark.peer("<row>")`.
 
-A further layout of a drafter is three: 2, 3 and 6, and a row beside the others in 5. Everything else is a listing of
-these folders. A drafter without a row, and a layout without `LAYOUTS`, are errors of the import.
+A further layout of a drafter is three files, 2, 3 and 6, and a row beside the others in 5. Everything else is a listing
+of these folders. A drafter without a row, and a layout without `LAYOUTS`, are errors of the import. Tests then ask for
+prose and data: the drafter's line in docs/decoder.md, and in `commands/released.toml` the layout's released pairs, or
+that there are none.
 """

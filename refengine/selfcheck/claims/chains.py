@@ -42,6 +42,7 @@ ABOUT = {
 COQ = ("proofs/test_bridge.py::test_exact_is_what_coq_said", "proofs/test_bridge.py::test_coq_still_says_so")
 ENGINE = ("proofs/test_bridge.py::test_engine_is_what_coq_said",)
 TWINS = "properties/exact_and_engine/test_engine_laws.py::test_enumerated_engine_is_the_exact_law_decision_by_decision"
+# By hand, because a wheel has claims and no tests to read this from; a test asks for the rules of every drafter.
 LOOP = "properties/decoder/test_law.py::test_the_loop_has_the_targets_law"
 DECODED = {
     "leviathan": f"{LOOP}[ar/leviathan/mixed/stop]",
