@@ -12,7 +12,7 @@ From Proofs Require Import FloatAccept.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Tree Agreement Loops Drift Drifting Rational
   PointMass Greedy Counterexamples FloatMachine FloatsEndToEnd DriftingTrees FloatsGiven
-  FloatsDrawn.
+  FloatsDrawn FloatsBlock.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -137,6 +137,23 @@ exact: (without_replacement_in_floats two_tokens two_fit bits53 bits24 level_of_
   rough_draft_floats at_most_two lawful_next _ _ (leqnn n) second_last_test).
 Qed.
 
+(** Blocks of at most two drafts, some of which end early; where next to nothing is left, the second token. *)
+Definition odd_second st h0 h : bool := odd st && last false h.
+Lemma at_most_few st h : (at_most st h <= 2)%N. Proof. by rewrite -ltnS ltn_pmod. Qed.
+Definition the_second st h0 h (x : two) : rational := (x == tok1)%:R.
+Lemma the_second_dist st h0 h : dist (the_second st h0 h).
+Proof. by split; [case; vm_compute | apply: Qc_is_canon; vm_compute]. Qed.
+Lemma lawful_turned_down st h xs o : lawful (turned_down st h xs o). Proof. exact: lawful_ret. Qed.
+Lemma an_eighth : (1//8 : rational) <= 8%:R^-1. Proof. by vm_compute. Qed.
+
+Example used_block_in_floats n st h :
+  `|loop ends_there (block_round 1 53 24 rough rough_draft odd_second at_most turned_down the_second) n n st h second_last
+    - plain (normal rough) ends_there n h second_last| <= n%:R * block_off_at 2 1 2 53 24 (1//8).
+Proof.
+exact: (block_in_floats two_tokens two_fit bits53 bits24 level_of_64 _ rough_floats rough_miss an_eighth odd_second
+  rough_draft_floats rough_draft_miss at_most_few lawful_turned_down the_second_dist _ _ (leqnn n) second_last_test).
+Qed.
+
 (** A machine that is off by nothing: what the two sums differ by is left. *)
 Lemma rough_some h : 0 < total (rough h).
 Proof. by rewrite /rough; case: ifP => _; vm_compute. Qed.
@@ -226,4 +243,16 @@ Example without_of_1024 : without_off_at 1024 10 4 53 24 (frac 0 1) =
 Proof. by apply/eqP; vm_compute. Qed.
 Example without_of_1025 : without_off_at 1025 11 3 20 10 (frac 3 1000) =
   frac 1384822016181359 140737488355328000.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_5 : block_off_at 5 3 2 53 24 (frac 1 10000) =
+  frac 1126101233732499 1125899906842624000.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_2 : block_off_at 2 1 1 3 4 (frac 1 8) =
+  frac 22517998136852819 9007199254740992.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_1000 : block_off_at 1000 10 7 20 10 (frac 3 1000) =
+  frac 34637296424929029 225179981368524800.
+Proof. by apply/eqP; vm_compute. Qed.
+Example block_of_1025 : block_off_at 1025 11 0 53 24 (frac 1 8) =
+  frac 536966241 9007199254740992.
 Proof. by apply/eqP; vm_compute. Qed.

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from properties.helpers.command_line import run
 from refengine.cli import reports
 from refengine.cli.output import verdict
+from refengine.commands.rounding import in_floats
 from refengine.source_tree import FIXTURES
 
 TINY = FIXTURES / "tiny"
@@ -103,3 +104,14 @@ def test_a_report_that_fails_exits_1(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         monkeypatch.setattr(report, "write_report", lambda out, outcome=outcome, **_: outcome)
         assert run("report", "--out", tmp_path, *strict) == code
     assert reports.VIOLATED == 1
+
+
+def test_gamma_is_that_of_the_file_or_the_readers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills a bound of block for blocks of another length than was asked about."""
+    rows = tmp_path / "rows.json"
+    rows.write_text('{"rule": "block", "p": [[0.5, 0.5], [1, 0], [0, 1]], "q": [[0.5, 0.5], [0.25, 0.75]]}')
+    for asked, gamma in (([], 2), (["--gamma", "7"], 7), (["--gamma", "0"], 0)):
+        assert run("law", rows, "--json", *asked) == 0
+        assert json.loads(capsys.readouterr().out)["in floats"] == in_floats("block", 2, 3, 1, gamma)
+    assert run("law", rows) == 0
+    assert "gamma at most 2" in capsys.readouterr().out

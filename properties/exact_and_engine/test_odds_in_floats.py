@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 import refengine.engine.row
+import refengine.engine.rules.block
 import refengine.engine.rules.iid_candidates
 import refengine.engine.rules.point_mass
 import refengine.engine.rules.without_replacement
@@ -28,14 +29,15 @@ SIBLINGS = 6
 
 @dataclass
 class Refusing:
-    """Refuses every draft, and keeps the numbers that it was asked about, of the one lane."""
+    """Refuses every draft, or all before one, and keeps the numbers that it was asked about, of the one lane."""
 
+    until: int = 1000  # how many are refused
     odds: list[tuple[Fraction, Fraction]] = field(default_factory=list)
     weights: list[Row] = field(default_factory=list)
 
     def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
         self.odds.append((Fraction(float(num)), Fraction(float(den))))
-        return torch.zeros(1, dtype=torch.bool)
+        return torch.full((1,), len(self.odds) > self.until)
 
     def choose(self, weights: Tensor, site: Site) -> Tensor:
         self.weights.append([Fraction(x) for x in weights[0].tolist()])
@@ -129,6 +131,65 @@ def test_drawn_candidates_compute_what_the_theorem_says(rule: str, vocabulary: i
     """Kills a rule that multiplies, subtracts, adds up or rescales in another order or precision than the theorem's."""
     for seed in range(2):
         assert list(drawn_faults(rule, vocabulary, seed)) == []
+
+
+def block_faults(vocabulary: int, seed: int, until: int) -> Iterator[str]:
+    """Where block verification computes another number than `FloatsBlock.block_answer`, which every float is of.
+
+    Some drafts are likelier under p, others under q; the longest `until` prefixes are refused and the next is kept.
+    """
+    p = [row_of(vocabulary, seed + 100 * i) for i in range(SIBLINGS + 1)]
+    q = [row_of(vocabulary, seed + 1000 + 100 * i) for i in range(SIBLINGS)]
+    tokens = [int((b - a).argmax() if i % 3 else (a - b).argmax()) for i, (a, b) in enumerate(zip(p, q, strict=False))]
+    seen = Refusing(until)
+    block = Block(torch.tensor([tokens]), torch.arange(-1, SIBLINGS - 1)[None], torch.stack(q)[None])
+    RULES["block"](torch.stack(p)[None], block, seen)
+    wanted, supplied = ([row.double().tolist() for row in rows] for rows in (p, q))
+    weights = [(1.0, 1.0)]  # FloatWeight.carry
+    for i, x in enumerate(tokens):
+        n, d = weights[-1][0] * wanted[i][x], weights[-1][1] * supplied[i][x]
+        _, exponent = math.frexp(d)
+        weights.append((math.ldexp(n, -exponent), math.ldexp(d, -exponent)) if n < d else (float(n > 0), 1.0))
+    due = [tuple(map(Fraction, weights[-1]))]
+    left = wanted[-1]
+    for kept in reversed(range(SIBLINGS)):  # FloatLevel.level_rest, level_mass, level_back
+        n, d = weights[kept]
+        rest = [max(a * n - b * d, 0.0) for a, b in zip(wanted[kept], supplied[kept], strict=True)]
+        mass = added_up(rest)
+        due += [(Fraction(mass), Fraction(mass + d - n))] if kept else []
+        if SIBLINGS - kept == min(until, SIBLINGS):
+            left = rest if mass > 0 else wanted[kept]
+    if seen.odds != due[: until + 1]:
+        yield "the odds"
+    if seen.weights != [[Fraction(a) for a in left]]:
+        yield "the row that is emitted from"
+
+
+@pytest.mark.parametrize("vocabulary", [7, 64, 3000])
+@pytest.mark.parametrize("until", range(SIBLINGS + 1))
+def test_blocks_compute_what_the_theorem_says(vocabulary: int, until: int) -> None:
+    """Kills a rule that carries, adds up or subtracts in another order than the theorem's, or tosses at the root."""
+    for seed in range(2):
+        assert list(block_faults(vocabulary, seed, until)) == []
+
+
+def test_a_mass_of_a_block_in_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that lets what a shorter prefix leaves be added up in float32."""
+    monkeypatch.setattr(refengine.engine.rules.block, "total", lambda left: left.float().sum(-1).double())
+    assert list(block_faults(3000, 0, SIBLINGS))
+
+
+def test_a_weight_that_was_divided_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that lets the weight of a prefix travel as one number, a rounding more for each token."""
+    module = refengine.engine.rules.block
+    carried = module.prefix_weights
+
+    def divided(p: Tensor, block: Block) -> tuple[Tensor, Tensor]:
+        num, den = carried(p, block)
+        return num / den, torch.ones_like(den)
+
+    monkeypatch.setattr(module, "prefix_weights", divided)
+    assert list(block_faults(64, 0, SIBLINGS))
 
 
 def test_a_pool_in_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

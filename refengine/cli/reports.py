@@ -80,6 +80,9 @@ def law(
     tokens: Annotated[
         int | None, typer.Option(min=1, help="Emitted, for the bound on rounding [default: one round's at most].")
     ] = None,
+    gamma: Annotated[
+        int | None, typer.Option(min=0, help="Drafts of a block, for the bound on rounding [default: of the file].")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """The exact law of one round of a rule, on rows of your own, and how far floats may be from it."""
@@ -89,7 +92,9 @@ def law(
     asked = read(file)
     found = answer(asked)
     siblings = max(map(asked.parents.count, asked.parents), default=0)
-    found["in floats"] = bound = in_floats(asked.rule, vocabulary or len(asked.p[0]), tokens or len(asked.p), siblings)
+    longest = len(asked.parents) if gamma is None else gamma
+    sizes = vocabulary or len(asked.p[0]), tokens or len(asked.p), siblings, longest
+    found["in floats"] = bound = in_floats(asked.rule, *sizes)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -103,6 +108,7 @@ def law(
         typer.echo(f" in floats: no theorem bounds what {asked.rule} loses")
         return
     whose = "the target's argmax" if asked.rule == "greedy" else "the normalised target"
-    typer.echo(f" in floats, {bound['tokens']} tokens of {bound['vocabulary']}, from {whose}:")
+    blocks = f" gamma at most {bound['gamma']}," if asked.rule == "block" else ""
+    typer.echo(f" in floats, {bound['tokens']} tokens of {bound['vocabulary']},{blocks} from {whose}:")
     for key in [key for key in bound if key.startswith("TV")]:
         typer.echo(f"  {key}: {rounded_up(str(bound[key]))}")

@@ -1,9 +1,10 @@
 """How far the float text of an engine may be from the target's, by a number that is proved.
 
-`proofs/rocq/FloatsEndToEnd.v`, `FloatsGiven.v` and `FloatsDrawn.v` have the theorems and the formulas; numbers that Coq
-has evaluated are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one emitted token,
-given what stands before it: n tokens cost n times as much, however long the drafted blocks and however deep the trees
-are, since a token is judged once, by a coin for each of its candidates.
+`proofs/rocq/FloatsEndToEnd.v`, `FloatsGiven.v`, `FloatsDrawn.v` and `FloatsBlock.v` have the theorems and the formulas;
+numbers that Coq has evaluated are held to these in `proofs/test_rounding.py`. A bound is on the total variation of one
+emitted token, given what stands before it: n tokens cost n times as much, however long the drafted blocks and however
+deep the trees are, since a token is judged once, by a coin for each of its candidates. Block verification judges the
+block as a whole, and a round emits one token at least, so each token costs as much as all drafts of a block.
 
 What it covers: float32 rows as they are, the draft's pick, the accept test, the correction and the bonus, in the
 engine's own arithmetic on a CPU. What it does not: rows of other formats, which `check_rows` admits too; how far the
@@ -89,24 +90,50 @@ def without_off(
     return candidates_off(vocabulary, siblings, miss, 4 * levels(vocabulary) * UNIT, pick_bits, coin_bits)
 
 
+def level_off(vocabulary: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS) -> Fraction:
+    """One draft of a block: `FloatBlock.level_off_at`.
+
+    Its pick, its coin and what is emitted in its place, weighed by the mass that is left; the theorem is of rows that
+    miss 1 by at most 1/8, and where a vocabulary is so large that `admitted_miss` is more, this is more than 1.
+    """
+    rounded = (40 * levels(vocabulary) + 123) * UNIT
+    return 6 * pick_off(vocabulary, 0, pick_bits) + coin_off(0, coin_bits) + 5 * miss + rounded
+
+
+def block_off(
+    vocabulary: int, longest: int, miss: Fraction, pick_bits: int = CHOOSE_BITS, coin_bits: int = ACCEPT_BITS
+) -> Fraction:
+    """A round of `block` of at most `longest` drafts, and so each of its tokens: `FloatsBlock.block_off_at`.
+
+    Its drafts, the coin of the whole block and the pick after it.
+    """
+    whole = coin_off(0, coin_bits) + pick_off(vocabulary, 0, pick_bits)
+    return longest * level_off(vocabulary, miss, pick_bits, coin_bits) + whole
+
+
 # A token of each rule that a theorem covers, of a vocabulary, from rows that miss 1 by at most so much, on trees whose
-# nodes have at most so many children.
-PROVED: dict[str, Callable[[int, Fraction, int], Fraction]] = {
-    "leviathan": lambda vocabulary, miss, siblings: ratio_off(vocabulary, miss),
-    "agreement": lambda vocabulary, miss, siblings: pick_off(vocabulary),
-    "point_mass": lambda vocabulary, miss, siblings: point_off(vocabulary, siblings),
-    "iid_candidates": lambda vocabulary, miss, siblings: iid_off(vocabulary, siblings, miss),
-    "without_replacement": lambda vocabulary, miss, siblings: without_off(vocabulary, siblings, miss),
-    "greedy": lambda vocabulary, miss, siblings: Fraction(0),  # against the text of the target's argmax
+# nodes have at most so many children, or in blocks of at most so many drafts.
+PROVED: dict[str, Callable[[int, Fraction, int, int], Fraction]] = {
+    "leviathan": lambda vocabulary, miss, siblings, longest: ratio_off(vocabulary, miss),
+    "agreement": lambda vocabulary, miss, siblings, longest: pick_off(vocabulary),
+    "point_mass": lambda vocabulary, miss, siblings, longest: point_off(vocabulary, siblings),
+    "iid_candidates": lambda vocabulary, miss, siblings, longest: iid_off(vocabulary, siblings, miss),
+    "without_replacement": lambda vocabulary, miss, siblings, longest: without_off(vocabulary, siblings, miss),
+    "block": lambda vocabulary, miss, siblings, longest: block_off(vocabulary, longest, miss),
+    "greedy": lambda vocabulary, miss, siblings, longest: Fraction(0),  # against the text of the target's argmax
 }
 
 
-def tokens_off(rule: str, vocabulary: int, count: int, miss: Fraction, siblings: int = 1) -> Fraction | None:
+def tokens_off(
+    rule: str, vocabulary: int, count: int, miss: Fraction, siblings: int = 1, longest: int = 1
+) -> Fraction | None:
     """Total variation of `count` tokens from the normalised target's, at most; None for a rule without a theorem."""
-    return min(Fraction(1), count * PROVED[rule](vocabulary, miss, siblings)) if rule in PROVED else None
+    return min(Fraction(1), count * PROVED[rule](vocabulary, miss, siblings, longest)) if rule in PROVED else None
 
 
-def in_floats(rule: str, vocabulary: int, count: int, siblings: int = 1) -> dict[str, str | int] | None:
+def in_floats(
+    rule: str, vocabulary: int, count: int, siblings: int = 1, longest: int = 1
+) -> dict[str, str | int] | None:
     """What `refengine law` says of an engine's text of `count` tokens; None where no theorem covers the rule."""
     if rule not in PROVED:
         return None
@@ -114,8 +141,10 @@ def in_floats(rule: str, vocabulary: int, count: int, siblings: int = 1) -> dict
         ("float32 rows that check_rows admits", admitted_miss(vocabulary)),
         ("float32 rows that sum to 1", Fraction(0)),
     )
-    bounds = {f"TV at most, {name}": str(tokens_off(rule, vocabulary, count, miss, siblings)) for name, miss in rows}
-    return {"vocabulary": vocabulary, "tokens": count, "siblings": siblings, **bounds}
+    bounds = {
+        f"TV at most, {name}": str(tokens_off(rule, vocabulary, count, miss, siblings, longest)) for name, miss in rows
+    }
+    return {"vocabulary": vocabulary, "tokens": count, "siblings": siblings, "gamma": longest, **bounds}
 
 
 def rounded_up(bound: str) -> str:
