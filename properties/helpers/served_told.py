@@ -35,11 +35,16 @@ def choice(
     end, stops = engine.language.end, stops_of(body)
     text = said(engine, out)
     finish = "stop" if out[-1] in (end, *(body.get("stop_token_ids") or ())) else "length"
-    if (at := cut(engine, out, stops, borders)) is not None:
+    at = cut(engine, out, stops, borders)
+    if engine.has("a stop at the limit is not looked for") and len(out) >= limit:
+        at = None
+    if at is not None:
         text, finish = text if engine.has("stop checked once a round") else text[:at], "stop"
     if engine.has("finish_reason after a stop") and finish == "stop":
         finish = "length"
     told: dict[str, Any] = {"text": text, "finish_reason": finish}
+    if engine.has("a stream loses what a stop held back") and body.get("stream") and stops and finish == "length":
+        told["text"] = text[: len(text) + 1 - max(map(len, stops))]
     shown = [i for i in out if i != end]
     if stops and finish == "stop" and not engine.has("tokens past the stop"):
         while shown and len(said(engine, shown[:-1])) >= len(text):
