@@ -5,6 +5,7 @@ give the same text, so that a dozen prompts say what a thousand samples would. E
 the first name that the side without speculation takes is used.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer 
 
 TOKENS = 32  # of a completion: some rounds of every drafter, and the borders between them
 STOP_CHARACTERS = 5  # of a stop string: longer than most tokens, so that it crosses from one to the next
+NEVER_SAID = "\N{PILCROW SIGN}"
 LONG_STOP = 24  # characters of one that no block of a few tokens holds
 
 
@@ -71,6 +73,19 @@ def several_stops(plain: Choice, number: int) -> tuple[Options, ...]:
     told = [plain.text[end - 2 : end - 2 + STOP_CHARACTERS], plain.text[start:end]]
     stops = [piece for piece in told if piece.strip()]
     return ({"stop": stops},) if stops else ()
+
+
+def stop_not_reached(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A stop that the end of the answer begins and nothing finishes: what is held back for it has to be said."""
+    return ({"stop": [plain.text[-2 - number % STOP_CHARACTERS :] + NEVER_SAID]},) if plain.text.strip() else ()
+
+
+def stop_at_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A stop that the last token which may come makes whole."""
+    tokens = plain.tokens or re.findall(r"\s*\S+", plain.text)
+    count = 2 + number * 5 % max(1, len(tokens) - 2)
+    piece = "".join(tokens[:count])[-STOP_CHARACTERS:]
+    return ({"stop": [piece], "max_tokens": count},) if len(piece.strip()) >= 2 else ()
 
 
 def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -133,6 +148,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0}), front=False),
     Option("presence_penalty", fixed({"presence_penalty": 1.5})),
     Option("repetition_penalty", fixed({"repetition_penalty": 1.5}, {"repeat_penalty": 1.5})),
+    Option("penalties, long", fixed(PENALISED, PENALTIES), tokens=5 * TOKENS, front=False),
     Option("logit_bias", bias(4.0)),
     Option("logit_bias, strong", bias(100.0), front=False),
     Option("logit_bias, against", bias(-100.0), front=False),
@@ -140,7 +156,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("bad_words", bad_word),
     Option("stop", stop),
     Option("stop, at once", stop_at_once),
-    Option("stop, long and several", several_stops),
+    Option("stop, long and several", several_stops, front=False),
+    Option("stop, not reached", stop_not_reached),
+    Option("stop, at the limit", stop_at_the_limit, front=False),
     Option("stop_token_ids", stop_token),
     Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
@@ -163,17 +181,19 @@ OPTIONS: tuple[Option, ...] = (
 
 @dataclass(frozen=True)
 class Setting:
-    """Where the law itself is asked for. tokens: of a completion; choices: the most of a request."""
+    """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
+    a seed, where servers take one."""
 
     name: str
     temperature: float
     options: Options
     tokens: int = 16
     choices: int = 16
+    seeded: bool = True
 
 
 SAMPLED: tuple[Setting, ...] = (
-    Setting("temperature 1", 1.0, {}),
+    Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
     Setting("temperature 1.7", 1.7, {}),
     Setting("top_k 3", 1.0, {"top_k": 3}),
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen

@@ -57,6 +57,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     cells: list[Cell] = [Own(name, claim, steps, differ, cost, share, not rows) for name, claim, steps, cost in greedy]
     if extra["seed"]:
         cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4))
+        cells.append(Own("seed/zero", f"{same} twice with the seed 0.", seed_zero, differ, 4))
         cells.append(Own("seed/other", "Another seed has another answer.", other_seed, alike, 4))
     if extra["seed"] and extra["together"]:
         free = "A request without a seed is independent beside one with a seed."
@@ -115,6 +116,11 @@ def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def same_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[sampled(bench, k, 1000 + k)], [sampled(bench, k, 1000 + k)]]
+
+
+def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """The seed that reads as none where a test for one asks whether it is true."""
+    return [[sampled(bench, k, 0)], [sampled(bench, k, 0)]]
 
 
 def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -197,8 +203,8 @@ def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Nearly at temperature 0, and sampled, beside high temperatures."""
-    mine = replace(plain(bench, k), temperature=COOL, seed=k)
+    """In turn at temperature 0, and nearly there, and sampled, beside high temperatures."""
+    mine = replace(plain(bench, k), temperature=(0.0, COOL)[k % 2], seed=k)
     return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
 
 
