@@ -148,7 +148,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0}), front=False),
     Option("presence_penalty", fixed({"presence_penalty": 1.5})),
     Option("repetition_penalty", fixed({"repetition_penalty": 1.5}, {"repeat_penalty": 1.5})),
-    Option("penalties, long", fixed(PENALISED, PENALTIES), tokens=5 * TOKENS, front=False),
+    Option("penalties, long", fixed({**PENALTIES, "ignore_eos": True}, PENALTIES), tokens=4 * TOKENS, front=False),
     Option("logit_bias", bias(4.0)),
     Option("logit_bias, strong", bias(100.0), front=False),
     Option("logit_bias, against", bias(-100.0), front=False),
