@@ -133,7 +133,7 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
     if engine.has("bias forgotten at the bonus") and i == GAMMA:
         policy.pop("logit_bias", None)
     if engine.has("penalties reach back forty tokens"):
-        seen = now[-40:]
+        seen, policy["grammar state"] = now[-40:], now
     if engine.has("the repetition penalty counts the prompt") and policy.get("repetition_penalty"):
         seen = node.context + now
     heat = body.get("temperature", 1.0)
