@@ -151,6 +151,20 @@ def test_a_defect_is_named(defect: str, only: str, named: str) -> None:
     assert any(name.startswith(named) for name in found), found
 
 
+@pytest.mark.parametrize(
+    ("defect", "only", "says"),
+    [
+        ("a chat's first token is counted twice", "parity/max_tokens", "in requests with chat"),
+        ("usage of a stream counts rounds", "parity/max_tokens", "in requests with stream"),
+        ("usage counts the drafts", "greedy", "with speculation alone"),
+    ],
+)
+def test_a_fault_of_answers_is_named_by_what_it_needs(defect: str, only: str, says: str) -> None:
+    """Kills a maintainer who looks for a fault of streams in all requests, or for one of all requests in streams."""
+    (finding, *_) = (f for f in audited(defect, "", 400, only) if f.verdict == "violated" and "metadata/" in f.id)
+    assert finding.diagnosis.endswith(says)
+
+
 def test_what_is_wanted_is_within_the_budget() -> None:
     """Kills a claim that takes its looks from the others: at the default budget all of them are decided."""
     with (
