@@ -142,6 +142,13 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("preemption forgets what was counted", "state/company, penalties", "state/company, penalties"),
         ("a full hit of the prefix cache drops a token", "state/full blocks", "state/full blocks"),
         ("the choices report the first one's rows", "law/temperature 1", "metadata/a choice reports"),
+        ("a seed of zero is none", "seed/zero", "seed/zero"),
+        ("a stream loses what a stop held back", "parity/stop, not", "parity/stop, not reached (stream)"),
+        ("a stop at the limit is not looked for", "parity/stop, at the", "parity/stop, at the limit"),
+        ("penalties reach back forty tokens", "parity/penalties, long", "parity/penalties, long"),
+        ("a greedy request beside a sampled one is sampled", "independence/temp", "independence/temperature"),
+        ("a long prompt begins a token off", "state/long prompt", "state/long prompt"),
+        ("a streamed call loses what came with its end", "parity/tool", "parity/tool_choice (chat, stream)"),
         ("min_tokens is forgotten at the bonus", "law/min_tokens", "metadata/fewer tokens than min_tokens"),
     ],
 )

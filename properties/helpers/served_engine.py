@@ -13,7 +13,7 @@ from math import log
 from typing import Any
 
 from properties.helpers.served_defects import Node, bent
-from properties.helpers.served_model import GAMMA, MARKOV, MEMORY, MEMORYLESS, Language, draw, shaped
+from properties.helpers.served_model import GAMMA, MARKOV, MEMORY, MEMORYLESS, PENALTIES, Language, draw, shaped
 from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
 PAGE = 16  # tokens in a block of the prefix cache
@@ -170,7 +170,7 @@ class Engine:
         if self.has("log probabilities of the draft") and len(out) % 2:
             return self.language.logits(context + out, 0.7)
         if self.has("rows are reported after penalties and bias"):
-            bare = {name: body[name] for name in ("logit_bias", *MEMORY[:3]) if name in body}
+            bare = {name: body[name] for name in ("logit_bias", *PENALTIES) if name in body}
             return [log(max(x, 1e-300)) for x in self.shaped(row, bare, out, 0)]
         if self.processed:
             return [log(x) if x > 0 else -100.0 for x in self.shaped(row, body, out, body.get("min_tokens", 0))]
@@ -306,7 +306,7 @@ class Engine:
         count = sum(made.pop("count") for made in choices)
         prompt = len(self.language.ids_of(text)) + (chat and self.has("a chat's first token is counted twice"))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
-        return {"choices": [as_chat(c) if chat else c for c in choices], "usage": usage}
+        return {"choices": [as_chat(c, body) if chat else c for c in choices], "usage": usage}
 
 
 def alike(context: list[int], body: dict[str, Any]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
     *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop_token_ids", "stream_options"),
-    *("response_format", "ignore_eos"),
+    *("response_format", "ignore_eos", "tools", "tool_choice"),
 }
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
@@ -63,9 +63,17 @@ def streamed(
     """An answer as events, in pieces of so many characters."""
     events: list[dict[str, Any]] = []
     for choice in made["choices"]:
-        text = choice["message"]["content"] if chat else choice["text"]
+        message = choice["message"] if chat else {"content": choice["text"]}
+        (call,) = (told["function"] for told in message.get("tool_calls") or [{"function": None}])
+        text = call["arguments"] if call else message["content"]
+        if call:
+            named = {"index": 0, "id": "1", "type": "function", "function": {"name": call["name"], "arguments": ""}}
+            events.append({"choices": [{"index": choice["index"], "delta": {"tool_calls": [named]}}]})
         for i in range(0, len(text), size):
-            piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
+            said = text[i : i + size]
+            piece: dict[str, Any] = {"delta": {"content": said}} if chat else {"text": said}
+            if call:
+                piece = {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": said}}]}}
             swapped = i and engine.has("streamed choices change places")
             index = (choice["index"] + 1) % len(made["choices"]) if swapped else choice["index"]
             events.append({"choices": [{"index": index, **piece}]})
@@ -120,7 +128,7 @@ class Front:
 
     def refused(self, body: dict[str, Any], chat: bool) -> tuple[int, str] | None:
         engine, manner = self.engine, self.manner
-        unknown = set(body) - TAKEN | ({"response_format"} & set(body) if not engine.language.json else set())
+        unknown = set(body) - (TAKEN if engine.language.json else TAKEN - {"response_format", "tools"})
         if unknown or (chat and manner == "text only"):
             return 400, f"unknown: {sorted(unknown)}"
         if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
@@ -173,6 +181,8 @@ class Front:
                 masked(choice.get("logprobs") or {})
             if manner == "shows the end" and choice["finish_reason"] == "stop":
                 end_shown(choice.get("logprobs") or {})
+            if told.get(name) is None:
+                continue
             if manner == "cleans up blanks":
                 told[name] = told[name].replace(" b", "b")
             if manner == "strips spaces":

@@ -45,6 +45,8 @@ def choice(
     told: dict[str, Any] = {"text": text, "finish_reason": finish}
     if engine.has("a stream loses what a stop held back") and body.get("stream") and stops and finish == "length":
         told["text"] = text[: len(text) + 1 - max(map(len, stops))]
+    if engine.has("a streamed call loses what came with its end") and body.get("stream") and "tool_choice" in body:
+        told["text"] = said(engine, out[: borders[-1]])
     shown = [i for i in out if i != end]
     if stops and finish == "stop" and not engine.has("tokens past the stop"):
         while shown and len(said(engine, shown[:-1])) >= len(text):
@@ -118,9 +120,12 @@ def echoed(engine: Any, told: dict[str, Any], prompt: list[int], body: dict[str,
     return told
 
 
-def as_chat(choice: dict[str, Any]) -> dict[str, Any]:
+def as_chat(choice: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     told = choice.pop("logprobs", None)
     choice["message"] = {"role": "assistant", "content": choice.pop("text")}
+    if "tool_choice" in body:
+        call = {"name": body["tool_choice"]["function"]["name"], "arguments": choice["message"]["content"]}
+        choice["message"] |= {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": call}]}
     if told:
         rows = zip(told["tokens"], told["token_logprobs"], told["top_logprobs"], strict=True)
         choice["logprobs"] = {

@@ -73,10 +73,11 @@ class Bench:
         rows = list(longer)
         return " ".join(self.prompts[i] for i in rows[(number - skipped) * 31 % len(rows)])
 
-    def fresh(self, number: int) -> str:
-        """A prompt of as many words as the longest, in an order that no other claim asks for: no cache holds it yet."""
+    def fresh(self, number: int, longest: int = 0) -> str:
+        """A prompt of so many words, else of as many as the longest has, in an order that no other claim asks for: no
+        cache holds it yet."""
         words = " ".join(self.prompts).split()
-        longest = max(len(prompt.split()) for prompt in self.prompts)
+        longest = longest or max(len(prompt.split()) for prompt in self.prompts)
         return " ".join(Random(f"fresh {number}").choices(words, k=longest))
 
     def both(self, ask: Ask) -> tuple[Answer, Answer]:

@@ -30,6 +30,7 @@ class Option:
     temperature: float = 0.0
     tokens: int = TOKENS
     extreme: bool = False  # leaves one token at every position: at temperature 1 what temperature 0 gives
+    talks: bool = False  # belongs to chat alone
     front: bool = True  # asked in chat and streamed too: what a front end forgets, it forgets at every strength
 
     @property
@@ -142,6 +143,8 @@ PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
 JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": TOKENS}
+TOOL = {"type": "function", "function": {"name": "note", "parameters": JSON_SCHEMA}}
+CALLED = {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "note"}}}
 OPTIONS: tuple[Option, ...] = (
     Option("max_tokens", few_tokens),
     Option("frequency_penalty", fixed({"frequency_penalty": 0.7})),
@@ -171,6 +174,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("echo", fixed({"echo": True})),
     Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
     Option("json_schema", schema(JSON_SCHEMA)),
+    Option("tool_choice", fixed(CALLED), tokens=2 * TOKENS, talks=True),
     Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS, front=False),
     Option(
         "regex",

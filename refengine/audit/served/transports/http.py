@@ -162,11 +162,17 @@ def _usage(content: dict[str, Any]) -> dict[str, int]:
 
 
 def _choice(told: dict[str, Any]) -> Choice:
-    text = told["text"] if "text" in told else told["message"].get("content") or ""
+    text = told["text"] if "text" in told else _message(told["message"])
     if not isinstance(text, str):
         raise TypeError
     tokens, chances, top = _logprobs(told.get("logprobs") or {})
     return Choice(text, told.get("finish_reason"), tokens, chances, top)
+
+
+def _message(told: dict[str, Any]) -> str:
+    """Of a message or a piece of one: what is said, then names and arguments of the functions that are called."""
+    calls = [call["function"] for call in told.get("tool_calls") or ()]
+    return "".join([told.get("content") or "", *(c.get(part) or "" for c in calls for part in ("name", "arguments"))])
 
 
 def _logprobs(told: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -218,7 +224,7 @@ def _joined(pieces: list[dict[str, Any]]) -> Choice:
     parts: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     reported = False
     for piece in pieces:
-        text += (piece["text"] if "text" in piece else (piece.get("delta") or {}).get("content")) or ""
+        text += (piece["text"] or "") if "text" in piece else _message(piece.get("delta") or {})
         finish = piece.get("finish_reason") or finish
         if piece.get("logprobs"):
             reported = True
