@@ -164,6 +164,8 @@ def test_a_defect_is_named(defect: str, only: str, named: str) -> None:
         ("a chat's first token is counted twice", "parity/max_tokens", "in requests with chat"),
         ("usage of a stream counts rounds", "parity/max_tokens", "in requests with stream"),
         ("usage counts the drafts", "greedy", "with speculation alone"),
+        ("it falls over top_k", "parity/top_k", "in requests with top_k"),
+        ("it hangs up on bans", "parity/bad_words", "in requests with bad_words"),
     ],
 )
 def test_a_fault_of_answers_is_named_by_what_it_needs(defect: str, only: str, says: str) -> None:

@@ -70,6 +70,7 @@ BLIND = (  # written before a look at how claims are coded
     "a greedy request beside a sampled one is sampled", "a chat's first token is counted twice",
     "temperatures above one are one", "bias forgotten at the bonus", "an unseeded answer begins like the last one",
     "a long prompt begins a token off", "a streamed call loses what came with its end",
+    "it falls over top_k", "it hangs up on bans",
 )  # fmt: skip
 
 

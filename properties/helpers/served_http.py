@@ -118,6 +118,10 @@ class Front:
             return 429, {"error": "too many requests"}
         if self.manner == "fails now and then" and self.chance.random() < 0.07:
             return 503, {"error": "overloaded"}
+        if self.engine.has("it falls over top_k") and "top_k" in body:
+            return 500, {"error": "internal"}
+        if self.engine.has("it hangs up on bans") and "bad_words" in body:
+            raise ConnectionAbortedError
         if refused := self.refused(body, chat):
             self.engine.arrive()
             return refused[0], {"error": refused[1]}

@@ -52,7 +52,7 @@ def choice(
         while shown and len(said(engine, shown[:-1])) >= len(text):
             shown.pop()
     elif stops and finish == "stop":
-        shown = [*shown, 1, 2]
+        shown, rows = [*shown, 1, 2], [*rows, *rows[-1:] * 2]
     if body.get("logprobs"):
         told["logprobs"] = _logprobs(engine, shown, rows, limit)
     told["count"] = len(shown) + (engine.has("usage counts the drafts") * 2)

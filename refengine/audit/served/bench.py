@@ -161,23 +161,24 @@ class Bench:
             self.plain_answers[prompt, tokens] = self.both(Ask((prompt,), tokens, options=self.logprobs))
         return self.plain_answers[prompt, tokens]
 
-    def complaints(self, ask: Ask) -> tuple[str, str]:
-        """What either side has against such a request; "" where it is taken. Raises Gone."""
-        said = []
+    def complaints(self, ask: Ask) -> tuple[Refused | Failed | None, Refused | Failed | None]:
+        """What either side has against such a request; None where it is taken. Raises Gone."""
+        said: list[Refused | Failed | None] = []
         for side in (self.on, self.off):
             self.sent += 1
             try:
                 side.send(ask)
-                said.append("")
+                said.append(None)
             except Gone:
                 raise
             except (Refused, Failed) as error:
-                said.append(str(error) or type(error).__name__)
+                said.append(error)
         return said[0], said[1]
 
     def accepts(self, ask: Ask) -> bool:
-        """Whether both sides take such a request."""
-        return not any(self.complaints(ask))
+        """Whether both sides take such a request. The side with speculation may fall over it: that is no refusal."""
+        on, off = self.complaints(ask)
+        return not off and not isinstance(on, Refused)
 
 
 def _said(side: Subject, ask: Ask) -> Answer | Refused | Failed:

@@ -44,7 +44,8 @@ class Plan:
                 raise
             except (Refused, Failed):
                 on, off = bench.complaints(cell.asked(bench))
-                if on or off:  # else it was about a tie that was asked
+                falls = isinstance(on, Failed) and not off  # that is no refusal, and is looked at again
+                if (on or off) and not falls:  # else it was about a tie that was asked
                     said = said if off else f"refused with speculation, taken without: {on}"
                     continue
             self.cells.append(cell)
