@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import exp, log
 from typing import Any, TypeAlias
 
@@ -17,6 +18,11 @@ def cut(engine: Any, out: Sequence[int], stops: Sequence[str], borders: Sequence
     if engine.has("a stop longer than a block is missed"):
         stops = [stop for stop in stops if len(stop) <= len(said(engine, out[-GAMMA:]))]
     found = [(at, stop) for stop in stops if (at := text.find(stop, begin)) >= 0]
+    if engine.has("a stop at a block's end is missed"):
+        ends = [
+            (len(said(engine, out[: b - 1])), len(said(engine, out[:b]))) for a, b in pairwise(borders) if b > a + 1
+        ]
+        found = [(at, stop) for at, stop in found if not any(x < at + len(stop) <= y for x, y in ends)]
     if not found:
         return None
     if not engine.has("of two stops the one listed first ends the text"):
