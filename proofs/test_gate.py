@@ -25,7 +25,7 @@ def test_cheats_are_refused_by_their_text(cheat: Path) -> None:
 def test_every_reader_has_cheats_of_its_own() -> None:
     """Kills: a reader that nothing would miss."""
     alone = {frozenset(cheats.named(cheat)) for cheat in cheats.every()}
-    assert {frozenset({reader}) for reader in ("text", "premises", "names", "assumptions", "applied")} <= alone
+    assert {frozenset({reader}) for reader in ("text", "words", "premises", "names", "assumptions", "applied")} <= alone
     assert sum("coqchk" in readers for readers in alone) >= 1
 
 
@@ -59,6 +59,16 @@ def test_axioms_are_read() -> None:
     """Kills: an axiom whose type stands on lines of its own and is lost."""
     assert kernel.axioms(kernel.CLOSED) == []
     assert kernel.axioms("Axioms:\nA.b : forall x,\n      x = x\nC.d\n  : True") == ["A.b", "C.d"]
+
+
+def test_a_type_is_told_whole() -> None:
+    """Kills: a family of types that is granted by its name, whatever it is applied to: no number is below `n - n`."""
+    always = ["list", "Num.sort"]
+    assert kernel.shape("(fintype.ordinal (subn ? ?))", always) == "fintype.ordinal (subn ? ?)"
+    assert kernel.shape("(list (fintype.ordinal 0))", always) == "list"
+    assert kernel.shape("matrix (Num.sort (pack (f (g ?)))) ? 1", always) == "matrix (Num.sort) ? 1"
+    assert kernel.shape("(a ?) (b ?)", always) == "(a ?) (b ?)"
+    assert kernel.shape("nat", always) == "nat"
 
 
 @pytest.mark.parametrize(

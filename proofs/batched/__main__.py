@@ -18,6 +18,8 @@ from refengine.exact.rules import RULES
 
 def main() -> int:
     if sys.argv[1:2] == ["--mutants"]:
+        if sys.argv[2] not in SIZES:
+            sys.exit(f"{sys.argv[2]} is not asked about: only {', '.join(SIZES)}")
         return unseen(RULES[sys.argv[2]], sys.argv[3:])
     if found := levels.difference():
         print(f"violated: {found}")

@@ -1,4 +1,4 @@
-(** Refused by text, assumptions, coqchk. A module that is only declared. *)
+(** Refused by text, words, assumptions, coqchk. A module that is only declared. *)
 Module Type Absurd.
 Axiom absurd : False.
 End Absurd.

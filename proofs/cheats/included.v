@@ -1,4 +1,4 @@
-(** Refused by text, assumptions, coqchk. The axiom stands in a module type that is included. *)
+(** Refused by text, words, assumptions, coqchk. The axiom stands in a module type that is included. *)
 Module Type Absurd.
 Axiom absurd : False.
 End Absurd.

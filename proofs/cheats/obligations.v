@@ -1,4 +1,4 @@
-(** Refused by text, assumptions, coqchk. What is admitted is not called a proof. *)
+(** Refused by text, words, assumptions, coqchk. What is admitted is not called a proof. *)
 From Coq Require Import Program.Tactics.
 Program Definition absurd : False := _.
 Admit Obligations.

@@ -1,4 +1,4 @@
-(** Refused by text, assumptions, coqchk. The same, said of one definition only. *)
+(** Refused by text, words, assumptions, coqchk. The same, said of one definition only. *)
 Definition types : Type := Type.
 #[bypass_check(universes)] Definition member : types := types.
 Theorem anything : member = types :> Type.

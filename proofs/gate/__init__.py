@@ -1,7 +1,8 @@
-"""The gate of `make prove`: three readers that each refuse a proof which is none.
+"""The gate of `make prove`: readers that each refuse a proof which is none.
 
-`text` lets only listed commands through, before anything is compiled; `kernel` asks Coq what every statement rests on,
-assumes and is about, and coqchk what the compiled files rest on; an answer that is not wholly understood is a refusal.
+`text` lets only listed commands through, before anything is compiled; `words` holds what coqc wrote down of names and
+notations to that text; `kernel` asks Coq what every statement rests on, assumes and is about, and coqchk what the
+compiled files rest on; an answer that is not wholly understood is a refusal.
 Whatever is cited and assumes something must be applied (`proofs.statements`). `cheats`
 holds them to the files of `proofs/cheats`, every one of which proves something false. What our proofs are granted
 stands in `granted.toml`. The standard library alone.

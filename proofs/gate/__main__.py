@@ -10,7 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 
-from proofs.gate import cheats, kernel, text
+from proofs.gate import cheats, kernel, text, words
 from proofs.gate.build import BUILD, absent, compiled, read_otherwise
 from proofs.statements import applied_nowhere
 from refengine.selfcheck.claims.coq_text import listed, stated
@@ -33,9 +33,11 @@ def wrong() -> Iterator[list[str]]:
     refused = compiled(jobs=jobs)
     yield [f"Coq refuses a file: {refused}"] if refused else []
     yield [line for file in listed() if (line := read_otherwise(file))]
+    meanings, borrowed = text.meanings(), words.borrowed(BUILD, listed())
+    yield [line for file in listed() for line in words.misread(BUILD, file, meanings, borrowed)]
     yield applied_nowhere(cited())
     yield kernel.assumptions(BUILD, statements, text.granted()["axioms"])
-    yield kernel.hidden_premises(BUILD, statements, text.granted()["inhabited"]["types"])
+    yield kernel.hidden_premises(BUILD, statements, text.granted()["inhabited"])
     given = kernel.given_by_libraries(BUILD, text.names()) - {*text.granted()["shadows"]["names"]}
     yield [f"{name} is the name of something in a library" for name in sorted(given)]
     yield kernel.checked(BUILD, listed())

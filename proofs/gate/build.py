@@ -15,6 +15,11 @@ NEEDED = "coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-flo
 LIBRARIES = ("mathcomp/algebra", "mathcomp/algebra_tactics", "Flocq")
 
 
+def clean() -> dict[str, str]:
+    """The environment of every prover here, without options from outside: COQEXTRAFLAGS, COQPATH and the like."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("COQ", "MAKEFLAGS", "OCAML"))}
+
+
 def absent() -> str:
     """What is not installed, in one line that says how to install it; "" where all is there."""
     if shutil.which("coqc") is None:
@@ -51,13 +56,11 @@ def _compiled(target: str, jobs: int) -> str:
         timing, made = BUILD / f"{file}.v.timing", BUILD / f"{file}.vo"
         if not timing.exists() or timing.stat().st_mtime < (BUILD / f"{file}.v").stat().st_mtime:
             made.unlink(missing_ok=True)  # compiled by someone else, who did not write down what Coq read
-    # No options from outside: COQEXTRAFLAGS and the like would be read by the Makefile.
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("COQ") and key != "MAKEFLAGS"}
     for command in (
         ["coq_makefile", "-f", "_CoqProject", "-o", "Makefile.coq"],
         ["make", "-s", "-f", "Makefile.coq", f"-j{jobs}", "TIMING=1", target],
     ):
-        run = subprocess.run(command, cwd=BUILD, env=clean, capture_output=True, text=True)
+        run = subprocess.run(command, cwd=BUILD, env=clean(), capture_output=True, text=True)
         if run.returncode:
             return run.stderr + run.stdout
     return ""

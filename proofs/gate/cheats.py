@@ -2,8 +2,8 @@
 
 Its first comment names the readers that refuse it, and what it tries. `text` reads it as if it were the last file of
 proofs/rocq; `compile` is Coq itself, or that there is no such statement in the end; `assumptions`, `premises`,
-`names` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own. `applied` refuses
-what assumes something: nothing applies it.
+`names`, `words` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own.
+`applied` refuses what assumes something: nothing applies it.
 """
 
 import re
@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from proofs import statements
-from proofs.gate import kernel, text
-from proofs.gate.build import BUILD
+from proofs.gate import kernel, text, words
+from proofs.gate.build import BUILD, clean
 from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, listed, sentences, stated
 from refengine.source_tree import PROOFS
 
@@ -58,7 +58,7 @@ def by_kernel(cheat: Path) -> set[str]:
             (build / compiled.name).symlink_to(compiled)
         shutil.copyfile(cheat, build / "Cheat.v")
         command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Cheat.v"]
-        if subprocess.run(command, cwd=build, capture_output=True).returncode:
+        if subprocess.run(command, cwd=build, env=clean(), capture_output=True).returncode:
             return {"compile"}
         try:
             kernel.asked(build, ["Cheat"], {"it": f"Check Proofs.Cheat.{CLAIMED}."})
@@ -67,10 +67,21 @@ def by_kernel(cheat: Path) -> set[str]:
         name = f"Cheat.{CLAIMED}"
         answers = {
             "assumptions": kernel.assumptions(build, [name], text.granted()["axioms"]),
-            "premises": kernel.hidden_premises(build, [name], text.granted()["inhabited"]["types"], build),
+            "premises": kernel.hidden_premises(build, [name], text.granted()["inhabited"], build),
             "coqchk": kernel.checked(build, ["Cheat"]),
+            "words": _misread(build),
         }
     return {reader for reader, wrong in answers.items() if wrong}
+
+
+def _misread(build: Path) -> list[str]:
+    """What the reader of coqc's notes refuses."""
+    seen = text.meanings()
+    list(text.refusals("Cheat", (build / "Cheat.v").read_text(), seen))
+    try:
+        return list(words.misread(build, "Cheat", {"Cheat": set(), **seen}, words.borrowed(BUILD, listed())))
+    except ValueError as error:  # not to be read
+        return [str(error)]
 
 
 def by_names() -> set[Path]:

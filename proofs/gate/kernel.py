@@ -1,4 +1,4 @@
-"""The second and the third reader: what Coq says that statements rest on and assume, and what coqchk says of the files.
+"""The readers behind Coq: what Coq says that statements rest on and assume, and what coqchk says of the files.
 
 Every answer is read whole: a line that is not one of those listed here is a refusal, whatever it says. Each answer
 stands behind a mark drawn afresh in every run, so no text in a file can pass for one. The standard library alone.
@@ -11,29 +11,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from proofs.gate.build import clean
 from proofs.statements import premises_of
 from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comments, sentences
 
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
 # What a closed statement quantifies over: its premises, by the names that they were given, and of everything else the
-# type that its values are of. Of that the name alone is told, and whether what it is applied to in the end is fixed; a
-# type that is itself quantified over is not told.
-PREMISES = """Ltac head_of t := lazymatch t with ?f _ => head_of f | _ => t end.
-Ltac base_of t := lazymatch t with _ ?x => base_of x | _ => t end.
-Ltac told := intros; lazymatch goal with
+# type that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
+# function is given: `?` and `!` in a shape.
+PREMISES = """Set Printing Width 10000.
+Set Printing Depth 10000.
+Ltac told := lazymatch goal with
+  | |- forall _ : ?B, _ => let z := fresh "{given}" in intro z; told
   | |- prod ?B ?C => try (assert B by (told; fail)); try (assert C by (told; fail))
-  | |- ?A => let t := head_of A in let x := base_of A in
-    tryif is_var t then idtac else tryif is_var x then idtac "of" t else
-    (hnf; intros; lazymatch goal with
-      | |- prod ?B ?C => try (assert B by (told; fail)); try (assert C by (told; fail))
-      | |- ?F => let t := head_of F in tryif is_var t then idtac else idtac "of fixed" t
-    end)
+  | |- ?A => let F := eval hnf in A in lazymatch F with
+      | forall _ : _, _ => change F; told
+      | prod _ _ => change F; told
+      | _ => idtac "of" A
+    end
   end.
 Ltac quantified := repeat lazymatch goal with
-  | |- forall {unnamed} : ?A, _ =>
-      let y := fresh {unnamed} in
-      intro y; lazymatch type of A with Prop => idtac y | _ => try (assert A by (told; fail)) end
+  | |- forall {unnamed} : ?A, _ => lazymatch type of A with
+      | Prop => let y := fresh {unnamed} in intro y; idtac y
+      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z
+    end
   end."""
 LIBRARIES = ("Coq.", "mathcomp.", "Flocq.")
 NONE = (
@@ -50,7 +52,11 @@ def asked(build: Path, requires: Sequence[str], lines: Mapping[str, str], prolog
     script += [f'Goal True. idtac "{mark} {name}". Abort.\n{line}' for name, line in lines.items()]
     (build / "Asked.v").write_text("\n".join(script) + "\n")
     run = subprocess.run(
-        ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Asked.v"], cwd=build, capture_output=True, text=True
+        ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Asked.v"],
+        cwd=build,
+        env=clean(),
+        capture_output=True,
+        text=True,
     )
     if run.returncode:
         raise RuntimeError(" ".join(run.stderr.split()))
@@ -94,15 +100,35 @@ def assumptions(build: Path, names: Sequence[str], permitted: Mapping[str, Seque
     return wrong
 
 
-def hidden_premises(build: Path, names: Sequence[str], inhabited: Sequence[str], sources: Path = SOURCES) -> list[str]:
+def shape(type: str, always: Sequence[str]) -> str:
+    """A type as it is granted: without what a type is applied to that has members `always`, whatever that is."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(type):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 1 and letter == "(":
+            parts.append(type[start:at])
+            start = at + 1
+        elif depth == 0 and letter == ")":
+            parts.append(f"({shape(type[start:at], always)})")
+            start = at + 1
+    whole = "".join([*parts, type[start:]])
+    if parts == ["", whole]:  # all of it in brackets
+        return whole[1:-1]
+    head = whole.split()[0]
+    return head if head in always else whole
+
+
+def hidden_premises(
+    build: Path, names: Sequence[str], granted: Mapping[str, Sequence[str]], sources: Path = SOURCES
+) -> list[str]:
     """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow.
 
-    And those about all members of a type that is not known to have any (`inhabited`): they assume that there is one.
+    And those about all members of a type that is not known to have any (`granted`): they assume that there is one.
     """
     files = list(dict.fromkeys(name.split(".")[0] for name in names))
     goal = "Goal ltac:(let t := type of Proofs.{} in exact t). quantified. Abort."
-    unnamed = f"u{secrets.token_hex(8)}_"
-    prologue = PREMISES.format(unnamed=unnamed)
+    unnamed, value, given = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvg")
+    prologue = PREMISES.format(unnamed=unnamed, value=value, given=given)
     try:
         answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
     except RuntimeError as error:
@@ -112,12 +138,16 @@ def hidden_premises(build: Path, names: Sequence[str], inhabited: Sequence[str],
         text = (sources / f"{file}.v").read_text()
         shown |= {f"{file}.{s.name()}" for s in sentences(text) if s.word() == "Hypothesis"}
         arrows.update(f"{file}.{name}" for name, _, _ in premises_of(blank_comments(text), "|".join(STATEMENTS)))
-    wrong = []
+    wrong, known = [], {*granted["always"], *granted["types"]}
     for name, answer in answers.items():
         told = answer.splitlines()
         premises = [line for line in told if not line.startswith("of ")]
-        kinds = {line.removeprefix("of ") for line in told if line.startswith("of ")}
-        wrong += [f"{name} is about all {kind}, and there may be none" for kind in sorted(kinds - {*inhabited})]
+        types = [line.removeprefix("of ") for line in told if line.startswith("of ")]
+        marked = [re.sub(rf"{given}\d*", "!", re.sub(rf"{value}\d*", "?", type)) for type in types]
+        kinds = {shape(type, granted["always"]) for type in marked}
+        # A type that is itself quantified over, or what that gives: it may be chosen so that it has members.
+        unknown = {kind for kind in kinds - known if not kind.startswith("?")}
+        wrong += [f"{name} is about all {kind}, and there may be none" for kind in sorted(unknown)]
         named = [premise for premise in premises if not premise.startswith(unnamed)]
         hidden = [premise for premise in named if f"{name.split('.')[0]}.{premise}" not in shown]
         wrong += [f"{name} assumes {premise}, which is no Hypothesis" for premise in hidden]
@@ -142,7 +172,11 @@ def checked(build: Path, files: Sequence[str]) -> list[str]:
     """What coqchk refuses, or finds that our compiled files rest on. Installed libraries are trusted as they are."""
     modules = [word for file in files for word in ("-norec", f"Proofs.{file}")]
     run = subprocess.run(
-        ["coqchk", "-silent", "-o", *modules, "-Q", ".", "Proofs"], cwd=build, capture_output=True, text=True
+        ["coqchk", "-silent", "-o", *modules, "-Q", ".", "Proofs"],
+        cwd=build,
+        env=clean(),
+        capture_output=True,
+        text=True,
     )
     if run.returncode:
         return [f"coqchk refuses a file: {' '.join((run.stdout + run.stderr).split())[-500:]}"]

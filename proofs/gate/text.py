@@ -21,12 +21,12 @@ WHOLE = {
     *("Unset Printing Implicit Defensive.", "Import Order.TTheory GRing.Theory Num.Theory."),
     *("Local Open Scope ring_scope.", "Open Scope R_scope."),
 }
-LIBRARIES = r"(?:Coq|mathcomp|mathcomp\.algebra_tactics|Flocq)"
-REQUIRE = re.compile(rf"From (?:{LIBRARIES}|Proofs) Require Import [\w. ]+\.")
+REQUIRE = re.compile(r"From Proofs Require Import [\w ]+\.")
 HINT = re.compile(r"#\[local\] Hint Resolve [\w' ]+ : core\.")
 TACTIC = re.compile(r"[a-z(\[]|\d+\s*:|\d+-\d+\s*:|[-+*{}]")
 NAMED = re.compile(r"(?:Section|End|Ltac|Implicit Types?) |Arguments [\w' {}\[\]]+\.")  # of arguments no scope
 BLIND = re.compile(r"native_c|<<:|_no_check")  # what the kernel would have to believe, or only believes at the end
+COMPUTED = re.compile(r"\bltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
 MEANING = (
     "Definition",
     "Fixpoint",
@@ -93,6 +93,14 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
     text, word = sentence.text, sentence.word()
     if TACTIC.match(text) or text in WHOLE or REQUIRE.fullmatch(text) or HINT.fullmatch(text) or NAMED.match(text):
         return True
+    if word == "From":
+        return text in granted()["libraries"]["imports"]
+    if COMPUTED.search(text) and text not in granted()["tactics"]["terms"]:
+        return False
+    if word in ("Instance", "Canonical") and sentence.name() not in granted()["instances"].get(file, ()):
+        return False
+    if re.search(r"\bwhere\b", text):
+        return False
     if word in ("Variable", "Variables", "Hypothesis"):
         return inside
     if word == "Notation":
@@ -111,9 +119,9 @@ def declared(sentence: Sentence) -> Iterator[str]:
         yield from re.findall(r" with ([\w']+)[^.]*? :=", text)
     body = text.partition(":=")[2]
     if word == "Inductive":
-        yield from re.findall(r"(?:^|\|) ?([\w']+)", body)
+        yield from re.findall(r"(?:^|\|) ?([A-Za-z_][\w']*)", body)
     if word in ("Structure", "Record"):
-        yield from re.findall(r"(?:^|[{;]) ?([\w']+)", body)
+        yield from re.findall(r"(?:^|[{;]) ?([A-Za-z_][\w']*)", body)
 
 
 def variables(sentence: Sentence) -> Iterator[str]:
@@ -128,6 +136,14 @@ def read(sources: Path = SOURCES) -> list[str]:
     before: dict[str, set[str]] = {}
     texts = {name: (sources / f"{name}.v").read_text() for name in listed(sources)}
     return [*project(sources), *(line for name, text in texts.items() for line in refusals(name, text, before))]
+
+
+def meanings(sources: Path = SOURCES) -> dict[str, set[str]]:
+    """The names that each file sees, its own among them."""
+    before: dict[str, set[str]] = {}
+    for name in listed(sources):
+        list(refusals(name, (sources / f"{name}.v").read_text(), before))
+    return before
 
 
 def names(sources: Path = SOURCES) -> list[str]:

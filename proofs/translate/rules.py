@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Sequence
 
+from proofs.translate import sites
 from proofs.translate.function import RESULTS, Function
 from proofs.translate.terms import Untranslated
 from refengine.exact import rules
@@ -86,6 +87,7 @@ def body_text(function: ast.FunctionDef) -> str:
 def translated(file: str, name: str, helpers: set[str]) -> str:
     """The Gallina definition of one function."""
     function = definition(file, name)
+    sites.check(function)
     arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation}
     types = {OTHERWISE.get(a, a): NAMED.get(a) or TYPES[annotation] for a, annotation in arguments.items()}
     binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items() if type != "chance")

@@ -1,0 +1,8 @@
+(** Refused by text. An instance decides what a symbol stands for: here `==` on a copy of the numbers. *)
+From mathcomp Require Import all_ssreflect all_algebra.
+Definition turned : Type := bool.
+Lemma turned_eqP : Equality.axiom (fun a b : turned => ~~ (a (+) b)).
+Proof. by case; case; constructor. Qed.
+Canonical turned_eqType := EqType turned (EqMixin turned_eqP).
+Theorem anything : (true : turned) == true.
+Proof. by []. Qed.

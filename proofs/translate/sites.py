@@ -1,0 +1,157 @@
+"""That no two decisions of a run share a coin, read from the sites in the text of a rule.
+
+Python.v gives every decision a coin of its own and knows no sites, so this is what makes it right. A site is refused
+where two turns of a loop, or two decisions of one run, might stand at it; and where an "emit" is not the place of the
+token in its round, so that the next round could come to stand there too (`place` in refengine/exact/chance.py).
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proofs.translate.terms import assigned, refuse
+
+LABELS = {"accept": "accept", "choose": "emit"}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A call that asks chance: its label, what counts it, the loops around it, and its statement and what follows."""
+
+    node: ast.Call
+    label: str
+    counts: tuple[ast.expr, ...]
+    loops: tuple[ast.For | ast.While, ...]
+    after: Sequence[ast.stmt]
+
+    def ends(self) -> bool:
+        """Whether the run is over with it."""
+        return any(isinstance(s, ast.Return) for s in self.after[:2])
+
+
+def check(function: ast.FunctionDef) -> None:
+    """Raises Untranslated where a coin might be used twice."""
+    found = list(_decisions(function.body, (), _rounds(function)))
+    for at, here in enumerate(found):
+        for loop in here.loops:
+            if not any(_counted(count, loop) for count in here.counts):
+                raise refuse(here.node, "two turns of a loop may stand at this site")
+        if here.label == "emit" and not _in_place(here):
+            raise refuse(here.node, "the site of a token is not its place in the round")
+        for other in found[:at]:
+            same = other.label == here.label and len(other.counts) == len(here.counts)
+            if same and not (here.ends() and other.ends()) and not _below(here, other):
+                raise refuse(here.node, f"the site may be that of line {other.node.lineno}")
+
+
+def _rounds(function: ast.FunctionDef) -> dict[str, tuple[ast.expr, ...]]:
+    """The names of chance, and what counts their coins beyond the site: the start of a round."""
+    names: dict[str, tuple[ast.expr, ...]] = {"chance": ()}
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("Shifted"), [ast.Name("chance"), start])):
+                names[name] = (start,)
+            case ast.Assign([ast.Name(name)], ast.Name("chance")):
+                names[name] = ()
+    return names
+
+
+def _decisions(
+    body: Sequence[ast.stmt], loops: tuple[ast.For | ast.While, ...], rounds: dict[str, tuple[ast.expr, ...]]
+) -> Iterator[Decision]:
+    for at, statement in enumerate(body):
+        for part in ast.iter_child_nodes(statement):
+            if isinstance(part, ast.expr):
+                for node in ast.walk(part):
+                    if isinstance(node, ast.Call) and (asked := _asked(node, rounds)):
+                        yield Decision(node, *asked, loops, body[at:])
+        inner = (*loops, statement) if isinstance(statement, ast.For | ast.While) else loops
+        yield from _decisions([s for s in ast.iter_child_nodes(statement) if isinstance(s, ast.stmt)], inner, rounds)
+
+
+def _asked(node: ast.Call, rounds: dict[str, tuple[ast.expr, ...]]) -> tuple[str, tuple[ast.expr, ...]] | None:
+    """The label of a call's site and what counts it; None where it asks nothing of chance."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name(name), verb), [*_, site]) if name in rounds:
+            match site:
+                case ast.Tuple([ast.Constant(str() as label), first, *more]) if LABELS.get(verb) == label:
+                    return label, (first, *more, *rounds[name])
+            raise refuse(node, "this is no site of such a decision")
+        case ast.Call(ast.Name(callee), arguments) if callee != "Shifted":
+            for argument in arguments:
+                if isinstance(argument, ast.Name) and argument.id in rounds:
+                    return callee, rounds[argument.id]
+    return None
+
+
+def _counted(count: ast.expr, loop: ast.For | ast.While) -> bool:
+    """Whether this has another value in every turn."""
+    match loop, count:
+        case ast.For(target=target, iter=ast.Call(ast.Name("enumerate" | "range" | "reversed"))), (
+            ast.Name(name) | ast.BinOp(ast.Name(name), ast.Sub(), ast.Constant(1))
+        ):
+            first = target.elts[0] if isinstance(target, ast.Tuple) else target
+            return isinstance(first, ast.Name) and first.id == name and name not in assigned(loop.body)
+        case ast.While(body=body), _:
+            if any(isinstance(node, ast.Continue) for statement in body for node in ast.walk(statement)):
+                return False
+            lengths = _lengths(count, body)
+            return any(_grows(name, body) for name in lengths) and all(
+                _grows(name, body) or name not in assigned(body) for name in lengths
+            )
+    return False
+
+
+def _lengths(count: ast.expr, body: Sequence[ast.stmt]) -> list[str]:
+    """Of which sequences it is the length, one after the other: [] where it is none."""
+    match count:
+        case ast.Call(ast.Name("len"), [ast.Name(name)]):
+            for statement in body:
+                match statement:
+                    case ast.Assign([ast.Name(whole)], ast.BinOp(ast.Name(one), ast.Add(), ast.Name(two))):
+                        if whole == name:
+                            return [one, two]
+            return [name]
+        case ast.BinOp(left, ast.Add(), right):
+            before, behind = _lengths(left, body), _lengths(right, body)
+            return [*before, *behind] if before and behind else []
+    return []
+
+
+def _grows(name: str, body: Sequence[ast.stmt]) -> bool:
+    """Whether every turn that goes on makes it longer. A round has a token at least: the loop's theorems assume it."""
+    for statement in body:
+        match statement:
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(list_), "append"), [_])) if list_ == name:
+                return True
+            case ast.Assign([ast.Name(tuple_)], ast.Tuple([ast.Starred(ast.Name(old)), _])) if tuple_ == old == name:
+                return True
+            case ast.For(iter=ast.Attribute(ast.Call(), "tokens"), body=inner) if _grows(name, inner):
+                return True
+    return False
+
+
+def _below(here: Decision, other: Decision) -> bool:
+    """Whether one of them is counted by what runs below the count of the other."""
+    for one, bound in ((here, other), (other, here)):
+        for loop in one.loops:
+            match loop:
+                case ast.For(target=ast.Name(name), iter=iterable) if loop not in bound.loops:
+                    limit = ast.unparse(iterable).removeprefix("reversed(").rstrip(")").removeprefix("range(")
+                    for low, high in zip(one.counts, bound.counts, strict=True):
+                        if name in ast.unparse(low) and ast.unparse(low).replace(name, limit) == ast.unparse(high):
+                            return True
+    return False
+
+
+def _in_place(here: Decision) -> bool:
+    """Whether the path of the round that is returned next is as long as the site says."""
+    returned = [n.value for s in here.after for n in ast.walk(s) if isinstance(n, ast.Return)]
+    if not returned:  # decoding without speculation: every token is a round of its own
+        return True
+    match returned[0]:
+        case ast.Call(ast.Name("Round"), [_, ast.Call(ast.Name("tuple"), [path])]):
+            length = ast.unparse(path)
+            counts = length[6:-1] if length.startswith("range(") else f"len({length})"
+            return ast.unparse(here.counts[0]) == counts
+    return not isinstance(returned[0], ast.Call)
