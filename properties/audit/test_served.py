@@ -144,6 +144,13 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("preemption forgets what was counted", "state/company, penalties", "state/company, penalties"),
         ("a full hit of the prefix cache drops a token", "state/full blocks", "state/full blocks"),
         ("the choices report the first one's rows", "law/temperature 1", "metadata/a choice reports"),
+        ("a seed of zero is none", "seed/zero", "seed/zero"),
+        ("a stream loses what a stop held back", "parity/stop, not", "parity/stop, not reached (stream)"),
+        ("a stop at the limit is not looked for", "parity/stop, at the", "parity/stop, at the limit"),
+        ("penalties reach back forty tokens", "parity/penalties, long", "parity/penalties, long"),
+        ("a greedy request beside a sampled one is sampled", "independence/temp", "independence/temperature"),
+        ("a long prompt begins a token off", "state/long prompt", "state/long prompt"),
+        ("a streamed call loses what came with its end", "parity/tool", "parity/tool_choice (chat, stream)"),
         ("min_tokens is forgotten at the bonus", "law/min_tokens", "metadata/fewer tokens than min_tokens"),
     ],
 )
@@ -151,6 +158,22 @@ def test_a_defect_is_named(defect: str, only: str, named: str) -> None:
     """Kills a claim that does not see what it is about; each of these was shipped by an engine."""
     found = violated(audited(defect, "", 600, only, until=named))
     assert any(name.startswith(named) for name in found), found
+
+
+@pytest.mark.parametrize(
+    ("defect", "only", "says"),
+    [
+        ("a chat's first token is counted twice", "parity/max_tokens", "in requests with chat"),
+        ("usage of a stream counts rounds", "parity/max_tokens", "in requests with stream"),
+        ("usage counts the drafts", "greedy", "with speculation alone"),
+        ("it falls over top_k", "parity/top_k", "in requests with top_k"),
+        ("it hangs up on bans", "parity/bad_words", "in requests with bad_words"),
+    ],
+)
+def test_a_fault_of_answers_is_named_by_what_it_needs(defect: str, only: str, says: str) -> None:
+    """Kills a maintainer who looks for a fault of streams in all requests, or for one of all requests in streams."""
+    (finding, *_) = (f for f in audited(defect, "", 400, only) if f.verdict == "violated" and "metadata/" in f.id)
+    assert finding.diagnosis.endswith(says)
 
 
 def test_what_is_wanted_is_within_the_budget() -> None:

@@ -15,9 +15,10 @@ from refengine.audit.sandbox.child import Child
 from refengine.source_tree import FIXTURES
 
 
-def test_the_auditing_process_imports_no_torch() -> None:
+@pytest.mark.parametrize("audit", ["kernel.audit", "served.endpoint", "acceptance.audit", "trace"])
+def test_the_auditing_process_imports_no_torch(audit: str) -> None:
     """Kills: an import of torch on the auditor's side, which doubles the start of an audit."""
-    found = "import refengine.audit.kernel.audit, sys; print('torch' in sys.modules)"
+    found = f"import refengine.audit.{audit}, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -171,7 +171,7 @@ def test_tokens_that_no_row_was_given_for_break_the_contract(tmp_path: Path) -> 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "missing": ({"q": None}, "no tensor 'q'"),
     "shape": ({"draft": torch.zeros(9, 2, dtype=torch.long)}, "draft has shape"),
-    "no tokens": ({"emitted": torch.zeros(9, 4)}, "emitted is torch.float32"),
+    "no tokens": ({"emitted": torch.zeros(9, 4)}, "emitted is F32"),
     "logits": ({"p": torch.randn(9, 4, 6)}, "no distribution"),
     "outside": ({"draft": torch.full((9, 3), 6)}, "below 6"),
     "hole": ({"draft": torch.tensor([[0, -1, 1]] * 9)}, "padding"),

@@ -64,6 +64,13 @@ CORNERS = (  # at the corners of what may be asked, where no request of the suit
 BLIND = (  # written before a look at how claims are coded
     "a full hit of the prefix cache drops a token", "a neighbour's seed seeds all", "counts survive a stop",
     "preemption forgets what was counted", "the choices report the first one's rows",
+    "rows are reported after penalties and bias", "the choices share coins after the first round",
+    "penalties reach back forty tokens", "a stream loses what a stop held back", "a seed of zero is none",
+    "a stop at the limit is not looked for", "the repetition penalty counts the prompt",
+    "a greedy request beside a sampled one is sampled", "a chat's first token is counted twice",
+    "temperatures above one are one", "bias forgotten at the bonus", "an unseeded answer begins like the last one",
+    "a long prompt begins a token off", "a streamed call loses what came with its end",
+    "it falls over top_k", "it hangs up on bans",
 )  # fmt: skip
 
 
@@ -125,7 +132,19 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.pop("response_format", None)
     if engine.has("min_tokens is forgotten at the bonus") and i == GAMMA:
         floor = 0
+    if engine.has("a long prompt begins a token off") and len(node.context) > 128 and not now:
+        past = past[:-1]
+    if engine.has("bias forgotten at the bonus") and i == GAMMA:
+        policy.pop("logit_bias", None)
+    if engine.has("penalties reach back forty tokens"):
+        seen, policy["grammar state"] = now[-40:], now
+    if engine.has("the repetition penalty counts the prompt") and policy.get("repetition_penalty"):
+        seen = node.context + now
     heat = body.get("temperature", 1.0)
+    if engine.has("temperatures above one are one"):
+        policy["temperature"] = min(heat, 1.0)
+    if engine.has("a greedy request beside a sampled one is sampled") and not heat and any(engine.temperatures):
+        policy["temperature"] = 0.7
     if engine.has("penalties after the temperature") and heat > 0:
         policy |= {name: heat * body.get(name, 0.0) for name in ("frequency_penalty", "presence_penalty")}
     if engine.has("low temperatures are greedy") and heat < 0.5:

@@ -13,7 +13,7 @@ from math import log
 from typing import Any
 
 from properties.helpers.served_defects import Node, bent
-from properties.helpers.served_model import GAMMA, MARKOV, Language, draw, shaped
+from properties.helpers.served_model import GAMMA, MARKOV, MEMORY, MEMORYLESS, PENALTIES, Language, draw, shaped
 from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
 PAGE = 16  # tokens in a block of the prefix cache
@@ -48,6 +48,7 @@ class Engine:
     context: int = 512  # the most tokens of a prompt with its answer
     expected: int = 1  # requests that are being sent together: each waits until all have come
     arrived: int = 0  # of them, refused ones too
+    begun: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)  # the last first rounds, by request
     gate: threading.Condition = field(default_factory=threading.Condition)
 
     def shaped(self, row: list[float], body: dict[str, Any], out: list[int], least: int) -> list[float]:
@@ -103,6 +104,8 @@ class Engine:
                 if self.speculative
                 else [self.step(context, out, body, chance, company)]
             )
+            if not out and self.has("an unseeded answer begins like the last one"):
+                self.begun[alike(context, body)] = block
             done = False
             for place, x in enumerate(block):
                 rows.append(self.rows(context, out, body, company, place, len(block)))
@@ -166,6 +169,9 @@ class Engine:
         row = self.seen(context + out, company)
         if self.has("log probabilities of the draft") and len(out) % 2:
             return self.language.logits(context + out, 0.7)
+        if self.has("rows are reported after penalties and bias"):
+            bare = {name: body[name] for name in ("logit_bias", *PENALTIES) if name in body}
+            return [log(max(x, 1e-300)) for x in self.shaped(row, bare, out, 0)]
         if self.processed:
             return [log(x) if x > 0 else -100.0 for x in self.shaped(row, body, out, body.get("min_tokens", 0))]
         return row
@@ -190,6 +196,12 @@ class Engine:
             chance = random.Random()
         shared = random.Random(f"{body['number']}/{len(out)}")
         drafting = shared if self.has("the choices share the drafter's coins") else chance
+        if self.has("the choices share coins after the first round") and out:
+            chance = drafting = random.Random(f"{body.get('seed', body['number'])}/{len(out)}")
+        if self.has("an unseeded answer begins like the last one") and not out and body["coins"] is None:
+            last = self.begun.get(alike(context, body))
+            if last and chance.random() < 0.3:
+                return last
         for _ in range(GAMMA):
             now = out + drafted
             q = self.drafted(context + now, body, now, least)
@@ -263,6 +275,8 @@ class Engine:
             first: list[Rows] = []
             for index in range(body.get("n", 1)):
                 seed = body.get("seed")
+                if self.has("a seed of zero is none"):
+                    seed = seed or None
                 if self.has("seeds fail under load") and company > 1:
                     seed = None
                 salt = index if not self.has("the n choices share a stream") else 0
@@ -290,9 +304,14 @@ class Engine:
                 if body.get("logit_bias"):
                     self.biases.remove(body["logit_bias"])
         count = sum(made.pop("count") for made in choices)
-        prompt = len(self.language.ids_of(text))
+        prompt = len(self.language.ids_of(text)) + (chat and self.has("a chat's first token is counted twice"))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
-        return {"choices": [as_chat(c) if chat else c for c in choices], "usage": usage}
+        return {"choices": [as_chat(c, body) if chat else c for c in choices], "usage": usage}
+
+
+def alike(context: list[int], body: dict[str, Any]) -> tuple[Any, ...]:
+    """Of requests with one law."""
+    return (*context, *(repr(body.get(name)) for name in (*MEMORY, *MEMORYLESS)))
 
 
 class OneCoin(random.Random):

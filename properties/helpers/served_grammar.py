@@ -9,6 +9,8 @@ JSON = ("{", "}", "[", "]", ":", ",", '"a"', '"b"', *DIGITS)
 
 def form_of(body: dict[str, Any]) -> dict[str, Any] | None:
     """The schema of a request; None where it asks for no JSON."""
+    if "tool_choice" in body:
+        return dict(body["tools"][0]["function"]["parameters"])
     told = body.get("response_format") or {}
     if "json_schema" in told:
         return dict(told["json_schema"]["schema"])

@@ -1,6 +1,7 @@
 """The test engine behind the OpenAI API, with the manners of honest servers."""
 
 import json
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
     *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop_token_ids", "stream_options"),
-    *("response_format", "ignore_eos"),
+    *("response_format", "ignore_eos", "tools", "tool_choice"),
 }
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
@@ -25,7 +26,8 @@ ODD = (
     "small context", "refuses with speculation", "rows of the policy", "rounded rows", "stratified choices",
     "exact ties", "ties broken at random", "noisy, one entry a row", "refuses seeds", "context of 96",
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
-    "ties broken at random, text only",
+    "ties broken at random, text only", "shows the end", "cleans up blanks", "usage in every chunk",
+    "refuses more than two rows", "fails now and then", "refuses choices at temperature 0",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
@@ -46,15 +48,32 @@ def masked(told: dict[str, Any]) -> None:
         told["top_logprobs"] = [row and {name(t): c for t, c in row.items()} for row in told["top_logprobs"]]
 
 
+def end_shown(told: dict[str, Any]) -> None:
+    """The token that ended the text has a row too."""
+    if "content" in told:
+        told["content"].append({"token": "</s>", "logprob": -0.5, "top_logprobs": [{"token": "</s>", "logprob": -0.5}]})
+    if "tokens" in told:
+        for name, last in (("tokens", "</s>"), ("token_logprobs", -0.5), ("top_logprobs", {"</s>": -0.5})):
+            told[name].append(last)
+
+
 def streamed(
-    engine: Engine, made: dict[str, Any], chat: bool, body: dict[str, Any], size: int = 7, comment: str = ""
+    engine: Engine, made: dict[str, Any], chat: bool, body: dict[str, Any], size: int, comment: str, continuous: bool
 ) -> str:
     """An answer as events, in pieces of so many characters."""
-    events = []
+    events: list[dict[str, Any]] = []
     for choice in made["choices"]:
-        text = choice["message"]["content"] if chat else choice["text"]
+        message = choice["message"] if chat else {"content": choice["text"]}
+        (call,) = (told["function"] for told in message.get("tool_calls") or [{"function": None}])
+        text = call["arguments"] if call else message["content"]
+        if call:
+            named = {"index": 0, "id": "1", "type": "function", "function": {"name": call["name"], "arguments": ""}}
+            events.append({"choices": [{"index": choice["index"], "delta": {"tool_calls": [named]}}]})
         for i in range(0, len(text), size):
-            piece = {"delta": {"content": text[i : i + size]}} if chat else {"text": text[i : i + size]}
+            said = text[i : i + size]
+            piece: dict[str, Any] = {"delta": {"content": said}} if chat else {"text": said}
+            if call:
+                piece = {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": said}}]}}
             swapped = i and engine.has("streamed choices change places")
             index = (choice["index"] + 1) % len(made["choices"]) if swapped else choice["index"]
             events.append({"choices": [{"index": index, **piece}]})
@@ -63,6 +82,10 @@ def streamed(
         told = {"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}
         events.append({"choices": [told]})
     if (body.get("stream_options") or {}).get("include_usage") and "usage" in made:
+        if continuous:  # counted anew in every chunk, as vLLM can
+            before = made["usage"]["prompt_tokens"]
+            for k, event in enumerate(events):
+                event["usage"] = {"prompt_tokens": before, "completion_tokens": k, "total_tokens": before + k}
         events.append({"choices": [], "usage": made["usage"]})
     return "".join(f"data: {json.dumps(event)}\n\n{comment}" for event in events) + "data: [DONE]\n\n"
 
@@ -73,6 +96,7 @@ class Front:
 
     engine: Engine
     manner: str = ""
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
     count: Iterator[int] = field(default_factory=lambda: iter(range(10**9)))
 
     def __post_init__(self) -> None:
@@ -92,6 +116,12 @@ class Front:
         """(status, content)."""
         if self.manner == "busy" and next(self.count) % 5 == 0:
             return 429, {"error": "too many requests"}
+        if self.manner == "fails now and then" and self.chance.random() < 0.07:
+            return 503, {"error": "overloaded"}
+        if self.engine.has("it falls over top_k") and "top_k" in body:
+            return 500, {"error": "internal"}
+        if self.engine.has("it hangs up on bans") and "bad_words" in body:
+            raise ConnectionAbortedError
         if refused := self.refused(body, chat):
             self.engine.arrive()
             return refused[0], {"error": refused[1]}
@@ -102,13 +132,17 @@ class Front:
 
     def refused(self, body: dict[str, Any], chat: bool) -> tuple[int, str] | None:
         engine, manner = self.engine, self.manner
-        unknown = set(body) - TAKEN | ({"response_format"} & set(body) if not engine.language.json else set())
+        unknown = set(body) - (TAKEN if engine.language.json else TAKEN - {"response_format", "tools"})
         if unknown or (chat and manner == "text only"):
             return 400, f"unknown: {sorted(unknown)}"
         if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
             return 500, "internal"
         if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):
             return 400, "not with speculative decoding"
+        if manner == "refuses more than two rows" and max(body.get("logprobs", 0), body.get("top_logprobs", 0)) > 2:
+            return 400, "at most 2 log probabilities"
+        if manner == "refuses choices at temperature 0" and body.get("n", 1) > 1 and not body.get("temperature", 1.0):
+            return 400, "n must be 1 at temperature 0"
         if manner == "refuses seeds" and "seed" in body:
             return 400, "seeds are not supported"
         words = len(" ".join(m["content"] for m in body["messages"]) if chat else body["prompt"])
@@ -143,12 +177,18 @@ class Front:
         manner = self.manner
         if "text only" in manner:
             made.pop("usage")
-        if manner == "counts the end":
+        if manner in ("counts the end", "shows the end"):
             made["usage"]["completion_tokens"] += sum(c["finish_reason"] == "stop" for c in made["choices"])
         for choice in made["choices"]:
             told, name = (choice["message"], "content") if chat else (choice, "text")
             if manner == "pieces of characters":
                 masked(choice.get("logprobs") or {})
+            if manner == "shows the end" and choice["finish_reason"] == "stop":
+                end_shown(choice.get("logprobs") or {})
+            if told.get(name) is None:
+                continue
+            if manner == "cleans up blanks":
+                told[name] = told[name].replace(" b", "b")
             if manner == "strips spaces":
                 told[name] = told[name].strip()
 
@@ -169,7 +209,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             chat = self.path.endswith("/chat/completions")
             code, made = front.answer(body, chat)
             if code == 200 and body.get("stream"):
-                self.pour(streamed(engine, made, chat, body, size, comment))
+                self.pour(streamed(engine, made, chat, body, size, comment, manner == "usage in every chunk"))
             else:
                 self.say(code, made, {"Retry-After": "0.01"} if code == 429 else {})
 

@@ -64,7 +64,8 @@ def tied(context: list[int], noise: float = 0.0) -> list[float]:
 TIED = Language(WORDS, END, tied, json=True)
 
 
-MEMORY = ("frequency_penalty", "presence_penalty", "repetition_penalty", "response_format")  # of what was said
+PENALTIES = ("frequency_penalty", "presence_penalty", "repetition_penalty")
+MEMORY = (*PENALTIES, "response_format", "tools")  # of what was said
 MEMORYLESS = ("temperature", "top_k", "top_p", "min_p", "logit_bias", "allowed_token_ids", "bad_words", "ignore_eos")
 MOST_SHAPED = 1 << 14
 shaped_before: dict[tuple[Any, ...], list[float]] = {}  # a model of few contexts comes to the same rows again

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import exp, log
 from typing import Any, TypeAlias
 
@@ -17,6 +18,11 @@ def cut(engine: Any, out: Sequence[int], stops: Sequence[str], borders: Sequence
     if engine.has("a stop longer than a block is missed"):
         stops = [stop for stop in stops if len(stop) <= len(said(engine, out[-GAMMA:]))]
     found = [(at, stop) for stop in stops if (at := text.find(stop, begin)) >= 0]
+    if engine.has("a stop at a block's end is missed"):
+        ends = [
+            (len(said(engine, out[: b - 1])), len(said(engine, out[:b]))) for a, b in pairwise(borders) if b > a + 1
+        ]
+        found = [(at, stop) for at, stop in found if not any(x < at + len(stop) <= y for x, y in ends)]
     if not found:
         return None
     if not engine.has("of two stops the one listed first ends the text"):
@@ -35,17 +41,24 @@ def choice(
     end, stops = engine.language.end, stops_of(body)
     text = said(engine, out)
     finish = "stop" if out[-1] in (end, *(body.get("stop_token_ids") or ())) else "length"
-    if (at := cut(engine, out, stops, borders)) is not None:
+    at = cut(engine, out, stops, borders)
+    if engine.has("a stop at the limit is not looked for") and len(out) >= limit:
+        at = None
+    if at is not None:
         text, finish = text if engine.has("stop checked once a round") else text[:at], "stop"
     if engine.has("finish_reason after a stop") and finish == "stop":
         finish = "length"
     told: dict[str, Any] = {"text": text, "finish_reason": finish}
+    if engine.has("a stream loses what a stop held back") and body.get("stream") and stops and finish == "length":
+        told["text"] = text[: len(text) + 1 - max(map(len, stops))]
+    if engine.has("a streamed call loses what came with its end") and body.get("stream") and "tool_choice" in body:
+        told["text"] = said(engine, out[: borders[-1]])
     shown = [i for i in out if i != end]
     if stops and finish == "stop" and not engine.has("tokens past the stop"):
         while shown and len(said(engine, shown[:-1])) >= len(text):
             shown.pop()
     elif stops and finish == "stop":
-        shown = [*shown, 1, 2]
+        shown, rows = [*shown, 1, 2], [*rows, *rows[-1:] * 2]
     if body.get("logprobs"):
         told["logprobs"] = _logprobs(engine, shown, rows, limit)
     told["count"] = len(shown) + (engine.has("usage counts the drafts") * 2)
@@ -113,9 +126,12 @@ def echoed(engine: Any, told: dict[str, Any], prompt: list[int], body: dict[str,
     return told
 
 
-def as_chat(choice: dict[str, Any]) -> dict[str, Any]:
+def as_chat(choice: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     told = choice.pop("logprobs", None)
     choice["message"] = {"role": "assistant", "content": choice.pop("text")}
+    if "tool_choice" in body:
+        call = {"name": body["tool_choice"]["function"]["name"], "arguments": choice["message"]["content"]}
+        choice["message"] |= {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": call}]}
     if told:
         rows = zip(told["tokens"], told["token_logprobs"], told["top_logprobs"], strict=True)
         choice["logprobs"] = {

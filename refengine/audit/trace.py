@@ -12,6 +12,7 @@ said from a record; whether the emitted tokens follow the rows can.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,11 +21,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor, finfo
+from safetensors import SafetensorError, safe_open
 
 from refengine.audit.common import CLAIM, MAX_UNSEEN_TV, SOURCE, Progress, thinned
 from refengine.audit.kernel.child.signatures import ContractBroken, check_prefix, emitted
@@ -45,14 +43,33 @@ MIN_NORMAL = 1e-9  # a type whose normal numbers end above it may have rounded a
 NAMING_ROUNDS = 500  # after the verdict, for its diagnosis and its size
 CONFIDENCE = 0.999  # of the bound on its size
 POWER_TEXT = "would have been seen with probability 0.99"
+WHOLE = {f"{sign}{bits}": np.dtype(f"{sign.lower()}{bits // 8}") for sign in "IU" for bits in (8, 16, 32, 64)}
+STORED = {**WHOLE, "F16": np.dtype("f2"), "F32": np.dtype("f4"), "F64": np.dtype("f8"), "BF16": np.dtype("u2")}
+TINY = {"F16": 2.0**-14, "BF16": 2.0**-126, "F32": 2.0**-126, "F64": 2.0**-1022}  # the least normal number
+EPS = {"F16": 2.0**-10, "BF16": 2.0**-7, "F32": 2.0**-23, "F64": 2.0**-52}  # between 1 and the next number
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as it lies in the file. kind: as safetensors calls it; of BF16 the upper half of a float32 is kept."""
+
+    kind: str
+    entries: NDArray[Any]
+
+    def rows(self, number: int, count: int) -> Rows:
+        """The first of a round, in float64."""
+        entries = self.entries[number, :count]
+        if self.kind == "BF16":
+            entries = (entries.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return np.asarray(entries, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Record:
     """The tensors of the file, checked."""
 
-    p: Tensor
-    q: Tensor
+    p: Stored
+    q: Stored
     draft: NDArray[np.int64]
     emitted: NDArray[np.int64]
 
@@ -61,8 +78,8 @@ class Record:
         for number, (draft, answer) in enumerate(zip(self.draft, self.emitted, strict=True)):
             gamma = int((draft >= 0).sum())
             rows = [
-                _normalised(rows[number, :count], name, number)
-                for name, rows, count in (("p", self.p, gamma + 1), ("q", self.q, gamma))
+                _normalised(stored.rows(number, count), stored.kind, name, number)
+                for name, stored, count in (("p", self.p, gamma + 1), ("q", self.q, gamma))
             ]
             yield rows[0], rows[1], draft[:gamma].tolist(), answer.tolist()
 
@@ -156,7 +173,7 @@ def _finding(
         violated["diagnosis"] = named[0]
     return Finding(
         id=f"audit.trace/{Path(file).name}",
-        subject=f"{len(record.draft)} recorded rounds over a vocabulary of {record.p.shape[2]}",
+        subject=f"{len(record.draft)} recorded rounds over a vocabulary of {record.p.entries.shape[2]}",
         claim=CLAIM,
         source=SOURCE,
         role="subject",
@@ -172,9 +189,8 @@ def _finding(
 
 def _says_nothing(record: Record, trial: Trial, least: float) -> str:
     """Why the record decides nothing; empty where it does."""
-    if trial.end == "impossible" and finfo(record.p.dtype).tiny > MIN_NORMAL:
-        kind = str(record.p.dtype).removeprefix("torch.")
-        return f"{trial.what}, to which {kind} may have rounded it: record the rows as float32"
+    if trial.end == "impossible" and TINY[record.p.kind] > MIN_NORMAL:
+        return f"{trial.what}, to which {record.p.kind} may have rounded it: record the rows as float32"
     if not trial.end and least > MAX_UNSEEN_TV:
         return f"{trial.tokens} tokens would not show a TV of {MAX_UNSEEN_TV:g}: record more rounds"
     return ""
@@ -190,40 +206,54 @@ def detectable(trial: Trial, alpha: float) -> float:
 def read(file: Path) -> Record:
     """The record, its shapes checked. Raises BadInput."""
     try:
-        tensors = load_file(file)
+        tensors = _stored(file)
     except (OSError, SafetensorError) as error:
         raise BadInput(f"{file} cannot be read as safetensors: {error}") from None
     for name in NAMES:
         if name not in tensors:
             raise BadInput(f"{file} has no tensor {name!r}; a record holds {', '.join(NAMES)}")
     p, q, draft, answer = (tensors[name] for name in NAMES)
-    if p.ndim != 3 or 0 in p.shape:
-        raise BadInput(f"{file}: p has shape {list(p.shape)}, not [rounds, gamma + 1, V]")
-    rounds, width, vocabulary = p.shape
+    if p.entries.ndim != 3 or 0 in p.entries.shape:
+        raise BadInput(f"{file}: p has shape {list(p.entries.shape)}, not [rounds, gamma + 1, V]")
+    rounds, width, vocabulary = p.entries.shape
     for name, tensor, shape, rows in (
         ("p", p, [rounds, width, vocabulary], True),
         ("q", q, [rounds, width - 1, vocabulary], True),
         ("draft", draft, [rounds, width - 1], False),
         ("emitted", answer, [rounds, width], False),
     ):
-        if list(tensor.shape) != shape:
-            raise BadInput(f"{file}: {name} has shape {list(tensor.shape)}; beside p {list(p.shape)} it is {shape}")
-        if tensor.is_floating_point() != rows or tensor.dtype == torch.bool or tensor.is_complex():
-            raise BadInput(f"{file}: {name} is {tensor.dtype}, not {'probabilities' if rows else 'token ids'}")
-    padded = (draft[:, 1:] >= 0) & (draft[:, :-1] < 0)
-    if padded.any() or (draft < -1).any() or (draft >= vocabulary).any():
+        found = list(tensor.entries.shape)
+        if found != shape:
+            raise BadInput(f"{file}: {name} has shape {found}; beside p {[rounds, width, vocabulary]} it is {shape}")
+        if (tensor.kind in EPS) != rows:
+            raise BadInput(f"{file}: {name} is {tensor.kind}, not {'probabilities' if rows else 'token ids'}")
+    drafted, told = (tensor.entries.astype(np.int64) for tensor in (draft, answer))
+    padded = (drafted[:, 1:] >= 0) & (drafted[:, :-1] < 0)
+    if padded.any() or (drafted < -1).any() or (drafted >= vocabulary).any():
         raise BadInput(f"{file}: draft holds token ids below {vocabulary}, then only -1 as padding")
-    return Record(p, q, draft.long().numpy(), answer.long().numpy())
+    return Record(p, q, drafted, told)
 
 
-def _normalised(rows: Tensor, name: str, number: int) -> Rows:
-    exact = rows.double().numpy()
+def _stored(file: Path) -> dict[str, Stored]:
+    """The tensors of a record, where they lie. Raises OSError, SafetensorError, BadInput for kinds that none has."""
+    with safe_open(file, framework="np"):
+        pass  # now its header is sound, and the tensors fill the file
+    data = np.memmap(file, np.uint8, "r")
+    begin = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    header = json.loads(data[8:begin].tobytes())
+    found = {}
+    for name in header.keys() & set(NAMES):
+        told = header[name]
+        if (kind := told["dtype"]) not in STORED:
+            raise BadInput(f"{file}: {name} is stored as {kind}: record rows as float32, tokens as int64")
+        first, last = told["data_offsets"]
+        found[name] = Stored(kind, data[begin + first : begin + last].view(STORED[kind]).reshape(told["shape"]))
+    return found
+
+
+def _normalised(exact: Rows, kind: str, name: str, number: int) -> Rows:
     total = exact.sum(-1, keepdims=True)
-    if (
-        not np.isfinite(exact).all()
-        or (exact < 0).any()
-        or (np.abs(total - 1) > MAX_EXCESS_MASS + finfo(rows.dtype).eps).any()
-    ):
+    if not np.isfinite(exact).all() or (exact < 0).any() or (np.abs(total - 1) > MAX_EXCESS_MASS + EPS[kind]).any():
         sums = ", ".join(f"{x:.6g}" for x in total.ravel())
         raise BadInput(f"{name} of round {number + 1} is no distribution: its rows sum to {sums}")
     return np.asarray(exact / total)

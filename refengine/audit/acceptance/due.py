@@ -12,15 +12,12 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from refengine.audit.acceptance.rounds import Place, Sums, Told, design_effect
 from refengine.audit.acceptance.sources import read, text_of
 from refengine.audit.acceptance.sources.profiles import RATES
 from refengine.audit.common import Progress
-from refengine.audit.served.known_law import Ids, KnownLaw
 from refengine.errors import BadInput
 from refengine.evidence.e_process_of_shares import EDGE, Share, interval
 from refengine.exact.block import chain
@@ -28,6 +25,11 @@ from refengine.exact.chance import Sample
 from refengine.exact.rules.leviathan import leviathan
 from refengine.exact.rules.point_mass import point_mass
 from refengine.files import write_atomic
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from refengine.audit.served.known_law import Ids, KnownLaw
 
 KIND, VERSION = "acceptance profile of refengine", 1
 MEAN = "the mean of a block"
@@ -140,6 +142,8 @@ def of_law(folder: Path, draft_tokens: int, drafts: str, requests: int, tell: Pr
     drafts  `drawn` from q, and weighed against it; `argmax` of q, a point mass, as an engine that samples the target
             and compares has it too
     """
+    from refengine.audit.served.known_law import KnownLaw  # torch, which a profile does not need
+
     law, drafter = (KnownLaw.load(folder, part) for part in ("target", "drafter"))
     decoding = Decoding(law, drafter, draft_tokens, drafts == DRAWN)
     parts: list[Expected] = []
@@ -177,12 +181,12 @@ class Expected:
 class Decoding:
     """Decodes requests of one prompt side by side."""
 
-    law: KnownLaw
-    drafter: KnownLaw
+    law: "KnownLaw"
+    drafter: "KnownLaw"
     gamma: int
     drawn: bool
 
-    def requests(self, prompt: Ids, count: int, seed: int) -> list[Expected]:
+    def requests(self, prompt: "Ids", count: int, seed: int) -> list[Expected]:
         g = self.gamma
         made = [Expected(random.Random(f"{seed} {i}"), [0] * g, [0.0] * g, [0.0] * g) for i in range(count)]
         first = self.law.logits(prompt, [()])[0].softmax(-1)[-1].tolist()
@@ -194,7 +198,7 @@ class Decoding:
                 texts[i] += more
         return made
 
-    def _round(self, prompt: Ids, texts: list[Ids], made: list[Expected]) -> list[Ids]:
+    def _round(self, prompt: "Ids", texts: "list[Ids]", made: list[Expected]) -> "list[Ids]":
         """What a round emits after each text."""
         q: list[list[list[float]]] = [[] for _ in texts]
         drafts: list[Ids] = [()] * len(texts)
@@ -209,14 +213,14 @@ class Decoding:
         p = [logits[-self.gamma - 1 :].softmax(-1) for logits in rows]
         return [self._judged(p[i], q[i], drafts[i], request) for i, request in enumerate(made)]
 
-    def _judged(self, p: torch.Tensor, q: list[list[float]], draft: Ids, request: Expected) -> Ids:
+    def _judged(self, p: "Tensor", q: list[list[float]], draft: "Ids", request: Expected) -> "Ids":
         rule = leviathan if self.drawn else point_mass
         rows: list[Any] = [row if self.drawn else None for row in q]
         block = chain(draft, rows, [("draft", i) if self.drawn else None for i in range(self.gamma)])
         given: list[Any] = p.tolist()
         emitted = rule(given, block, Sample(request.coins)).tokens
         for i in range(min(len(emitted), self.gamma)):
-            chance = torch.minimum(p[i], torch.tensor(q[i])).sum() if self.drawn else p[i, draft[i]]
+            chance = p[i].minimum(p.new_tensor(q[i])).sum() if self.drawn else p[i, draft[i]]
             request.judged[i] += 1
             request.kept[i] += i < len(emitted) - 1
             request.chances[i] += min(1.0, float(chance))

@@ -8,14 +8,14 @@ will do.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from refengine.audit.acceptance.sources import text_of
 from refengine.audit.acceptance.sources.answers import inside, values
-from refengine.audit.served.known_law import KnownLaw
 from refengine.errors import BadInput
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 STEPS = ("per_step_accepted", "per_step_drafted")  # vLLM, `--per-request-spec-decode-metrics detailed`
 
@@ -59,6 +59,8 @@ def answers(files: Sequence[str]) -> list[Answer]:
 
 def judged(told: Sequence[Answer], folder: Path, drawn: bool) -> list[Judged]:
     """By position. Raises BadInput for words that the law does not have, and steps that do not make the text."""
+    from refengine.audit.served.known_law import KnownLaw  # torch, which a profile does not need
+
     law, drafter = (KnownLaw.load(folder, part) for part in ("target", "drafter"))
     positions = [Judged() for _ in range(max(max(answer.drafted, default=0) for answer in told))]
     for number, answer in enumerate(told, 1):
@@ -79,8 +81,8 @@ def judged(told: Sequence[Answer], folder: Path, drawn: bool) -> list[Judged]:
     return positions
 
 
-def _chances(p: torch.Tensor, q: torch.Tensor, drawn: bool) -> list[float]:
+def _chances(p: "Tensor", q: "Tensor", drawn: bool) -> list[float]:
     """By length of the prefix."""
     p, q = p.softmax(-1), q.softmax(-1)
-    kept: Any = torch.minimum(p, q).sum(-1) if drawn else p.gather(-1, q.argmax(-1, keepdim=True)).squeeze(-1)
+    kept: Any = p.minimum(q).sum(-1) if drawn else p.gather(-1, q.argmax(-1, keepdim=True)).squeeze(-1)
     return [min(1.0, float(chance)) for chance in kept]

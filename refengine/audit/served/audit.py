@@ -92,7 +92,7 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
     if belief.log_evidence >= suite.bar:
         small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
         witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
-        return told("violated", witness=witness, diagnosis=_diagnosis(name, claim, state, witness))
+        return told("violated", witness=witness, diagnosis=_diagnosis(suite, name, claim, state, witness))
     if reason := _untested(suite, belief, state):
         return told("not tested", reason=reason, notes=_example(belief))
     return told("consistent", notes=[_would_have_shown(suite, belief), *_without_too(belief)])
@@ -142,7 +142,7 @@ def _sentence(claim: str, name: str) -> str:
     return claim if claim.endswith(".") else f"Under {name}, {claim}."
 
 
-def _diagnosis(name: str, claim: str, state: State | None, witness: dict[str, Any]) -> str:
+def _diagnosis(suite: Suite, name: str, claim: str, state: State | None, witness: dict[str, Any]) -> str:
     """What a maintainer reads first: what, under which parameter, where it begins, and when it is not there."""
     cell = state.cell if state is not None else None
     if isinstance(cell, Parity):
@@ -150,7 +150,9 @@ def _diagnosis(name: str, claim: str, state: State | None, witness: dict[str, An
     elif isinstance(cell, Sampled):
         said = f"{cell.setting.name}: sampled from another law with speculation"
     elif cell is None:
-        said = f"{name.removeprefix('metadata/')}, with speculation alone"
+        fault = name.removeprefix("metadata/")
+        needs = suite.bench.needs(fault)
+        said = f"{fault}, with speculation alone" + (f", in requests with {' and '.join(needs)}" if needs else "")
     else:
         said = f"{name}: not so with speculation: {claim.rstrip('.')}"
     for kind in ("token", "character") if claim == TEXT else ():

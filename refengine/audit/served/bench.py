@@ -1,5 +1,6 @@
 """Both sides under one roof: requests are sent, counted and inspected here, and prompts come from here."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ PROMPTS = (
 
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of usage, by every server
 UNANSWERED = "a request is not answered"
+LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, before it is said to need that
+OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options"}
 USAGE = "the same text has another usage than without speculation"
 
 
@@ -49,6 +52,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.pool = ThreadPoolExecutor(8 * self.at_once)
         self.lock = Lock()  # claims are looked at together
+        self.asked_of: defaultdict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)  # (part of a request, shows)
         self.heard = local()  # `names` of the faults of answers that a look of this thread came upon
 
     def __enter__(self) -> "Bench":
@@ -69,10 +73,11 @@ class Bench:
         rows = list(longer)
         return " ".join(self.prompts[i] for i in rows[(number - skipped) * 31 % len(rows)])
 
-    def fresh(self, number: int) -> str:
-        """A prompt of as many words as the longest, in an order that no other claim asks for: no cache holds it yet."""
+    def fresh(self, number: int, longest: int = 0) -> str:
+        """A prompt of so many words, else of as many as the longest has, in an order that no other claim asks for: no
+        cache holds it yet."""
         words = " ".join(self.prompts).split()
-        longest = max(len(prompt.split()) for prompt in self.prompts)
+        longest = longest or max(len(prompt.split()) for prompt in self.prompts)
         return " ".join(Random(f"fresh {number}").choices(words, k=longest))
 
     def both(self, ask: Ask) -> tuple[Answer, Answer]:
@@ -135,11 +140,19 @@ class Bench:
         heard: set[str] = getattr(self.heard, "names", set())
         if on and not off:
             heard.add(name)
+        parts = witness["request"].keys() - OF_EVERY_REQUEST
         with self.lock:
+            self.asked_of[name].update((part, on and not off) for part in ("", *parts))
             if name == USAGE:
                 self.usage.add(on, witness)
             else:
                 self.metadata[name].add(on, off, witness)
+
+    def needs(self, name: str) -> list[str]:
+        """What every request has at which a fault of answers showed with speculation alone, and others lack."""
+        seen = self.asked_of[name]
+        without = {part: seen["", False] - seen[part, False] for part, shows in seen if part and shows}
+        return sorted(p for p, n in without.items() if n >= LEAST_WITHOUT and seen[p, True] == seen["", True])
 
     def plain(self, number: int, tokens: int) -> tuple[Answer, Answer]:
         """What both sides say to a prompt at temperature 0 with nothing else asked; asked once."""
@@ -148,23 +161,24 @@ class Bench:
             self.plain_answers[prompt, tokens] = self.both(Ask((prompt,), tokens, options=self.logprobs))
         return self.plain_answers[prompt, tokens]
 
-    def complaints(self, ask: Ask) -> tuple[str, str]:
-        """What either side has against such a request; "" where it is taken. Raises Gone."""
-        said = []
+    def complaints(self, ask: Ask) -> tuple[Refused | Failed | None, Refused | Failed | None]:
+        """What either side has against such a request; None where it is taken. Raises Gone."""
+        said: list[Refused | Failed | None] = []
         for side in (self.on, self.off):
             self.sent += 1
             try:
                 side.send(ask)
-                said.append("")
+                said.append(None)
             except Gone:
                 raise
             except (Refused, Failed) as error:
-                said.append(str(error) or type(error).__name__)
+                said.append(error)
         return said[0], said[1]
 
     def accepts(self, ask: Ask) -> bool:
-        """Whether both sides take such a request."""
-        return not any(self.complaints(ask))
+        """Whether both sides take such a request. The side with speculation may fall over it: that is no refusal."""
+        on, off = self.complaints(ask)
+        return not off and not isinstance(on, Refused)
 
 
 def _said(side: Subject, ask: Ask) -> Answer | Refused | Failed:

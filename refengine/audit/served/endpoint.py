@@ -10,8 +10,6 @@ from refengine.audit.sandbox.child import Child
 from refengine.audit.served.ask import Failed, Refused, Subject
 from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import PROMPTS, Bench
-from refengine.audit.served.known import audit_law
-from refengine.audit.served.known_law import KnownLaw
 from refengine.audit.served.plan import planned
 from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports.functions import opened
@@ -99,6 +97,9 @@ def audit_known(
     arguments = {"on": on, "known": known, "requests": requests, "model": model, "alpha": alpha}
     recipe = Recipe(function=f"{__name__}:audit_known", arguments=arguments)
     named = Named("endpoint", f"{on} beside the law of {known}", recipe)
+    from refengine.audit.served.known import audit_law  # torch, which two servers do not need
+    from refengine.audit.served.known_law import KnownLaw
+
     law, drafter = (KnownLaw.load(Path(known), part) for part in ("target", "drafter"))
     with Server(on, model) as server:
         try:

@@ -44,7 +44,8 @@ class Plan:
                 raise
             except (Refused, Failed):
                 on, off = bench.complaints(cell.asked(bench))
-                if on or off:  # else it was about a tie that was asked
+                falls = isinstance(on, Failed) and not off  # that is no refusal, and is looked at again
+                if (on or off) and not falls:  # else it was about a tie that was asked
                     said = said if off else f"refused with speculation, taken without: {on}"
                     continue
             self.cells.append(cell)
@@ -81,12 +82,12 @@ def planned(bench: Bench, only: str = "") -> Plan:
     else:
         plan.lacking["logprobs"] = "rows of log probabilities are not reported by both sides"
     for option in OPTIONS:
-        if not wanted(f"parity/{option.name}"):
+        if not wanted(f"parity/{option.name}") or (option.talks and not chat):
             continue
-        cells = [Parity(option, bench.noise, rows, dialect) for dialect in range(option.dialects)]
+        cells = [Parity(option, bench.noise, rows, dialect, option.talks) for dialect in range(option.dialects)]
         dialect = plan.tries(bench, option.name, cells)
         if dialect is not None and option.front:
-            arms = [*([(False, True)] * streams), *([(True, False)] * chat)]
+            arms = [*([(option.talks, True)] * streams), *([(True, False)] * (chat and not option.talks))]
             plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
     for setting in SAMPLED:
         if not wanted(f"law/{setting.name}"):

@@ -71,7 +71,7 @@ def _schedule(bench: Bench, cell: Own) -> dict[str, Any]:
 
     found = next((steps for k in cell.shown_at[:PLACES] if shows(steps := cell.steps(bench, k))), None)
     if found is None:
-        return {"it vanishes": ["when it is tried again"]}
+        return {"it vanishes": ["when these prompts come again"]}
     kept = [list(step) for step in found]
     for i in reversed(range(len(kept))):
         for j in reversed(range(len(kept[i]))):

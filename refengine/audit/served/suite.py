@@ -14,7 +14,7 @@ from typing import Any
 
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
-from refengine.audit.served.bench import Bench
+from refengine.audit.served.bench import UNANSWERED, Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.reduce import TRIES, reduced
@@ -103,6 +103,11 @@ class Suite:
         except (Failed, Refused) as error:
             state.small = {"not made smaller": str(error)}
 
+    def falls(self, state: State) -> bool:
+        """The side with speculation alone gave no answer in its looks, and that is not decided: an error that comes
+        again each time is no reason to look away."""
+        return UNANSWERED in state.heard and self.bench.metadata[UNANSWERED].log_evidence < self.bar
+
     def heard(self, state: State) -> float:
         """The most evidence for a fault of answers that its looks came upon, and that is not decided."""
         told = self.bench.of_answers()
@@ -115,7 +120,8 @@ class Suite:
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
         left = self.requests - self.bench.sent
-        open_ = [s for s in self.states if not s.given_up and s.evidence() < self.bar and s.cell.cost <= left]
+        asked = [s for s in self.states if not s.given_up or self.falls(s)]
+        open_ = [s for s in asked if s.evidence() < self.bar and s.cell.cost <= left]
         fresh = [s for s in open_ if not s.looks]
         doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
         suspects = sorted(doubted, key=self.doubt, reverse=True)

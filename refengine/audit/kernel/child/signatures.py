@@ -13,13 +13,12 @@ The generator is a torch.Generator. Tokens may come as a tensor, an array or a l
 import importlib
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Set
 from itertools import islice
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from refengine.audit.kernel.request import PARAMETERS
 
@@ -38,13 +37,18 @@ class Prefix(list[int]):
         return Prefix([*self, *as_list(other)])
 
 
+def is_tensor(value: Any) -> bool:
+    """Whoever has one has imported torch; who reads a record has not, and need not."""
+    return isinstance(value, getattr(sys.modules.get("torch"), "Tensor", ()))
+
+
 def as_list(tokens: Any, depth: int = 2) -> list[Any]:
     """Tokens as a list of Python numbers; nested where the answer is, down to `depth`."""
-    if isinstance(tokens, Tensor) and tokens.is_meta:
+    if is_tensor(tokens) and tokens.is_meta:
         raise ContractBroken("the answer is a tensor on the meta device, which holds no values")
-    if isinstance(tokens, Tensor) and tokens.layout is not torch.strided:
+    if is_tensor(tokens) and str(tokens.layout) != "torch.strided":
         raise ContractBroken(f"the answer is a tensor of the layout {str(tokens.layout).removeprefix('torch.')}")
-    if isinstance(tokens, (Tensor, np.ndarray, np.generic)):
+    if is_tensor(tokens) or isinstance(tokens, (np.ndarray, np.generic)):
         _refuse_many(math.prod(tokens.shape))
         return list(tokens.tolist()) if tokens.ndim else [tokens.tolist()]
     if isinstance(tokens, Iterable) and not isinstance(tokens, (str, bytes, Mapping, Set)):
@@ -55,7 +59,7 @@ def as_list(tokens: Any, depth: int = 2) -> list[Any]:
 
 
 def _entry(value: Any, depth: int) -> Any:
-    array = isinstance(value, (Tensor, np.ndarray, np.generic))
+    array = is_tensor(value) or isinstance(value, (np.ndarray, np.generic))
     if isinstance(value, (list, tuple)) or (array and value.ndim):
         return as_list(value, depth - 1) if depth else value
     return as_list(value)[0] if array else value

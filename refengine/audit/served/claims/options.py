@@ -5,6 +5,7 @@ give the same text, so that a dozen prompts say what a thousand samples would. E
 the first name that the side without speculation takes is used.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer 
 
 TOKENS = 32  # of a completion: some rounds of every drafter, and the borders between them
 STOP_CHARACTERS = 5  # of a stop string: longer than most tokens, so that it crosses from one to the next
+NEVER_SAID = "\N{PILCROW SIGN}"
 LONG_STOP = 24  # characters of one that no block of a few tokens holds
 
 
@@ -28,6 +30,7 @@ class Option:
     temperature: float = 0.0
     tokens: int = TOKENS
     extreme: bool = False  # leaves one token at every position: at temperature 1 what temperature 0 gives
+    talks: bool = False  # belongs to chat alone
     front: bool = True  # asked in chat and streamed too: what a front end forgets, it forgets at every strength
 
     @property
@@ -71,6 +74,19 @@ def several_stops(plain: Choice, number: int) -> tuple[Options, ...]:
     told = [plain.text[end - 2 : end - 2 + STOP_CHARACTERS], plain.text[start:end]]
     stops = [piece for piece in told if piece.strip()]
     return ({"stop": stops},) if stops else ()
+
+
+def stop_not_reached(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A stop that the end of the answer begins and nothing finishes: what is held back for it has to be said."""
+    return ({"stop": [plain.text[-2 - number % STOP_CHARACTERS :] + NEVER_SAID]},) if plain.text.strip() else ()
+
+
+def stop_at_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A stop that the last token which may come makes whole."""
+    tokens = plain.tokens or re.findall(r"\s*\S+", plain.text)
+    count = 2 + number * 5 % max(1, len(tokens) - 2)
+    piece = "".join(tokens[:count])[-STOP_CHARACTERS:]
+    return ({"stop": [piece], "max_tokens": count},) if len(piece.strip()) >= 2 else ()
 
 
 def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -127,12 +143,15 @@ PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
 JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": TOKENS}
+TOOL = {"type": "function", "function": {"name": "note", "parameters": JSON_SCHEMA}}
+CALLED = {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "note"}}}
 OPTIONS: tuple[Option, ...] = (
     Option("max_tokens", few_tokens),
     Option("frequency_penalty", fixed({"frequency_penalty": 0.7})),
     Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0}), front=False),
     Option("presence_penalty", fixed({"presence_penalty": 1.5})),
     Option("repetition_penalty", fixed({"repetition_penalty": 1.5}, {"repeat_penalty": 1.5})),
+    Option("penalties, long", fixed({**PENALTIES, "ignore_eos": True}, PENALTIES), tokens=4 * TOKENS, front=False),
     Option("logit_bias", bias(4.0)),
     Option("logit_bias, strong", bias(100.0), front=False),
     Option("logit_bias, against", bias(-100.0), front=False),
@@ -140,7 +159,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("bad_words", bad_word),
     Option("stop", stop),
     Option("stop, at once", stop_at_once),
-    Option("stop, long and several", several_stops),
+    Option("stop, long and several", several_stops, front=False),
+    Option("stop, not reached", stop_not_reached),
+    Option("stop, at the limit", stop_at_the_limit, front=False),
     Option("stop_token_ids", stop_token),
     Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
@@ -153,6 +174,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("echo", fixed({"echo": True})),
     Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
     Option("json_schema", schema(JSON_SCHEMA)),
+    Option("tool_choice", fixed(CALLED), tokens=2 * TOKENS, talks=True),
     Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS, front=False),
     Option(
         "regex",
@@ -163,17 +185,19 @@ OPTIONS: tuple[Option, ...] = (
 
 @dataclass(frozen=True)
 class Setting:
-    """Where the law itself is asked for. tokens: of a completion; choices: the most of a request."""
+    """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
+    a seed, where servers take one."""
 
     name: str
     temperature: float
     options: Options
     tokens: int = 16
     choices: int = 16
+    seeded: bool = True
 
 
 SAMPLED: tuple[Setting, ...] = (
-    Setting("temperature 1", 1.0, {}),
+    Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
     Setting("temperature 1.7", 1.7, {}),
     Setting("top_k 3", 1.0, {"top_k": 3}),
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen

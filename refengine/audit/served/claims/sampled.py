@@ -157,7 +157,13 @@ class Sampled:
     def ask(self, bench: Bench, place: int, seed: int) -> Ask:
         several = {"n": self.choices} if self.choices > 1 else {}
         options = {**bench.logprobs, **self.setting.options, **several}
-        return Ask((bench.prompt(place),), self.setting.tokens, self.setting.temperature, options, seed=seed)
+        return Ask(
+            (bench.prompt(place),),
+            self.setting.tokens,
+            self.setting.temperature,
+            options,
+            seed=seed if self.setting.seeded else None,
+        )
 
     def asked(self, bench: Bench) -> Ask:
         """One of its requests."""

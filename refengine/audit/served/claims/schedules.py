@@ -18,6 +18,7 @@ from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
+PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
@@ -57,6 +58,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     cells: list[Cell] = [Own(name, claim, steps, differ, cost, share, not rows) for name, claim, steps, cost in greedy]
     if extra["seed"]:
         cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4))
+        cells.append(Own("seed/zero", f"{same} twice with the seed 0.", seed_zero, differ, 4))
         cells.append(Own("seed/other", "Another seed has another answer.", other_seed, alike, 4))
     if extra["seed"] and extra["together"]:
         free = "A request without a seed is independent beside one with a seed."
@@ -68,8 +70,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
         Plain("state/long", noise, rows, tokens=long, options={"ignore_eos": True} if extra["ignore_eos"] else {}),
         Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
+        Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=9),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
-        Plain("state/continued", noise, rows, turns=continued, cost=4),
+        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=8),
     ]
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
@@ -83,7 +86,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(Own("n/greedy", equal, greedy_choices, choices_differ, 2, share, not rows))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4, wanted=8))
     return cells
 
 
@@ -115,6 +118,11 @@ def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def same_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[sampled(bench, k, 1000 + k)], [sampled(bench, k, 1000 + k)]]
+
+
+def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """The seed that reads as none where a test for one asks whether it is true."""
+    return [[sampled(bench, k, 0)], [sampled(bench, k, 0)]]
 
 
 def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -197,8 +205,8 @@ def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Nearly at temperature 0, and sampled, beside high temperatures."""
-    mine = replace(plain(bench, k), temperature=COOL, seed=k)
+    """In turn at temperature 0, and nearly there, and sampled, beside high temperatures."""
+    mine = replace(plain(bench, k), temperature=(0.0, COOL)[k % 2], seed=k)
     return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
 
 
@@ -221,6 +229,11 @@ def one_word(bench: Bench, k: int) -> tuple[str, ...]:
     """A prompt with hardly anything before the first token that is drafted."""
     words = sorted(set(" ".join(bench.prompts).split()))
     return (words[k * 7 % len(words)],)
+
+
+def long_prompt(bench: Bench, k: int) -> tuple[str, ...]:
+    """Some words more than engines read in one pass; what a context has no room for is refused."""
+    return (bench.fresh(1000 + k, PASSES[k % len(PASSES)] + 5 + k),)
 
 
 def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:

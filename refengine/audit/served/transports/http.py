@@ -1,10 +1,10 @@
 """The client of an OpenAI-compatible server: completions and chat, whole or streamed, patient with restarts.
 
 A connection that breaks and an answer of 408, 425, 429, 502, 503 or 504 are asked again with growing pauses, for
-`patience` seconds: the server is busy, or is being started again. A server that has never been reached is given up
-after some seconds: an address is mistyped more often than an audit is started before its server. 500 and what is no
-completion are about the request, and asked again twice; any other 4xx is a refusal. A key comes from the environment
-and goes nowhere else.
+`patience` seconds: the server is busy, or is being started again. Where it answers another request meanwhile, it falls
+over this one, which is not asked again. A server that has never been reached is given up after some seconds: an address
+is mistyped more often than an audit is started before its server. 500 and what is no completion are about the request,
+and asked again twice; any other 4xx is a refusal. A key comes from the environment and goes nowhere else.
 """
 
 import json
@@ -91,7 +91,7 @@ class Server:
         return body | {name: value for name, value in named.items() if value is not None}
 
     def _patiently(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
-        begun, pause, broken = time.monotonic(), FIRST_PAUSE, 0
+        begun, pause, broken, closed = time.monotonic(), FIRST_PAUSE, 0, 0
         while True:
             try:
                 return self._once(path, body, hang_up)
@@ -105,6 +105,9 @@ class Server:
             except httpx.ReadTimeout:
                 raise Gone(f"{self.base} gave no answer within {self.seconds:g} s") from None
             except (httpx.HTTPError, _Again) as error:
+                closed += isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+                if closed >= TRIES and self._answers_others():
+                    raise Failed(f"{self.base} ends the connection of this request, and answers others") from None
                 asked = error.pause if isinstance(error, _Again) and error.pause else pause
                 patience = self.patience if self.reached else min(self.patience, FIRST_CONTACT)
                 if time.monotonic() + asked > begun + patience:
@@ -112,6 +115,14 @@ class Server:
                     raise Gone(f"{self.base} {silent}: {str(error) or type(error).__name__}") from None
             time.sleep(asked * (1 + 0.1 * random.random()))  # so that many requests do not come back at once
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _answers_others(self) -> bool:
+        """Whether it says anything to the plainest request."""
+        try:
+            self.client.post(self.base + "/completions", json=self.body(Ask(("a",), 1)))
+        except httpx.HTTPError:
+            return False
+        return True
 
     def _once(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
         until = time.monotonic() + self.seconds
@@ -162,11 +173,17 @@ def _usage(content: dict[str, Any]) -> dict[str, int]:
 
 
 def _choice(told: dict[str, Any]) -> Choice:
-    text = told["text"] if "text" in told else told["message"].get("content") or ""
+    text = told["text"] if "text" in told else _message(told["message"])
     if not isinstance(text, str):
         raise TypeError
     tokens, chances, top = _logprobs(told.get("logprobs") or {})
     return Choice(text, told.get("finish_reason"), tokens, chances, top)
+
+
+def _message(told: dict[str, Any]) -> str:
+    """Of a message or a piece of one: what is said, then names and arguments of the functions that are called."""
+    calls = [call["function"] for call in told.get("tool_calls") or ()]
+    return "".join([told.get("content") or "", *(c.get(part) or "" for c in calls for part in ("name", "arguments"))])
 
 
 def _logprobs(told: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -218,7 +235,7 @@ def _joined(pieces: list[dict[str, Any]]) -> Choice:
     parts: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     reported = False
     for piece in pieces:
-        text += (piece["text"] if "text" in piece else (piece.get("delta") or {}).get("content")) or ""
+        text += (piece["text"] or "") if "text" in piece else _message(piece.get("delta") or {})
         finish = piece.get("finish_reason") or finish
         if piece.get("logprobs"):
             reported = True
