@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from properties.helpers.command_line import run
 
+from properties.helpers.command_line import run
 from refengine.commands.vectors_release import write_release
 from refengine.source_tree import ROOT
 

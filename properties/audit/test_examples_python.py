@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from properties.helpers.command_line import run
 
+from properties.helpers.command_line import run
 from properties.helpers.listening import listening
 from refengine.audit.kernel import plan
 from refengine.commands.export_fixtures import export_fixtures

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from properties.helpers.command_line import run
 
+from properties.helpers.command_line import run
 from refengine.source_tree import ROOT
 
 

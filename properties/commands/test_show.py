@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from properties.helpers.command_line import run
 
 from properties.helpers import report_example as example
+from properties.helpers.command_line import run
 from refengine.commands.told import markdown
 from refengine.report.exchange import badge
 from refengine.report.report import make_report, save_report

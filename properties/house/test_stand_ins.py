@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import torch
-from properties.helpers.command_line import run
 from safetensors.torch import save_file
 from torch import Tensor
 
+from properties.helpers.command_line import run
 from properties.helpers.hub import Hub, point_to
 from properties.helpers.hub import serving as serving_files
 from properties.helpers.served_checkpoint import exported
