@@ -6,7 +6,7 @@ plain rule's arguments, serves Philox coins with numba on a CPU and with Triton 
 no kernel, and blocks that the plain text refuses by name.
 
     cpu   lane   numba: a lane at a time
-    cuda  tile   Triton: a tile of a row at a time
+    cuda  tile   Triton: a tile of a row at a time; tile_chains and tile_trees have the rules
 """
 
 from collections.abc import Callable
