@@ -151,6 +151,10 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("a greedy request beside a sampled one is sampled", "independence/temp", "independence/temperature"),
         ("a long prompt begins a token off", "state/long prompt", "state/long prompt"),
         ("a streamed call loses what came with its end", "parity/tool", "parity/tool_choice (chat, stream)"),
+        ("filters are those of the first in the batch", "independence/filters", "independence/filters"),
+        ("top_p is dropped beside top_k", "parity/top_k,", "parity/top_k, top_p and min_p"),
+        ("penalties are forgotten where no rows are asked for", "logprobs/asked", "logprobs/asked"),
+        ("log probabilities of what was accepted are after the temperature", "logprobs/", "logprobs/rescored, hot"),
         ("min_tokens is forgotten at the bonus", "law/min_tokens", "metadata/fewer tokens than min_tokens"),
     ],
 )

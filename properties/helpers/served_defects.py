@@ -6,7 +6,7 @@ A defect is present with speculation alone. The others are asked for by name whe
 from dataclasses import dataclass, field
 from typing import Any
 
-from properties.helpers.served_model import GAMMA
+from properties.helpers.served_model import FILTERS, GAMMA, PENALTIES
 
 DEFECTS = (
     "penalties once a block",
@@ -60,6 +60,7 @@ CORNERS = (  # at the corners of what may be asked, where no request of the suit
     "streamed choices change places", "the context ends a block early", "every round restarts the seed",
     "min_tokens is forgotten at the bonus", "drift after two hundred tokens", "the grammar is not rolled back",
     "the grammar is forgotten at the bonus", "a known prompt is read one token short",
+    "penalties are forgotten where no rows are asked for",
 )  # fmt: skip
 BLIND = (  # written before a look at how claims are coded
     "a full hit of the prefix cache drops a token", "a neighbour's seed seeds all", "counts survive a stop",
@@ -71,6 +72,8 @@ BLIND = (  # written before a look at how claims are coded
     "temperatures above one are one", "bias forgotten at the bonus", "an unseeded answer begins like the last one",
     "a long prompt begins a token off", "a streamed call loses what came with its end",
     "it falls over top_k", "it hangs up on bans",
+    "filters are those of the first in the batch", "top_p is dropped beside top_k",
+    "log probabilities of what was accepted are after the temperature",
 )  # fmt: skip
 
 
@@ -157,6 +160,12 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
     if engine.has("min_p before the temperature") and warm and policy.get("min_p"):
         flat = engine.shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
         policy = {**policy, "min_p": 0.0, "top_k": sum(x > 0 for x in flat)}
+    if engine.has("filters are those of the first in the batch"):
+        policy = {name: value for name, value in policy.items() if name not in FILTERS} | engine.filters[0]
+    if engine.has("top_p is dropped beside top_k") and policy.get("top_k"):
+        policy.pop("top_p", None)
+    if engine.has("penalties are forgotten where no rows are asked for") and not body.get("logprobs"):
+        policy = {name: value for name, value in policy.items() if name not in PENALTIES}
     if engine.has("frequency counts what was refused"):
         seen = now + node.refused
     if engine.has("top_p before the temperature") and policy.get("temperature", 1.0) > 0 and policy.get("top_p"):

@@ -13,7 +13,17 @@ from math import log
 from typing import Any
 
 from properties.helpers.served_defects import Node, bent
-from properties.helpers.served_model import GAMMA, MARKOV, MEMORY, MEMORYLESS, PENALTIES, Language, draw, shaped
+from properties.helpers.served_model import (
+    FILTERS,
+    GAMMA,
+    MARKOV,
+    MEMORY,
+    MEMORYLESS,
+    PENALTIES,
+    Language,
+    draw,
+    shaped,
+)
 from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
 PAGE = 16  # tokens in a block of the prefix cache
@@ -34,6 +44,7 @@ class Engine:
     stale: bool = False
     biases: list[dict[str, float]] = field(default_factory=list)
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
+    filters: list[dict[str, float]] = field(default_factory=list)  # the same
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
     prompts: set[tuple[int, ...]] = field(default_factory=set)
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
@@ -162,6 +173,9 @@ class Engine:
             return draft, draft
         if self.has("log probabilities are wrong after a full acceptance") and place == GAMMA:
             row = self.language.logits((context + out)[:-1], 0.0)
+        heat = body.get("temperature", 1.0)
+        if self.has("log probabilities of what was accepted are after the temperature") and heat and accepted:
+            row = [x / heat for x in row]
         return row, draft if self.has("the alternatives are the drafter's") and accepted else row
 
     def reported(self, context: list[int], out: list[int], body: dict[str, Any], company: int) -> list[float]:
@@ -262,6 +276,7 @@ class Engine:
             if body.get("seed") is not None:
                 self.seeds.append(body["seed"])
             self.temperatures.append(body.get("temperature", 1.0))
+            self.filters.append(filters := {name: body[name] for name in FILTERS if name in body})
             if body.get("logit_bias"):
                 self.biases.append(body["logit_bias"])
             # Requests that are sent together are under way together, however loaded the machine is.
@@ -301,6 +316,7 @@ class Engine:
             with self.gate:
                 self.under_way -= 1
                 self.temperatures.remove(body.get("temperature", 1.0))
+                self.filters.remove(filters)
                 if body.get("logit_bias"):
                     self.biases.remove(body["logit_bias"])
         count = sum(made.pop("count") for made in choices)

@@ -65,8 +65,9 @@ TIED = Language(WORDS, END, tied, json=True)
 
 
 PENALTIES = ("frequency_penalty", "presence_penalty", "repetition_penalty")
+FILTERS = ("top_k", "top_p", "min_p")
 MEMORY = (*PENALTIES, "response_format", "tools")  # of what was said
-MEMORYLESS = ("temperature", "top_k", "top_p", "min_p", "logit_bias", "allowed_token_ids", "bad_words", "ignore_eos")
+MEMORYLESS = ("temperature", *FILTERS, "logit_bias", "allowed_token_ids", "bad_words", "ignore_eos")
 MOST_SHAPED = 1 << 14
 shaped_before: dict[tuple[Any, ...], list[float]] = {}  # a model of few contexts comes to the same rows again
 

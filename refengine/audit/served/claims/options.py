@@ -38,6 +38,16 @@ class Option:
         return len(self.made(Choice("a b c d e f g h", "length"), 0))
 
 
+def several_filters(plain: Choice, number: int) -> tuple[Options, ...]:
+    """Together: one of them, another one from prompt to prompt, leaves one token, and the others nearly all."""
+    dialects = (FILTERS, FILTERS[:2])
+    strict = [names[number % len(names)] for names in dialects]
+    return tuple(
+        {name: (STRICT if name == only else LOOSE)[name] for name in names}
+        for names, only in zip(dialects, strict, strict=True)
+    )
+
+
 def left_alone(*dialects: Options) -> Made:
     """These options, and a filter that leaves one token: far from temperature 1 it is another one where the order of
     steps is another."""
@@ -135,6 +145,8 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 FILTERS = ("top_k", "top_p", "min_p")
+LOOSE: Options = {"top_k": 20, "top_p": 0.99, "min_p": 1e-3}
+STRICT: Options = {"top_k": 1, "top_p": 1e-4, "min_p": 1.0}  # each leaves one token
 HOT = 2.5  # a temperature at which what is added after it counts two and a half times
 HEAVIER: Options = {"logit_bias": {str(i): 1.5 for i in range(3, 15)}}
 FEW_WORDS: Options = {"logit_bias": {str(i): 100.0 for i in range(3, 15)}}  # that come again and again
@@ -169,6 +181,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
+    Option("top_k, top_p and min_p", several_filters, 1.0, extreme=True, front=False),
     Option("penalties and bias, hot", left_alone(PENALISED, PENALTIES), HOT, extreme=True, front=False),
     Option("logit_bias, hot", left_alone(HEAVIER), HOT, extreme=True, front=False),
     Option("echo", fixed({"echo": True})),

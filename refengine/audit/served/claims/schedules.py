@@ -11,7 +11,7 @@ from typing import TypeAlias
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
-from refengine.audit.served.claims.options import PENALISED, TOKENS
+from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -56,6 +56,12 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         moved = "The temperature of a request does not move another's answer."
         greedy.append(("independence/temperature", moved, hot_neighbours, 10))
     cells: list[Cell] = [Own(name, claim, steps, differ, cost, share, not rows) for name, claim, steps, cost in greedy]
+    if extra["together"] and extra["filters"]:
+        theirs = "The filters of a request are its own in company."
+        cells.append(Own("independence/filters", theirs, among_filters, filters_moved, 8, share, not rows))
+    if rows and extra["penalties"]:  # those of answers without rows tell no tie: it is asked
+        asked = f"{same} whether log probabilities are asked for or not."
+        cells.append(Own("logprobs/asked", asked, with_rows_and_without, differ, 4, noise.asked_share(), True))
     if extra["seed"]:
         cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4))
         cells.append(Own("seed/zero", f"{same} twice with the seed 0.", seed_zero, differ, 4))
@@ -210,6 +216,19 @@ def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
 
 
+def among_filters(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """At temperature 0, and as a filter that leaves one token has it too, behind one that every token may come of."""
+    mine, name = plain(bench, k), ("top_k", "top_p")[k % 2]
+    strict = replace(mine, temperature=HOT, options={**mine.options, name: STRICT[name]}, seed=k)
+    return [[mine], [sampled(bench, k, None, HOT), strict, mine]]
+
+
+def with_rows_and_without(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Rows are made by other code in some engines, and most users ask for none."""
+    mine = with_penalties(bench, k)
+    return [[mine], [replace(mine, options=PENALISED)]]
+
+
 def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[replace(sampled(bench, k, None), options={"n": 3})]]
 
@@ -286,6 +305,11 @@ def alike(answers: Sequence[Answer], nats: float) -> Pairs:
 def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
     """Those of the first of two in every step."""
     return alike(answers[::2], nats)
+
+
+def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:
+    """One that a filter leaves one token is not as at temperature 0."""
+    return differing(answers[2:], answers[0], nats)
 
 
 def choices_alike(answers: Sequence[Answer], nats: float) -> Pairs:
