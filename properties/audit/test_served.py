@@ -154,7 +154,11 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("filters are those of the first in the batch", "independence/filters", "independence/filters"),
         ("top_p is dropped beside top_k", "parity/top_k,", "parity/top_k, top_p and min_p"),
         ("penalties are forgotten where no rows are asked for", "logprobs/asked", "logprobs/asked"),
-        ("log probabilities of what was accepted are after the temperature", "logprobs/", "logprobs/rescored, hot"),
+        (
+            "log probabilities of what was accepted are after the temperature",
+            "parity/logit_bias, h",
+            "parity/logit_bias",
+        ),
         ("min_tokens is forgotten at the bonus", "law/min_tokens", "metadata/fewer tokens than min_tokens"),
     ],
 )

@@ -7,7 +7,7 @@ from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedl
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
-from refengine.audit.served.claims.options import HOT, OPTIONS, PENALISED, SAMPLED, TOKENS, Options
+from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
 from refengine.audit.served.claims.ties import asked_tie, parted, tied
@@ -79,7 +79,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
         way: "not taken by both sides" for way, taken in (("chat", chat), ("stream", streams)) if not taken
     }
     if rows:
-        plan.cells += [Rescored(wanted=7), Rescored(HOT, wanted=5, name="logprobs/rescored, hot")]
+        plan.cells.append(Rescored())
     else:
         plan.lacking["logprobs"] = "rows of log probabilities are not reported by both sides"
     for option in OPTIONS:
