@@ -159,6 +159,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
             "parity/logit_bias, h",
             "parity/logit_bias",
         ),
+        ("ignore_eos is forgotten at the bonus", "law/long", "metadata/it ended by itself with ignore_eos"),
         ("min_tokens is forgotten at the bonus", "law/min_tokens", "metadata/fewer tokens than min_tokens"),
     ],
 )

@@ -73,7 +73,7 @@ BLIND = (  # written before a look at how claims are coded
     "a long prompt begins a token off", "a streamed call loses what came with its end",
     "it falls over top_k", "it hangs up on bans",
     "filters are those of the first in the batch", "top_p is dropped beside top_k",
-    "log probabilities of what was accepted are after the temperature",
+    "log probabilities of what was accepted are after the temperature", "ignore_eos is forgotten at the bonus",
 )  # fmt: skip
 
 
@@ -135,6 +135,8 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.pop("response_format", None)
     if engine.has("min_tokens is forgotten at the bonus") and i == GAMMA:
         floor = 0
+    if engine.has("ignore_eos is forgotten at the bonus") and i == GAMMA:
+        policy.pop("ignore_eos", None)
     if engine.has("a long prompt begins a token off") and len(node.context) > 128 and not now:
         past = past[:-1]
     if engine.has("bias forgotten at the bonus") and i == GAMMA:

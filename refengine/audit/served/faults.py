@@ -14,6 +14,7 @@ from refengine.audit.served.ask import Answer, Ask, Choice, Row
 
 ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
+ENDERS = {"stop", "stop_token_ids", "response_format", "tools"}  # options by which a text ends before its length
 TOP_ENTRIES = 6  # of a row: the five that are asked for and the token itself
 Check = Callable[[Ask, Answer], bool | None]
 
@@ -95,6 +96,13 @@ def _ended_early(ask: Ask, choice: Choice) -> bool | None:
     if least is None or choice.tokens is None or {"stop", "stop_token_ids"} & ask.options.keys():
         return None
     return len(choice.tokens) < int(least)
+
+
+def _ended_by_itself(ask: Ask, choice: Choice) -> bool | None:
+    """Before its length, with nothing but the end of text to end it, which it was told to pass over."""
+    if not ask.options.get("ignore_eos") or choice.tokens is None or ENDERS & ask.options.keys():
+        return None
+    return choice.finish == "stop" and len(choice.tokens) < ask.tokens
 
 
 def _banned(ask: Ask, choice: Choice) -> bool | None:
@@ -186,6 +194,7 @@ CHECKS: Mapping[str, Check] = {
     "text holds a stop string": _choices(_past_stop),
     "tokens are reported past the stop string": _choices(_tokens_past_stop),
     "fewer tokens than min_tokens": _choices(_ended_early),
+    "it ended by itself with ignore_eos": _choices(_ended_by_itself),
     "a banned word is emitted": _choices(_banned),
     "what ended by itself is no JSON": _choices(_not_json),
     "the reported tokens are not the text": _choices(_tokens_not_text),

@@ -7,7 +7,7 @@ the first name that the side without speculation takes is used.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Choice
@@ -199,7 +199,7 @@ OPTIONS: tuple[Option, ...] = (
 @dataclass(frozen=True)
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
-    a seed, where servers take one."""
+    a seed, where servers take one; also: what is asked too, where servers take it."""
 
     name: str
     temperature: float
@@ -207,6 +207,7 @@ class Setting:
     tokens: int = 16
     choices: int = 16
     seeded: bool = True
+    also: Options = field(default_factory=dict)
 
 
 SAMPLED: tuple[Setting, ...] = (
@@ -218,5 +219,5 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("logit_bias, temperature 0.4", 0.4, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
-    Setting("long", 1.0, {}, tokens=96, choices=4),
+    Setting("long", 1.0, {}, tokens=96, choices=4, also={"ignore_eos": True}),  # as every benchmark asks
 )
