@@ -95,8 +95,8 @@ def planned(bench: Bench, only: str = "") -> Plan:
             continue
         choices = next((n for n in several if n <= setting.choices), 1)
         forms = (setting.options | setting.also, setting.options)[not setting.also :]
-        cells = [Sampled(replace(setting, options=options), choices) for options in forms]
-        plan.tries(bench, cells[0].name, cells)
+        laws = [Sampled(replace(setting, options=options), choices) for options in forms]
+        plan.tries(bench, laws[0].name, laws)
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
