@@ -33,7 +33,6 @@ RECORDS: dict[str, tuple[Committed, tuple[str, ...]]] = {
 # What is stale and known to be: the report says `not tested` of it, and the tests demand that it is listed.
 KNOWN_STALE: dict[str, str] = {
     "mutation": "decoder.loop, engine.check, engine.policy, exact.merged and exact.unknowns are still to be run",
-    "bits": "most shards were never run: about two hours of one core",
 }
 
 
