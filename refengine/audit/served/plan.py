@@ -94,8 +94,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
         if not wanted(f"law/{setting.name}"):
             continue
         choices = next((n for n in several if n <= setting.choices), 1)
-        forms = (setting.options | setting.also, setting.options)[not setting.also :]
-        laws = [Sampled(replace(setting, options=options), choices) for options in forms]
+        laws = [Sampled(replace(setting, options=options), choices) for options in setting.forms]
         plan.tries(bench, laws[0].name, laws)
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}

@@ -69,6 +69,15 @@ def argmax(row, V, LEVELS: tl.constexpr):
     return tl.min(tl.where(best == tl.max(best, axis=0), found, V), axis=0)
 
 
+@triton.jit
+def follow(text, path, lane, n, x, up, at, emitted, y):
+    """Emit y after a node: the child that has it, which is kept; the number of places where none has."""
+    tl.store(text + lane * (n + 1) + emitted, y)
+    at = next_of((up == at) & (x == y), at)
+    tl.store(path + lane * n + emitted, at, mask=at < x.shape[0])
+    return at
+
+
 @triton.jit(do_not_specialize=["coins", "first", "n"])
 def greedy(
     p, q, tokens, parents, coins, text, path, length, left, first, n, V,
@@ -79,10 +88,8 @@ def greedy(
     x, up = tree(tokens, parents, lane, n, PLACES)
     at, emitted = tl.full([], ROOT, tl.int64), 0
     while at < PLACES:
-        best = argmax(p + (lane * (n + 1) + at + 1) * V, V, LEVELS)
-        tl.store(text + lane * (n + 1) + emitted, best)
-        at = next_of((up == at) & (x == best), at)
-        tl.store(path + lane * n + emitted, at, mask=at < PLACES)
+        y = argmax(p + (lane * (n + 1) + at + 1) * V, V, LEVELS)
+        at = follow(text, path, lane, n, x, up, at, emitted, y)
         emitted += 1
     tl.store(length + lane, emitted)
 
@@ -100,9 +107,7 @@ def agreement(
         row = p + (lane * (n + 1) + at + 1) * V
         sums = row_sums(row, row, 1.0, 0.0, V, LEVELS, ABOVE)
         y = pick(row, row, 1.0, 0.0, sums, emit_share(coins, lane, n, emitted), V, LEVELS, ABOVE)
-        tl.store(text + lane * (n + 1) + emitted, y)
-        at = next_of((up == at) & (x == y), at)
-        tl.store(path + lane * n + emitted, at, mask=at < PLACES)
+        at = follow(text, path, lane, n, x, up, at, emitted, y)
         emitted += 1
     tl.store(length + lane, emitted)
 

@@ -209,6 +209,11 @@ class Setting:
     seeded: bool = True
     also: Options = field(default_factory=dict)
 
+    @property
+    def forms(self) -> tuple[Options, ...]:
+        """What its requests ask: the first of these that both sides take."""
+        return (self.options | self.also, self.options) if self.also else (self.options,)
+
 
 SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
