@@ -102,9 +102,10 @@ def main() -> None:
 def summary(rows: list[dict[str, Any]]) -> None:
     seen = [row["ratio"] for row in rows if row["ended"] != "not detected"]
     without = [row["ratio"] for row in rows if row["ended"] == "not detected"]
-    within, middling = sum(ratio <= BAR for ratio in seen), statistics.median(seen)
-    print(f"found {len(seen)} of {len(rows)}, {within} of them within {BAR:g} x", end="; ")
-    print(f"ratio {middling:.2f} (median), {max(seen):.2f} (most)")
+    within = sum(ratio <= BAR for ratio in seen)
+    print(f"found {len(seen)} of {len(rows)}, {within} of them within {BAR:g} x")
+    if seen:
+        print(f"ratio {statistics.median(seen):.2f} (median), {max(seen):.2f} (most)")
     print(f"not found: {len(without)}, {sum(ratio >= BAR for ratio in without)} of them although worth {BAR:g} x")
 
 

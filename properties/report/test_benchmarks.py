@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import detection, frontier, turns
+from benchmarks import detection, frontier, turns, unseen
 from refengine.report.plots import plot
 
 
@@ -107,3 +107,14 @@ def test_no_class_is_found_with_fewer_calls_than_there_can_be() -> None:
         if row["ended"] == "rejected":
             assert row["calls"] >= row["fewest"] / 2, row
             assert row["seconds"] == pytest.approx(1.0 + 0.001 * row["calls"], abs=0.01)
+
+
+def test_a_run_that_finds_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills: a median of no ratios, which ends a short run without its result."""
+    unseen.summary([{"ended": "not detected", "ratio": ratio} for ratio in (0.1, 12.0)])
+    assert capsys.readouterr().out.splitlines() == [
+        "found 0 of 2, 0 of them within 10 x",
+        "not found: 2, 1 of them although worth 10 x",
+    ]
+    unseen.summary([{"ended": "rejected", "ratio": ratio} for ratio in (2.0, 20.0)])
+    assert "found 2 of 2, 1 of them within 10 x\nratio 11.00 (median), 20.00 (most)" in capsys.readouterr().out
