@@ -4,6 +4,7 @@
 
 A row is one row of p: a lane with gamma drafts has gamma + 1. All sides verify the same rows and drafts and throw coins
 of their own; they take turns in one process, and a ratio is the median over the turns, with its smallest and largest.
+`load` is that of the machine, this process included: figures of a busy one are noisy, whatever their ratios are.
 
     reading        a plain sum over as many bytes as the rule needs of p and q: two rows of a lane that refused a draft,
                    one of a lane that kept them all
@@ -259,6 +260,7 @@ def measured(lanes: int, vocabulary: int, options: argparse.Namespace) -> dict[s
     ]
     rates = {side.name: statistics.median(turn[side.name] for turn in turns) for side in taking}
     size |= {"rows/s": {name: round(rate) for name, rate in rates.items()}, **absent}
+    size["load"] = round(os.getloadavg()[0], 1)
     size["reading GB/s"] = round(needed * rates["reading"] / (lanes * (GAMMA + 1)) / 1e9, 1)
     for name in rates:
         if name != "compiled" and "compiled" in rates:

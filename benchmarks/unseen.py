@@ -96,7 +96,7 @@ def main() -> None:
     summary(rows)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=1) + "\n")
+        options.out.write_text(json.dumps({"calls at most": options.calls, "defects": rows}, indent=1) + "\n")
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
