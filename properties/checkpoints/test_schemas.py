@@ -182,7 +182,7 @@ AT_REST: dict[str, set[str]] = {
 
 
 def places(fields: dict[str, Any], above: Place = ()) -> Iterator[tuple[Place, list[Any]]]:
-    """Every switch, number and list of numbers of a config, and what could stand there instead."""
+    """Every switch, number and list of numbers of a config, and what else could stand there."""
     for name, value in fields.items():
         if isinstance(value, dict):
             yield from places(value, (*above, name))
@@ -193,7 +193,7 @@ def places(fields: dict[str, Any], above: Place = ()) -> Iterator[tuple[Place, l
         elif isinstance(value, float):
             yield (*above, name), [1.5 * value]
         elif isinstance(value, list) and value and all(type(x) is int for x in value):
-            yield (*above, name), [value[::-1], value[:1] * len(value)]
+            yield (*above, name), [x for x in (value[::-1], value[:1] * len(value)) if x != value]
 
 
 def changed(folder: str, place: Place = (), value: Any = None) -> Checkpoint:
@@ -240,7 +240,7 @@ def test_what_a_config_says_takes_effect(folder: str) -> None:
         ".".join(place)
         for place, values in places(dict(whole.config.fields))
         if place[-1] not in unread | TRAINING | {"max_position_embeddings"}  # which is asked for scaled angles alone
-        and all(drafted(row, changed(folder, place, value)) == before for value in values)
+        and any(drafted(row, changed(folder, place, value)) == before for value in values)
     }
     assert idle == AT_REST.get(folder, set())
 
