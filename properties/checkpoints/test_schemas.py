@@ -153,12 +153,17 @@ def test_the_schema_knows_what_its_reader_asks_for(folder: str) -> None:
 
 # --- what is read takes effect ---------------------------------------------------------------------------------------
 
-Place: TypeAlias = tuple[str, ...]  # the names on the way to a field
+Place: TypeAlias = tuple[str | int, ...]  # the names, or places of a list, on the way to a field
 # Of the rows of a folder one that draws, if there is one: what it reports is numbers, and each of them shows.
 BY_RULE = sorted(ROWS.values(), key=lambda row: row.rules[0] != "point_mass")
 SAID = {row.folder: row for row in BY_RULE if (FIXTURES / row.folder / "config.json").is_file()}
 del SAID["tiny/ar"]  # transformers reads it
-TRAINING = {"num_anchors", "embed_requires_grad"}
+ELSEWHERE = {
+    "num_anchors",
+    "embed_requires_grad",
+    "verifier_accept_k",
+    "accept_tolerance",
+}  # training, a lossy verifier
 GEMMA4 = {  # of its layers the full ones alone, none of which is shared; of their angles one turns, at whatever base
     *("num_key_value_heads", "num_kv_shared_layers", "use_double_wide_mlp"),
     *("rope_parameters.full_attention.rope_theta", "rope_parameters.sliding_attention.rope_theta"),
@@ -186,6 +191,8 @@ def places(fields: dict[str, Any], above: Place = ()) -> Iterator[tuple[Place, l
     for name, value in fields.items():
         if isinstance(value, dict):
             yield from places(value, (*above, name))
+        elif isinstance(value, list) and value and isinstance(value[0], dict):  # the first one is read
+            yield from places(value[0], (*above, name, 0))
         elif isinstance(value, bool):
             yield (*above, name), [not value]
         elif isinstance(value, int):
@@ -199,7 +206,8 @@ def places(fields: dict[str, Any], above: Place = ()) -> Iterator[tuple[Place, l
 def changed(folder: str, place: Place = (), value: Any = None) -> Checkpoint:
     """The same files under a config that says this."""
     found = Checkpoint(FIXTURES / folder)
-    inner = fields = copy.deepcopy(dict(found.config.fields))
+    fields = copy.deepcopy(dict(found.config.fields))
+    inner: Any = fields
     for name in place[:-1]:
         inner = inner[name]
     inner |= {name: value for name in place[-1:]}
@@ -212,7 +220,8 @@ def drafted(row: Row, checkpoint: Checkpoint) -> Any:
     target = target_that_remembers(row.target)
     try:
         layout = layout_of(checkpoint)
-        options = {name: value for name, value in row.options.items() if name != "plan"}  # a config may say how many
+        # How many are drafted a config may say.
+        options = {name: value for name, value in row.options.items() if name not in ("plan", "length")}
         if "plan" in options_of(layout) and row.rules[0] == "point_mass":
             options["plan"] = Chain(3)
         session = Session(target, layout.load(checkpoint, target, **options), along((), 3), SAMPLED, 10**6)
@@ -237,9 +246,9 @@ def test_what_a_config_says_takes_effect(folder: str) -> None:
     before = drafted(row, whole)
     assert before is not None
     idle = {
-        ".".join(place)
+        ".".join(map(str, place))
         for place, values in places(dict(whole.config.fields))
-        if place[-1] not in unread | TRAINING | {"max_position_embeddings"}  # which is asked for scaled angles alone
+        if place[-1] not in unread | ELSEWHERE | {"max_position_embeddings"}  # which is asked for scaled angles alone
         and any(drafted(row, changed(folder, place, value)) == before for value in values)
     }
     assert idle == AT_REST.get(folder, set())

@@ -162,7 +162,9 @@ def test_a_draft_model_is_bitwise_too(dtype: torch.dtype) -> None:
     drafter: Any = ROWS["ar"].load(target)
     heard = Heard(Alone(type(target)(drafter.model.model, slots=32)))
     drafter.model = Listened(drafter.model, heard)
-    generate(target, drafter, RULES["leviathan"], pipeline(temperature(0.9)), (2, 0, 3), 20, Philox(5, torch.tensor([0])))
+    generate(
+        target, drafter, RULES["leviathan"], pipeline(temperature(0.9)), (2, 0, 3), 20, Philox(5, torch.tensor([0]))
+    )
     assert heard.compared > 10
     assert heard.differing == []
 

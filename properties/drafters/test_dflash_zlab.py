@@ -48,7 +48,11 @@ def test_what_is_borrowed_is_what_the_layout_was_trained_on(folder: Path, monkey
     """Kills embeddings that a module has scaled (Gemma's) where a layout takes the raw ones, and the other way round."""
     monkeypatch.setattr(Lent, "written_embeddings", lambda lent: 4.0 * lent.embedding())  # as Gemma's module writes
     others = {name: load_drafter(FIXTURES / "dflash" / name, TARGET) for name in ("transformers", "speculators")}
-    found = {"z-lab": saying(folder, {}), "z-lab, with a factor": saying(folder, {"input_embedding_scale": 3.0}), **others}
+    found = {
+        "z-lab": saying(folder, {}),
+        "z-lab, with a factor": saying(folder, {"input_embedding_scale": 3.0}),
+        **others,
+    }
     factors = {"z-lab": 4.0, "z-lab, with a factor": 3.0, "transformers": 4.0, "speculators": 1.0}
     for name, drafter in found.items():
         assert torch.equal(drafter.w["embed_tokens.weight"], factors[name] * embedding(TARGET)), name
