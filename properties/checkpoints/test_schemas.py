@@ -210,7 +210,7 @@ def changed(folder: str, place: Place = (), value: Any = None) -> Checkpoint:
     inner: Any = fields
     for name in place[:-1]:
         inner = inner[name]
-    inner |= {name: value for name in place[-1:]}
+    inner |= dict.fromkeys(place[-1:], value)
     vars(found)["config"] = Config(found.config.path, fields)
     return found
 

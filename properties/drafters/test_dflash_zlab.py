@@ -45,7 +45,7 @@ def test_sliding_layers_slide(folder: Path) -> None:
 
 
 def test_what_is_borrowed_is_what_the_layout_was_trained_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kills embeddings that a module has scaled (Gemma's) where a layout takes the raw ones, and the other way round."""
+    """Kills embeddings that a module has scaled (Gemma's) where a layout takes raw ones, and the other way round."""
     monkeypatch.setattr(Lent, "written_embeddings", lambda lent: 4.0 * lent.embedding())  # as Gemma's module writes
     others = {name: load_drafter(FIXTURES / "dflash" / name, TARGET) for name in ("transformers", "speculators")}
     found = {
