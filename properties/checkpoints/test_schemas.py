@@ -1,23 +1,34 @@
 """`fixtures/schemas` says of every field and tensor of a released layout whether it is known, second-hand or UNKNOWN.
 
 A checkpoint's schema is the file named as the module of `layouts/` that reads it. A schema, or each of its `layouts`,
-has `config`, `not read` and `tensors`. In the name of a tensor N, E and {...} stand for numbers.
+has `config`, `not read` and `tensors`. In the name of a tensor N, E and {...} stand for numbers. What is not said to be
+unread takes effect: with another value there the file is refused, or other drafts are made.
 """
 
+import copy
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
 
+from properties.helpers.coins import COINS
 from refengine.decoder import load_target
 from refengine.decoder.checkpoints.layouts import deepseek_mtp
-from refengine.decoder.checkpoints.load import layout_of
+from refengine.decoder.checkpoints.load import layout_of, options_of
 from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.checkpoints.reading.unread_fields import QUANTISED, SWITCHES
+from refengine.decoder.drafters.eagle_trees import Chain
+from refengine.decoder.loop import Session
+from refengine.engine.policy import pipeline, temperature
+from refengine.errors import BadInput
+from refengine.selfcheck.drafters.checks import along
+from refengine.selfcheck.drafters.laws.memo import content
+from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
+from refengine.selfcheck.drafters.row import Row
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES, GOLDEN
 
@@ -138,6 +149,109 @@ def test_the_schema_knows_what_its_reader_asks_for(folder: str) -> None:
     known = {field for said in parts(name) for field in (*said["config"], *said["not read"])}
     assert fields.asked - {*SWITCHES, *QUANTISED} - GENERAL - known == set()
     assert fields.asked
+
+
+# --- what is read takes effect ---------------------------------------------------------------------------------------
+
+Place: TypeAlias = tuple[str | int, ...]  # the names, or places of a list, on the way to a field
+# Of the rows of a folder one that draws, if there is one: what it reports is numbers, and each of them shows.
+BY_RULE = sorted(ROWS.values(), key=lambda row: row.rules[0] != "point_mass")
+SAID = {row.folder: row for row in BY_RULE if (FIXTURES / row.folder / "config.json").is_file()}
+del SAID["tiny/ar"]  # transformers reads it
+ELSEWHERE = {
+    "num_anchors",
+    "embed_requires_grad",
+    "verifier_accept_k",
+    "accept_tolerance",
+}  # training, a lossy verifier
+GEMMA4 = {  # of its layers the full ones alone, none of which is shared; of their angles one turns, at whatever base
+    *("num_key_value_heads", "num_kv_shared_layers", "use_double_wide_mlp"),
+    *("rope_parameters.full_attention.rope_theta", "rope_parameters.sliding_attention.rope_theta"),
+}
+# By folder: what is read, and can have no effect beside the rest of this config.
+AT_REST: dict[str, set[str]] = {
+    "dflash/zlab": {"use_sliding_window"},  # no layer slides
+    "tiny/dspark": {"use_sliding_window", "label2id.LABEL_0", "label2id.LABEL_1"},
+    "heads/medusa": {"medusa_num_heads"},  # the file has more
+    "deepseek/mtp": {"intermediate_size"},  # no layer is dense
+    "deepseek/mtp2": {"intermediate_size"},
+    "variants/dspark_gemma4": GEMMA4 | {"head_dim"},
+    "variants/eagle3_gemma4": GEMMA4,
+    "gemma4/assistant": {"text_config.attention_k_eq_v"},  # all heads are said alike
+    "eagle/p_eagle": {"norm_output"},  # nothing is fed back
+    "qwen_mtp/speculators": {  # an expert in every layer, and one module
+        *("num_nextn_predict_layers", "transformer_layer_config.decoder_sparse_step"),
+        "transformer_layer_config.intermediate_size",
+    },
+}
+
+
+def places(fields: dict[str, Any], above: Place = ()) -> Iterator[tuple[Place, list[Any]]]:
+    """Every switch, number and list of numbers of a config, and what else could stand there."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from places(value, (*above, name))
+        elif isinstance(value, list) and value and isinstance(value[0], dict):  # the first one is read
+            yield from places(value[0], (*above, name, 0))
+        elif isinstance(value, bool):
+            yield (*above, name), [not value]
+        elif isinstance(value, int):
+            yield (*above, name), [value + 1, value - 1]
+        elif isinstance(value, float):
+            yield (*above, name), [1.5 * value]
+        elif isinstance(value, list) and value and all(type(x) is int for x in value):
+            yield (*above, name), [x for x in (value[::-1], value[:1] * len(value)) if x != value]
+
+
+def changed(folder: str, place: Place = (), value: Any = None) -> Checkpoint:
+    """The same files under a config that says this."""
+    found = Checkpoint(FIXTURES / folder)
+    fields = copy.deepcopy(dict(found.config.fields))
+    inner: Any = fields
+    for name in place[:-1]:
+        inner = inner[name]
+    inner |= dict.fromkeys(place[-1:], value)
+    vars(found)["config"] = Config(found.config.path, fields)
+    return found
+
+
+def drafted(row: Row, checkpoint: Checkpoint) -> Any:
+    """What is proposed in two rounds, and all that is held after them; None where the file is refused."""
+    target = target_that_remembers(row.target)
+    try:
+        layout = layout_of(checkpoint)
+        # How many are drafted a config may say.
+        options = {name: value for name, value in row.options.items() if name not in ("plan", "length")}
+        if "plan" in options_of(layout) and row.rules[0] == "point_mass":
+            options["plan"] = Chain(3)
+        session = Session(target, layout.load(checkpoint, target, **options), along((), 3), SAMPLED, 10**6)
+        session.begin((5, 4, 0, 4, 0, 6, 3, 2, 4), COINS)
+        for _ in range(2):
+            session.play(COINS)
+    except BadInput:
+        return None
+    blocks = [(x.block.tokens, x.block.parents, x.block.q) for x in session.rounds]
+    return content((*blocks, session.drafter.state()))
+
+
+SAMPLED = pipeline(temperature(1.0))
+
+
+@pytest.mark.parametrize("folder", SAID)
+@torch.inference_mode()
+def test_what_a_config_says_takes_effect(folder: str) -> None:
+    """Kills a length, a switch, a width or a factor that is read and then ignored, and a schema that calls it read."""
+    row, whole = SAID[folder], changed(folder)
+    unread = {name for said in parts(schema_of(whole)) for kind in said if "not read" in kind for name in said[kind]}
+    before = drafted(row, whole)
+    assert before is not None
+    idle = {
+        ".".join(map(str, place))
+        for place, values in places(dict(whole.config.fields))
+        if place[-1] not in unread | ELSEWHERE | {"max_position_embeddings"}  # which is asked for scaled angles alone
+        and any(drafted(row, changed(folder, place, value)) == before for value in values)
+    }
+    assert idle == AT_REST.get(folder, set())
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

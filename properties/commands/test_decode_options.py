@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -92,6 +93,29 @@ def test_any_options_are_done_in_the_stated_order(
     """Kills filters before the temperature, penalties after it, top-p of a mass that min-p or top-k has cut or not."""
     asked_for, given_logits = policy(asked(**options)), torch.tensor(logits, dtype=torch.float64)
     assert torch.equal(asked_for(given_logits, prompt, prefix), stated(options)(given_logits, prompt, prefix))
+
+
+COMMUTE = [
+    ("repetition_penalty", "temperature"),
+    ("presence_penalty", "frequency_penalty"),
+    ("temperature", "top_k"),
+    ("top_k", "min_p"),
+]
+
+
+@pytest.mark.parametrize("pair", itertools.combinations(ORDER, 2), ids="-".join)
+def test_two_options_are_done_in_the_stated_order(pair: tuple[str, str]) -> None:
+    """Kills two options that have changed places: of every two the cases tell the orders apart, or there is but one."""
+    source, told_apart = random.Random(0), False
+    ranges = {**dict.fromkeys(ORDER, (0.3, 1.0)), "repetition_penalty": (1.1, 2.0), "temperature": (1.2, 3.0)}
+    for _ in range(40):
+        logits = torch.tensor([source.uniform(-2, 2) for _ in range(8)], dtype=torch.float64)
+        given = {name: source.randint(2, 6) if name == "top_k" else source.uniform(*ranges[name]) for name in pair}
+        said = policy(asked(**{"temperature": 1.0, **given}))(logits, PROMPT, PREFIX)
+        assert torch.equal(said, stated({"temperature": 1.0, **given})(logits, PROMPT, PREFIX))
+        swapped = [OPTIONS[name][1](given[name]) for name in reversed(pair)]
+        told_apart |= not torch.allclose(steps.pipeline(*swapped)(logits, PROMPT, PREFIX), said)
+    assert told_apart == (pair not in COMMUTE)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,20 @@ def test_speculative_output_is_plain_output(name: str, dtype: torch.dtype) -> No
     assert heard.differing == []
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_draft_model_is_bitwise_too(dtype: torch.dtype) -> None:
+    """Kills a mode that ends at the target: drafts, and with them acceptance, would hang on the shape of a pass."""
+    target: Any = load_target(FIXTURES / "tiny" / "target", dtype, slots=32)
+    drafter: Any = ROWS["ar"].load(target)
+    heard = Heard(Alone(type(target)(drafter.model.model, slots=32)))
+    drafter.model = Listened(drafter.model, heard)
+    generate(
+        target, drafter, RULES["leviathan"], pipeline(temperature(0.9)), (2, 0, 3), 20, Philox(5, torch.tensor([0]))
+    )
+    assert heard.compared > 10
+    assert heard.differing == []
+
+
 def test_bits_differ_without_the_mode() -> None:
     """Kills a mode that does nothing here: in the ordinary mode the last bits do depend on the pass."""
     target = TransformersTarget(model("dense", torch.float32))

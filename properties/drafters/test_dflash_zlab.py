@@ -12,6 +12,7 @@ from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.reading.from_target import embedding, head
 from refengine.decoder.drafters.dflash import DFlash
 from refengine.decoder.networks.windows import Window
+from refengine.decoder.targets.lent import Lent
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES
 
@@ -41,6 +42,20 @@ def test_sliding_layers_slide(folder: Path) -> None:
     assert saying(folder, {}, **older).shape.windows == (None, causal)
     with pytest.raises(BadInput, match="has sliding layers, and no sliding_window is set"):
         saying(folder, {}, **{**types, "use_sliding_window": False})
+
+
+def test_what_is_borrowed_is_what_the_layout_was_trained_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills embeddings that a module has scaled (Gemma's) where a layout takes raw ones, and the other way round."""
+    monkeypatch.setattr(Lent, "written_embeddings", lambda lent: 4.0 * lent.embedding())  # as Gemma's module writes
+    others = {name: load_drafter(FIXTURES / "dflash" / name, TARGET) for name in ("transformers", "speculators")}
+    found = {
+        "z-lab": saying(folder, {}),
+        "z-lab, with a factor": saying(folder, {"input_embedding_scale": 3.0}),
+        **others,
+    }
+    factors = {"z-lab": 4.0, "z-lab, with a factor": 3.0, "transformers": 4.0, "speculators": 1.0}
+    for name, drafter in found.items():
+        assert torch.equal(drafter.w["embed_tokens.weight"], factors[name] * embedding(TARGET)), name
 
 
 def test_factors_are_read_in_either_place(folder: Path) -> None:

@@ -4,7 +4,7 @@ that a policy is told, the coins of a whole request, a second request, taps in a
 import json
 import random
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -177,6 +177,9 @@ def test_a_second_request_knows_nothing_of_the_first(
         used.play(COINS)
     for session in (used, unused):
         session.begin(second, COINS)
+    of_a_request = [x.name for x in fields(Session) if x.name not in ("target", "drafter", "rule", "policy")]
+    assert [getattr(used, x) for x in of_a_request] == [getattr(unused, x) for x in of_a_request]
+    for session in (used, unused):
         session.out = (1,)  # the same anchor for both, whatever the law says
     for turns, token in after:
         for session in (used, unused):

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
-from refengine.decoder.checkpoints.layouts.parallel_heads import llama, read, table
+from refengine.decoder.checkpoints.layouts.parallel_heads import llama, read, read_shape, table
 from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint
+from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.drafters.parallel_heads import ParallelHeads, Shape
 from refengine.decoder.loop import begin
 from refengine.decoder.networks.layers import rotate, rotate_pairs
@@ -130,6 +131,25 @@ DAMAGE: dict[str, tuple[Edit, str]] = {
     "no width": (lambda t, c: c.pop("dim"), "dim is missing"),
     "vocabulary": (lambda t, c: c.update(vocab_size=9), r"tok_embeddings.weight has shape \[8, 32\]"),
 }
+
+# What Meta's params.json say of the width of a feed-forward layer, and the width in their files. From Llama to 3.2.
+WIDTHS = {
+    (4096, 256, None): 11008,
+    (6656, 256, None): 17920,
+    (8192, 256, None): 22016,
+    (8192, 4096, 1.3): 28672,
+    (4096, 1024, 1.3): 14336,
+    (2048, 256, 1.5): 8192,
+    (3072, 256, 1.0): 8192,
+}
+
+
+@pytest.mark.parametrize(("said", "width"), WIDTHS.items())
+def test_a_feed_forward_layer_is_as_wide_as_in_released_files(said: tuple[int, int, float | None], width: int) -> None:
+    """Kills a width that is rounded before it is multiplied, or down: files that say a factor would be refused."""
+    names = ("dim", "multiple_of", "ffn_dim_multiplier")
+    params = json.loads((FOLDER / "params.json").read_text()) | dict(zip(names, said, strict=True))
+    assert read_shape(Config("params.json", {**params, "n_heads": 32}), 2, params["vocab_size"]).ffn_dim == width
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
