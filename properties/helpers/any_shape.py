@@ -1,0 +1,210 @@
+"""Drafters of random sizes, made of the layers of transformers: checkpoints as released, and what the layers say.
+
+Nothing of the decoder is used here. A peer computes every row of a chain from scratch, without a cache: the layers,
+norms and angles are those of the official classes, and what stands around them is written as the releases have it.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers.models.llama import modeling_llama as llama
+from transformers.models.qwen3 import modeling_qwen3 as qwen3
+
+from refengine.decoder.targets.base import Float64
+
+POSITIONS = 64  # of every config
+ROPES: list[dict[str, Any]] = [  # in the words of transformers 5
+    {"rope_type": "default"},
+    {"rope_type": "linear", "factor": 2.5},
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+     "original_max_position_embeddings": 16},
+    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+]  # fmt: skip
+
+
+def shaken(module: Any, source: Random) -> Any:
+    """A module of float64 whose numbers are all away from 0 and 1."""
+    made = torch.Generator().manual_seed(source.randrange(1 << 30))
+    for x in (*module.parameters(), *module.buffers()):
+        if x.is_floating_point():
+            x.data = torch.randn(x.shape, generator=made, dtype=torch.float64) * (
+                0.5 if x.dim() == 1 else x.shape[-1] ** -0.5
+            )
+            if x.dim() == 1:
+                x.data += 0.7
+    return module.double().eval().requires_grad_(False)
+
+
+def linear(width: int, out: int, bias: bool = False) -> nn.Linear:
+    return nn.Linear(width, out, bias=bias)
+
+
+# --- the target ------------------------------------------------------------------------------------------------------
+
+
+def random_target(source: Random, layers: int) -> Any:
+    """A Llama or a Qwen3 of odd sizes, its embeddings tied or not."""
+    groups = source.choice((1, 2, 3))
+    sizes: dict[str, Any] = {
+        "vocab_size": source.randrange(9, 24), "hidden_size": source.choice((12, 24)), "intermediate_size": 7,
+        "num_hidden_layers": layers, "num_attention_heads": groups * source.choice((1, 2)), "head_dim": 2,
+        "num_key_value_heads": groups, "max_position_embeddings": POSITIONS, "rms_norm_eps": 0.03,
+        "tie_word_embeddings": source.random() < 0.5, "eos_token_id": None, "bos_token_id": None,
+    }  # fmt: skip
+    made = [(LlamaForCausalLM, LlamaConfig), (Qwen3ForCausalLM, Qwen3Config)][source.randrange(2)]
+    with Float64():
+        model = made[0](made[1](**sizes, attn_implementation="eager"))
+    rotary = model.model.rotary_emb.inv_freq.clone()
+    shaken(model, source)
+    model.model.rotary_emb.inv_freq = rotary.double()
+    return model
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Sizes:
+    """Sizes of a drafter's layers, as a config says them, and the official config of the same."""
+
+    source: Random
+    hidden: int
+    family: str = "llama"
+    even: bool = False  # heads fill the width
+    layers: int = 1
+    head_bias: bool = False
+    mlp_bias: bool = False
+    scaled: bool = True
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        source = self.source
+        self.groups = source.choice((1, 2, 3))
+        self.heads = self.groups * source.choice((1, 2, 4) if self.groups == 1 else (1, 2))
+        self.width = self.hidden // self.heads if self.even else source.choice((2, 4, 6, 10))
+        if self.width % 2:
+            self.heads, self.groups, self.width = self.hidden // 4, self.groups, 4
+        self.eps = source.choice((1e-6, 0.1, 0.7))
+        self.rope = {"rope_theta": source.choice((20.0, 1e4)), **source.choice(ROPES if self.scaled else ROPES[:1])}
+        self.fields = {
+            "hidden_act": "silu", "hidden_size": self.hidden, "intermediate_size": source.randrange(3, 12),
+            "num_hidden_layers": self.layers, "num_attention_heads": self.heads, "num_key_value_heads": self.groups,
+            "rms_norm_eps": self.eps, "max_position_embeddings": POSITIONS,
+        }  # fmt: skip
+        if not self.even:
+            self.fields["head_dim"] = self.width
+        config: Any = {"llama": LlamaConfig, "qwen3": Qwen3Config}[self.family]
+        self.config = config(
+            **self.fields, rope_parameters=self.rope, attention_bias=self.head_bias,
+            **({"mlp_bias": self.mlp_bias} if self.family == "llama" else {}),
+        )  # fmt: skip
+        self.config._attn_implementation = "eager"
+
+    def said_rope(self) -> dict[str, Any]:
+        """The rotary embedding in the words of either generation."""
+        scaling = {name: x for name, x in self.rope.items() if name != "rope_theta"}
+        if self.source.random() < 0.5:
+            return {"rope_parameters": self.rope}
+        if scaling["rope_type"] == "default":
+            return {"rope_theta": self.rope["rope_theta"], "rope_scaling": None}
+        if self.source.random() < 0.5:
+            scaling["type"] = scaling.pop("rope_type")
+        return {"rope_theta": self.rope["rope_theta"], "rope_scaling": scaling}
+
+    def layer(self, width: int | None = None) -> Any:
+        """A decoder layer. width: of the rows that its attention reads, where that is not the layer's own."""
+        with Float64():
+            kind = {"llama": llama.LlamaDecoderLayer, "qwen3": qwen3.Qwen3DecoderLayer}[self.family]
+            made = kind(self.config, 0)
+            if width is not None:
+                for name in ("q_proj", "k_proj", "v_proj"):
+                    old = getattr(made.self_attn, name)
+                    setattr(made.self_attn, name, linear(width, old.out_features, old.bias is not None))
+        return made
+
+    def norm(self, width: int | None = None) -> Any:
+        return llama.LlamaRMSNorm(self.hidden if width is None else width, eps=self.eps)
+
+    def turns(self, count: int) -> tuple[Tensor, Tensor]:
+        """Cosines and sines at positions 0 .. count - 1."""
+        with Float64():
+            rotary = llama.LlamaRotaryEmbedding(self.config)
+            return rotary(torch.zeros(1, dtype=torch.float64), torch.arange(count)[None])
+
+
+def attended(layer: Any, normed: Tensor, sizes: Sizes, sees: Tensor) -> Tensor:
+    """What a layer's attention makes of its rows [n, *]; sees bool [n, n]."""
+    mask = torch.zeros(sees.shape, dtype=torch.float64).masked_fill(~sees, -1e300)[None, None]
+    out: Tensor = layer.self_attn(
+        normed[None], position_embeddings=sizes.turns(len(normed)), attention_mask=mask, past_key_values=None
+    )[0][0]
+    return out
+
+
+def rest(layer: Any, hidden: Tensor, attended: Tensor) -> Tensor:
+    """What stands behind the attention of a layer."""
+    hidden = hidden + attended
+    out: Tensor = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+    return out
+
+
+# --- peers -----------------------------------------------------------------------------------------------------------
+
+Rows = Callable[[Tensor, Tensor, int], Tensor]  # tokens [n], hidden states [n, H], the anchor's row -> [n, H]
+
+
+@dataclass
+class Peer:
+    """A drafter. chain(hidden states of prefix[:-1], prefix, drafted): logits [*, V] of its chain, a row for each of the
+    drafted tokens at least. length, of the same: how many tokens it drafts."""
+
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    taps: tuple[int, ...]
+    chain: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor]
+    length: Callable[[Tensor, Sequence[int], Sequence[int]], int] = lambda *_: 5
+
+    def write(self, folder: Path) -> Path:
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(self.config))
+        save_file({name: x.clone().contiguous() for name, x in self.tensors.items()}, folder / "model.safetensors")
+        return folder
+
+
+def recurrence(fused: Callable[[Tensor], Tensor], rows: Rows, logits: Callable[[Tensor], Tensor]) -> Any:
+    """The chain of an EAGLE: what a row puts out is what the next row reads beside its token."""
+
+    def chain(features: Tensor, prefix: Sequence[int], drafted: Sequence[int]) -> Tensor:
+        tokens, hidden, found = list(prefix[1:]), fused(features), list[Tensor]()
+        for token in (*drafted, -1):
+            out = rows(torch.tensor(tokens), hidden, len(prefix) - 2)[-1:]
+            found.append(logits(out)[0])
+            tokens, hidden = [*tokens, token], torch.cat((hidden, out))
+        return torch.stack(found)
+
+    return chain
+
+
+def draft_vocabulary(source: Random, tokens: int) -> tuple[int, dict[str, Tensor], Callable[[Tensor], Tensor]]:
+    """A size, the two maps, and how logits are spread over the target's tokens."""
+    count = source.choice((tokens, tokens - 1, max(2, tokens // 2)))
+    drafted = sorted(source.sample(range(tokens), count))
+    member = torch.zeros(tokens, dtype=torch.bool)
+    member[drafted] = True
+    maps = {"d2t": torch.tensor(drafted) - torch.arange(count), "t2d": member} if count < tokens else {}
+
+    def spread(own: Tensor) -> Tensor:
+        whole = torch.full((len(own), tokens), float("-inf"), dtype=own.dtype)
+        for place, token in enumerate(drafted):
+            whole[:, token] = own[:, place]
+        return whole
+
+    return count, maps, spread
