@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -53,7 +53,7 @@ UNSAID: dict[str, dict[str, tuple[Any, Any]]] = {
 class Noting(dict[str, Any]):
     """Fields of a config, and the names that were asked for of any."""
 
-    asked: set[str] = set()
+    asked: ClassVar[set[str]] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
         self.asked.add(name)
@@ -154,6 +154,7 @@ SCALINGS: list[dict[str, Any]] = [
     STRETCHED,
     {**STRETCHED, "mscale": 1.0, "mscale_all_dim": 0.7},
 ]  # fmt: skip
+ROPE = ("rope_parameters", "rope_scaling", "rope_theta")
 UNTURNED = {"heads/medusa", "heads/parallel_heads", "tiny/ar"}  # they have no angles, other names, or are transformers'
 OWN = {"dart/drafter", "eagle/eagle1", "eagle/eagle3", "qwen_mtp/speculators", "qwen_mtp/target"}  # scaled in own ways
 BY_TYPE = {"gemma4/assistant", "variants/dspark_gemma4", "variants/eagle3_gemma4"}  # transformers 4 had no such angles
@@ -165,8 +166,8 @@ def test_angles_are_the_same_in_the_words_of_either_generation(folder: str) -> N
     otherwise in them: released files are of transformers 4, the fixtures of 5."""
     fields = fields_of(folder)
     inner = "transformer_layer_config" if "transformer_layer_config" in fields else None
-    sizes: dict[str, Any] = {key: x for key, x in (fields[inner] if inner else fields).items() if "rope_" not in key}
-    sizes |= {"max_position_embeddings": 128, "rope_interleave": True}
+    sizes: dict[str, Any] = {key: x for key, x in (fields[inner] if inner else fields).items() if key not in ROPE}
+    sizes |= {"max_position_embeddings": 128}
     for scaling in SCALINGS[:1] if folder in OWN else SCALINGS:
         kind = {"type": scaling["rope_type"]} | {key: x for key, x in scaling.items() if key != "rope_type"}
         part = {"partial_rotary_factor": 0.5} if folder.startswith("qwen_mtp") else {}
@@ -175,8 +176,11 @@ def test_angles_are_the_same_in_the_words_of_either_generation(folder: str) -> N
         found = [loaded(folder, fields | {inner: sizes | one} if inner else sizes | one) for one in said]
         assert isinstance(found[0], list), found
         assert found[0] == found[1] == found[2], scaling
-    other = [{"rope_theta": 77.0, "rope_parameters": {"rope_theta": 78.0, "rope_type": "default"}}]
-    for one in other:
+    plain = {"rope_theta": 77.0, "rope_type": "default"}
+    twice = [{"rope_theta": 78.0, "rope_parameters": plain}]
+    if folder not in OWN:
+        twice.append({"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": plain})
+    for one in twice:
         assert isinstance(loaded(folder, fields | {inner: sizes | one} if inner else sizes | one), str)
 
 

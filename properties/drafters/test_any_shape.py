@@ -335,12 +335,10 @@ def sequential(
     config |= {"markov_rank": rank, "enable_confidence_head": confident} | ({"markov_head_type": kind} if rank else {})
     config |= {"confidence_head_with_markov": with_markov} if confident else {}
     vocabulary = spread(torch.zeros(1, count, dtype=torch.float64)).shape[1]
-    first, second = (
-        shaken(torch.nn.Embedding(vocabulary, max(rank, 1)), source),
-        shaken(linear(rank or 1, count), source),
-    )
-    joint = shaken(linear(2 * rank + hidden if kind == "rnn" else hidden + rank, 3 * rank if kind == "rnn" else rank, True)
-                   if rank else linear(1, 1, True), source)  # fmt: skip
+    first = shaken(torch.nn.Embedding(vocabulary, max(rank, 1)), source)
+    second = shaken(linear(max(rank, 1), count), source)
+    wide = (2 * rank + hidden, 3 * rank) if kind == "rnn" else (hidden + rank, rank)
+    joint = shaken(linear(*wide, bias=True), source) if rank else second
     confidence = shaken(linear(hidden + (rank if with_markov else 0), 1, True), source)
     if rank:
         tensors |= named("markov_head.markov_w1.", first) | named("markov_head.markov_w2.", second)

@@ -163,8 +163,12 @@ Rows = Callable[[Tensor, Tensor, int], Tensor]  # tokens [n], hidden states [n, 
 
 @dataclass
 class Peer:
-    """A drafter. chain(hidden states of prefix[:-1], prefix, drafted): logits [*, V] of its chain, a row for each of the
-    drafted tokens at least. length, of the same: how many tokens it drafts."""
+    """A drafter, as released and as it computes: functions of what the taps say of prefix[:-1] [n, F], the prefix, and
+    the drafted tokens.
+
+    chain   logits [*, V], a row for each of the drafted tokens at least
+    length  how many tokens it drafts
+    """
 
     config: dict[str, Any]
     tensors: dict[str, Tensor]
