@@ -14,8 +14,13 @@ from properties.helpers.any_shape import Peer, Sizes, draft_vocabulary, linear, 
 from properties.helpers.any_shape import attended as attention
 from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter
+from refengine.decoder.checkpoints.layouts.dart_ngrams import write_trie
+from refengine.decoder.drafters.dart import TreeSearch
+from refengine.decoder.drafters.dart_ngrams import Trie
 from refengine.decoder.drafters.eagle_trees import Chain
+from refengine.decoder.drafters.medusa import Medusa
 from refengine.decoder.loop import Session
+from refengine.decoder.networks.feature_recurrence import Draft
 from refengine.decoder.targets.base import Float64
 from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.engine.policy import pipeline, temperature
@@ -93,7 +98,7 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
     several = source.choice((1, 2, 3)) if kind not in ("safeailab", "specforge", "dart") else 1
     biased = coin("deepspec", "speculators", "peagle", "amazon")
     mlp_bias = family == "llama" and coin("speculators", "peagle")
-    own = kind in ("deepspec", "speculators", "peagle", "amazon") or source.random() < 0.5
+    own = kind in ("deepspec", "speculators", "peagle", "amazon") or (kind != "dart" and source.random() < 0.5)
     hidden = source.choice((12, 24)) if own and kind != "deepspec" else theirs
     free = kind in ("safeailab", "dart")  # these turn in a way of their own
     sizes = Sizes(
@@ -114,7 +119,7 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
     else:
         said = sizes.said_rope()
     fields |= said
-    if sizes.groups == sizes.heads and kind in ("safeailab", "specforge", "amazon"):
+    if sizes.groups == sizes.heads and kind in ("safeailab", "specforge", "amazon", "dart"):
         fields |= maybe(source, num_key_value_heads=sizes.groups)
     if theirs != hidden:
         fields["target_hidden_size"] = theirs
@@ -154,8 +159,9 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
         config = fields | {"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": count, "ptd_token_id": mask}
         config |= {"norm_before_residual": True} if residual else maybe(source, norm_before_residual=False)
     else:
-        name = {"safeailab": "LlamaForCausalLM", "specforge": "LlamaForCausalLMEagle3"}[kind]
+        name = {"safeailab": "LlamaForCausalLM", "specforge": "LlamaForCausalLMEagle3", "dart": "x"}[kind]
         config = fields | {"architectures": [name], "draft_vocab_size": count}
+        config |= {"draft_length": length - 1} if kind == "dart" else {}
         if kind == "specforge":
             config |= {"norm_output": False} if not head_norm else maybe(source, norm_output=True)
             config |= {"fc_norm": True} if fc_norm else maybe(source, fc_norm=False)
@@ -222,6 +228,18 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
             hidden = torch.cat((fused(features), fused(masked).expand(len(drafted), -1)))
             return logits(rows(tokens, hidden, len(prefix) - 2)[len(prefix) - 2 :])
 
+    if kind == "dart":
+        blank = shaken(linear(2 * hidden, 1), source).weight[0]
+        tensors["midlayer.mask_rep"] = blank
+
+        def chain(features: Tensor, prefix: Any, drafted: Any) -> Tensor:
+            layer, x = stack[0], fused(features)
+            pairs = torch.cat((layer.input_layernorm(embedding[torch.tensor(prefix[1:])]), hidden_norms[0](x)), -1)
+            pairs = torch.cat((pairs, blank.expand(length - 1, -1)))
+            x = torch.cat((x, blank[:hidden].expand(length - 1, -1)))
+            x = rest(layer, x, attention(layer, pairs, sizes, causal(len(x))))
+            return spread(head(norm(norm(x[-length:]))))  # type: ignore[misc]
+
     return Peer(config, tensors, taps, chain)
 
 
@@ -281,7 +299,11 @@ def block(kind: str, source: Random, model: Any) -> Peer:
     stack = [shaken(sizes.layer(), source) for _ in range(layers)]
     fc, head = shaken(linear(len(taps) * hidden, hidden), source), shaken(linear(hidden, count), source)
     norm, hidden_norm = shaken(sizes.norm(), source), shaken(sizes.norm(), source)
-    embedding = model.get_input_embeddings().weight * factors.get("input_embedding_scale", 1.0)
+    embedding = model.get_input_embeddings().weight
+    if "input_embedding_scale" in factors:
+        embedding = embedding * factors["input_embedding_scale"]
+    elif not speculators:  # what the target's own module writes
+        embedding = model.get_input_embeddings()(torch.arange(vocabulary))
     behind = ("encoder.fc.", "encoder.output_norm_enc.") if kind == "transformers" else ("fc.", "hidden_norm.")
     tensors = {**named(behind[0], fc), **named(behind[1], hidden_norm), **named("norm.", norm), **maps}
     for i, layer in enumerate(stack):
@@ -370,6 +392,29 @@ def sequential(
     return Peer(config, tensors, taps, lambda *of: both(*of)[0], length)
 
 
+def medusa(source: Random, model: Any) -> Peer:
+    heads, layers = source.choice((1, 2, 4)), source.choice((0, 1, 2, 3))
+    hidden, vocabulary = model.config.hidden_size, model.config.vocab_size
+    tensors, stacks = dict[str, Tensor](), list[list[Any]]()
+    for i in range(heads):
+        stack = [shaken(linear(hidden, hidden, True), source) for _ in range(layers)]
+        stacks.append([*stack, shaken(linear(hidden, vocabulary), source)])
+        for j, one in enumerate(stack):
+            tensors |= named(f"{i}.{j}.linear.", one)
+        tensors |= named(f"{i}.{layers}.", stacks[-1][-1])
+
+    def chain(features: Tensor, prefix: Any, drafted: Any) -> Tensor:
+        rows = []
+        for stack in stacks:
+            x = features[-1]
+            for one in stack[:-1]:
+                x = x + torch.nn.functional.silu(one(x))
+            rows.append(stack[-1](x))
+        return torch.stack(rows)
+
+    return Peer({"medusa_num_heads": heads, "medusa_num_layers": layers}, tensors, (LAYERS,), chain)
+
+
 MADE: dict[str, Callable[[Random, Any], Peer]] = {
     "EAGLE-1": eagle1,
     **{
@@ -378,6 +423,8 @@ MADE: dict[str, Callable[[Random, Any], Peer]] = {
     },
     "P-EAGLE of speculators": lambda source, model: eagle3("peagle", source, model),
     "P-EAGLE of Amazon": lambda source, model: eagle3("amazon", source, model),
+    "DART": lambda source, model: eagle3("dart", source, model),
+    "Medusa": medusa,
     **{
         f"DFlash of {kind}": lambda source, model, kind=kind: block(kind, source, model)  # type: ignore[misc]
         for kind in ("zlab", "transformers", "speculators")
@@ -394,6 +441,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+def undrawn(drafter: Any, anchor: int) -> Tensor | None:
+    """The logits that a drafter looks at which draws nothing from them."""
+    if isinstance(drafter, Medusa):
+        return drafter.heads(drafter.hidden)
+    if isinstance(getattr(drafter, "plan", None), TreeSearch):
+        draft = Draft(drafter.network, drafter.cache, drafter.length, anchor, drafter.feature)
+        return drafter.plan.levels(draft)  # type: ignore[no-any-return]
+    return None
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", MADE)
 @torch.inference_mode()
@@ -406,19 +463,24 @@ def test_rounds_are_those_of_the_official_layers(name: str, seed: int, tmp_path:
     peer = MADE[name](source, model)
     target = TransformersTarget(model)
     options = {"threshold": THRESHOLD} if peer.config.get("enable_confidence_head") else OPTIONS.get(name, {})
-    drafter = load_drafter(peer.write(tmp_path / "drafter"), target, **options)
+    folder = peer.write(tmp_path / "drafter")
+    write_trie(Trie.of([[1, 2, 1, 3]]), folder / "full.trie")
+    drafter = load_drafter(folder, target, **options)
     session = Session(target, drafter, along((), 0), pipeline(temperature(1.0)), 10**6)
     session.begin(tuple(x % target.vocabulary for x in PROMPT), COINS)
     for turns, token in TURNS:
         prefix = session.prompt + session.out
+        found = undrawn(drafter, prefix[-1])
         session.rule = along(turns, token)
         session.play(COINS)
         block = session.rounds[-1].block
-        assert block.q is not None
         with Float64():
             states = model(torch.tensor([prefix[:-1]]), output_hidden_states=True, use_cache=False).hidden_states
             features = torch.cat([states[tap][0] for tap in peer.taps], -1)
             drafted = block.tokens[0].tolist()
-            wanted = peer.chain(features, prefix, drafted)[: len(drafted)].softmax(-1)
+            wanted = peer.chain(features, prefix, drafted).softmax(-1)
+        if block.q is not None:
             assert len(drafted) == peer.length(features, prefix, drafted)
-        assert torch.allclose(block.q[0], wanted, rtol=0, atol=1e-9)
+            found, wanted = block.q[0], wanted[: len(drafted)]
+        assert found is not None
+        assert torch.allclose(found if block.q is not None else found.softmax(-1), wanted, rtol=0, atol=1e-9)

@@ -14,7 +14,14 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 from transformers.models.llama import modeling_llama as llama
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 
@@ -33,13 +40,10 @@ ROPES: list[dict[str, Any]] = [  # in the words of transformers 5
 def shaken(module: Any, source: Random) -> Any:
     """A module of float64 whose numbers are all away from 0 and 1."""
     made = torch.Generator().manual_seed(source.randrange(1 << 30))
-    for x in (*module.parameters(), *module.buffers()):
-        if x.is_floating_point():
-            x.data = torch.randn(x.shape, generator=made, dtype=torch.float64) * (
-                0.5 if x.dim() == 1 else x.shape[-1] ** -0.5
-            )
-            if x.dim() == 1:
-                x.data += 0.7
+    for x in module.parameters():
+        x.data = torch.randn(x.shape, generator=made, dtype=torch.float64)
+        x.data *= 0.5 if x.dim() == 1 else x.shape[-1] ** -0.5
+        x.data += 0.7 if x.dim() == 1 else 0.0
     return module.double().eval().requires_grad_(False)
 
 
@@ -50,8 +54,15 @@ def linear(width: int, out: int, bias: bool = False) -> nn.Linear:
 # --- the target ------------------------------------------------------------------------------------------------------
 
 
+FAMILIES: list[tuple[Any, Any, dict[str, Any]]] = [
+    (LlamaForCausalLM, LlamaConfig, {}),
+    (Qwen3ForCausalLM, Qwen3Config, {}),
+    (Gemma3ForCausalLM, Gemma3TextConfig, {"sliding_window": 3, "query_pre_attn_scalar": 5}),  # it scales embeddings
+]
+
+
 def random_target(source: Random, layers: int) -> Any:
-    """A Llama or a Qwen3 of odd sizes, its embeddings tied or not."""
+    """A model of odd sizes, its embeddings tied or not."""
     groups = source.choice((1, 2, 3))
     sizes: dict[str, Any] = {
         "vocab_size": source.randrange(9, 24), "hidden_size": source.choice((12, 24)), "intermediate_size": 7,
@@ -59,13 +70,9 @@ def random_target(source: Random, layers: int) -> Any:
         "num_key_value_heads": groups, "max_position_embeddings": POSITIONS, "rms_norm_eps": 0.03,
         "tie_word_embeddings": source.random() < 0.5, "eos_token_id": None, "bos_token_id": None,
     }  # fmt: skip
-    made = [(LlamaForCausalLM, LlamaConfig), (Qwen3ForCausalLM, Qwen3Config)][source.randrange(2)]
+    kind, config, more = source.choice(FAMILIES)
     with Float64():
-        model = made[0](made[1](**sizes, attn_implementation="eager"))
-    rotary = model.model.rotary_emb.inv_freq.clone()
-    shaken(model, source)
-    model.model.rotary_emb.inv_freq = rotary.double()
-    return model
+        return shaken(kind(config(**sizes, **more, attn_implementation="eager", pad_token_id=None)), source)
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -91,7 +98,7 @@ class Sizes:
         self.heads = self.groups * source.choice((1, 2, 4) if self.groups == 1 else (1, 2))
         self.width = self.hidden // self.heads if self.even else source.choice((2, 4, 6, 10))
         if self.width % 2:
-            self.heads, self.groups, self.width = self.hidden // 4, self.groups, 4
+            self.heads, self.groups, self.width = self.hidden // 4, source.choice((1, 3)), 4
         self.eps = source.choice((1e-6, 0.1, 0.7))
         self.rope = {"rope_theta": source.choice((20.0, 1e4)), **source.choice(ROPES if self.scaled else ROPES[:1])}
         self.fields = {
