@@ -68,7 +68,7 @@ def above(node: int, parents: Tokens) -> list[int]:
 @pytest.mark.parametrize("name", FAMILIES)
 @torch.inference_mode()
 def test_rows_of_any_tree_in_any_company_are_those_of_their_paths(name: str, lanes: int, slots: int | None) -> None:
-    """Kills a width, a group, a window or a position that is right for one size of target, or for lanes of one length."""
+    """Kills a width, a group, a window or a position that is right for one size, or for lanes of one length."""
     source = Random(f"{name} {lanes}")
     model = made(name, source)
     targets: list[Any] = [behind_the_protocol(model, slots) for _ in range(lanes)]

@@ -2,6 +2,7 @@
 DSpark, DART and Medusa, written as released, loaded and played through whole rounds in float64."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -451,15 +452,19 @@ def undrawn(drafter: Any, anchor: int) -> Tensor | None:
     return None
 
 
+@cache
+def model_of(seed: int) -> Any:
+    return random_target(Random(seed), LAYERS)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", MADE)
 @torch.inference_mode()
 def test_rounds_are_those_of_the_official_layers(name: str, seed: int, tmp_path: Path) -> None:
     """Kills a size that stands for another of the same value, a bias, a norm, an epsilon or a window that is read in
     the fixtures' shapes alone, and a default that no fixture leaves out."""
-    source = Random(f"{name} {seed}")
+    source, model = Random(f"{name} {seed}"), model_of(seed)
     torch.manual_seed(seed)
-    model = random_target(source, LAYERS)
     peer = MADE[name](source, model)
     target = TransformersTarget(model)
     options = {"threshold": THRESHOLD} if peer.config.get("enable_confidence_head") else OPTIONS.get(name, {})

@@ -91,6 +91,7 @@ class Sizes:
     mlp_bias: bool = False
     scaled: bool = True
     fields: dict[str, Any] = field(default_factory=dict)
+    turned: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         source = self.source
@@ -142,9 +143,11 @@ class Sizes:
 
     def turns(self, count: int) -> tuple[Tensor, Tensor]:
         """Cosines and sines at positions 0 .. count - 1."""
-        with Float64():
-            rotary = llama.LlamaRotaryEmbedding(self.config)
-            return rotary(torch.zeros(1, dtype=torch.float64), torch.arange(count)[None])
+        if count not in self.turned:
+            with Float64():
+                rotary = llama.LlamaRotaryEmbedding(self.config)
+                self.turned[count] = rotary(torch.zeros(1, dtype=torch.float64), torch.arange(count)[None])
+        return self.turned[count]
 
 
 def attended(layer: Any, normed: Tensor, sizes: Sizes, sees: Tensor) -> Tensor:
