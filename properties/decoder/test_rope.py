@@ -29,6 +29,7 @@ CASES: list[dict[str, Any]] = [
     {**YARN, "mscale": 0.7},  # which is of no effect alone
     {**YARN, "mscale_all_dim": 0.7},
     {"rope_type": "proportional", "partial_rotary_factor": 0.25},
+    {"rope_type": "proportional"},
 ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from refengine.selfcheck.drafters.checks import along
 LAYERS = 7  # of every target: layers 2, L / 2 and L - 3 are three
 PROMPT = (3, 8, 1, 1, 5, 0, 7, 2)
 THRESHOLD = 0.4  # of a confidence
-TURNS = (((0, 0, 0, 0, 0), 4), ((), 6), ((0,), 1))  # what is accepted of a round, and the token behind it
+TURNS = (((0, 0), 4), ((), 6))  # what is accepted of a round, and the token behind it
 
 
 def causal(count: int) -> Tensor:
@@ -259,7 +259,11 @@ def block(kind: str, source: Random, model: Any) -> Peer:
     shifted, causal_block, count, maps, spread = deepspec, True, vocabulary, dict[str, Tensor](), lambda x: x
     fields = {**sizes.fields, **sizes.said_rope()} | ({"attention_bias": True} if biased else {})
     types = ["sliding_attention" if slides else "full_attention" for slides in sliding]
-    windows = {"layer_types": types, "sliding_window": near, "use_sliding_window": True} if any(sliding) else {}
+    windows: dict[str, Any] = {"sliding_window": near, "use_sliding_window": True} if any(sliding) else {}
+    if sliding == sorted(sliding) and source.random() < 0.5:  # as Qwen's configs were before there were types
+        windows |= {"max_window_layers": layers - sum(sliding)}
+    elif windows or source.random() < 0.5:
+        windows |= {"layer_types": types}
     config: dict[str, Any]
     if kind == "zlab":
         inner = {"target_layer_ids": [tap - 1 for tap in taps], "mask_token_id": mask}
