@@ -50,6 +50,10 @@ def maybe(source: Random, **fields: Any) -> dict[str, Any]:
     return said
 
 
+def capped(logits: Tensor, cap: float | None) -> Tensor:
+    return logits if cap is None else torch.tanh(logits / cap) * cap
+
+
 # --- EAGLE ----------------------------------------------------------------------------------------------------------
 
 
@@ -95,12 +99,13 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
     """The released layouts by what they have: see `refengine/decoder/checkpoints/layouts/eagle3.py`."""
     theirs, vocabulary = model.config.hidden_size, model.config.vocab_size
     coin = lambda *kinds: kind in kinds and source.random() < 0.5  # noqa: E731
-    family = "qwen3" if kind == "deepspec" or coin("speculators") else "llama"
+    deepspec = kind in ("deepspec", "gemma4")
+    family = "qwen3" if kind == "deepspec" or coin("speculators") else "gemma4" if kind == "gemma4" else "llama"
     several = source.choice((1, 2, 3)) if kind not in ("safeailab", "specforge", "dart") else 1
-    biased = coin("deepspec", "speculators", "peagle", "amazon")
+    biased = coin("deepspec", "gemma4", "speculators", "peagle", "amazon")
     mlp_bias = family == "llama" and coin("speculators", "peagle")
-    own = kind in ("deepspec", "speculators", "peagle", "amazon") or (kind != "dart" and source.random() < 0.5)
-    hidden = source.choice((12, 24)) if own and kind != "deepspec" else theirs
+    own = deepspec or kind in ("speculators", "peagle", "amazon") or (kind != "dart" and source.random() < 0.5)
+    hidden = source.choice((12, 24)) if own and not deepspec else theirs
     free = kind in ("safeailab", "dart")  # these turn in a way of their own
     sizes = Sizes(
         source, hidden, family, even=kind == "safeailab", layers=several, head_bias=biased, mlp_bias=mlp_bias,
@@ -112,7 +117,7 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
     sliding = [coin("speculators", "peagle") for _ in range(several)]
     window = source.choice((1, 2, 3)) if any(sliding) else None
     taps: tuple[int, ...] = (2, 3, 4)
-    count, maps, spread = draft_vocabulary(source, vocabulary) if kind != "deepspec" else (vocabulary, {}, None)
+    count, maps, spread = draft_vocabulary(source, vocabulary) if not deepspec else (vocabulary, {}, None)
     fields = {**sizes.fields, "vocab_size": vocabulary, "dtype": "float64"}
     if free and kind != "dart":
         said = maybe(source, rope_theta=1e4) if source.random() < 0.5 else {"rope_theta": sizes.rope["rope_theta"]}
@@ -124,13 +129,16 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
         fields |= maybe(source, num_key_value_heads=sizes.groups)
     if theirs != hidden:
         fields["target_hidden_size"] = theirs
-    if kind in ("speculators", "deepspec", "amazon", "peagle"):
+    if deepspec or kind in ("speculators", "amazon", "peagle"):
         fields |= {"attention_bias": True} if biased else maybe(source, attention_bias=False)
     mask, length = source.randrange(vocabulary), 5
 
-    if kind == "deepspec":
+    cap = 0.8 if coin("gemma4") else None
+    if deepspec:
         taps = tuple(source.sample(range(LAYERS), source.choice((1, 2, 4))))
-        config = fields | {"architectures": ["Qwen3Eagle3Model"], "num_target_layers": LAYERS, "ttt_length": length}
+        fields |= {"final_logit_softcapping": cap} if cap else {}
+        name = "Gemma4Eagle3Model" if kind == "gemma4" else "Qwen3Eagle3Model"
+        config = fields | {"architectures": [name], "num_target_layers": LAYERS, "ttt_length": length}
         config["target_layer_ids"] = [tap - 1 for tap in taps]
     elif kind in ("speculators", "peagle"):
         layer_fields = {key: x for key, x in fields.items() if key != "target_hidden_size"}
@@ -170,7 +178,7 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
                 taps = tuple(sorted(source.sample(range(LAYERS), 3)))
                 config["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": [tap - 1 for tap in reversed(taps)]}
 
-    joined = several if kind == "deepspec" else 1
+    joined = several if deepspec else 1
     stack = [shaken(sizes.layer(2 * hidden if i < joined else None), source) for i in range(several)]
     hidden_norms = [shaken(sizes.norm(), source) for _ in range(joined)]
     fc, head = shaken(linear(len(taps) * theirs, hidden), source), shaken(linear(hidden, count), source)
@@ -184,7 +192,7 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
     for j, one in enumerate(fc_norms if fc_norm else ()):
         tensors |= named(f"fc_norm.{j}.", one)
     for i, layer in enumerate(stack):
-        prefix = f"layers.{i}." if i or kind in ("deepspec", "speculators", "peagle") else "midlayer."
+        prefix = f"layers.{i}." if i or deepspec or kind in ("speculators", "peagle") else "midlayer."
         tensors |= named(prefix, layer) | (named(f"{prefix}hidden_norm.", hidden_norms[i]) if i < joined else {})
 
     def fused(features: Tensor) -> Tensor:
@@ -205,7 +213,7 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
         return seen
 
     def rows(tokens: Tensor, x: Tensor, anchor: int) -> Tensor:
-        embedded = embedding[tokens]
+        embedded = sizes.written(embedding)[tokens]
         for i, layer in enumerate(stack):
             normed = layer.input_layernorm(embedded if i < joined else x)
             if i < joined:
@@ -216,7 +224,7 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
         return norm(x) if norm_output else x
 
     def logits(x: Tensor) -> Tensor:
-        own = head(norm(x) if head_norm and not norm_output else x)
+        own = capped(head(norm(x) if head_norm and not norm_output else x), cap)
         return spread(own) if spread else own
 
     chain = recurrence(fused, rows, logits)
@@ -248,14 +256,16 @@ def eagle3(kind: str, source: Random, model: Any) -> Peer:
 
 
 def block(kind: str, source: Random, model: Any) -> Peer:
-    """DFlash of z-lab, of transformers and of speculators; DSpark of DeepSpec, and of speculators ("heads")."""
+    """DFlash of z-lab, of transformers and of speculators; DSpark of DeepSpec ("gemma4": of its other family), and of
+    speculators ("heads")."""
     hidden, vocabulary, layers = model.config.hidden_size, model.config.vocab_size, source.choice((1, 2, 3))
-    deepspec, speculators = kind == "deepspec", kind in ("speculators", "heads")
+    deepspec, speculators = kind in ("deepspec", "gemma4"), kind in ("speculators", "heads")
     biased, factors = source.random() < 0.5, dict[str, float]()
-    sizes = Sizes(source, hidden, "qwen3", layers=layers, head_bias=biased)
+    sizes = Sizes(source, hidden, "gemma4" if kind == "gemma4" else "qwen3", layers=layers, head_bias=biased)
     slots, mask, near = source.randrange(2, 8), source.randrange(vocabulary), source.choice((1, 2, 4))
     sliding = [not deepspec and source.random() < 0.5 for _ in range(layers)]
     taps = tuple(source.sample(range(LAYERS), source.choice((1, 2, 4))))
+    cap = 0.8 if kind == "gemma4" and source.random() < 0.5 else None
     shifted, causal_block, count, maps, spread = deepspec, True, vocabulary, dict[str, Tensor](), lambda x: x
     fields = {**sizes.fields, **sizes.said_rope()} | ({"attention_bias": True} if biased else {})
     types = ["sliding_attention" if slides else "full_attention" for slides in sliding]
@@ -292,7 +302,9 @@ def block(kind: str, source: Random, model: Any) -> Peer:
         usual = shifted is (kind == "heads")
         config |= maybe(source, sample_from_anchor=shifted) if usual else {"sample_from_anchor": shifted}
     else:
-        config = {"architectures": ["Qwen3DSparkModel"], **fields, "vocab_size": vocabulary, "block_size": slots}
+        name = "Gemma4DSparkModel" if kind == "gemma4" else "Qwen3DSparkModel"
+        config = {"architectures": [name], **fields, "vocab_size": vocabulary, "block_size": slots}
+        config |= {"final_logit_softcapping": cap} if cap else {}
         config |= {"num_target_layers": LAYERS, "target_layer_ids": [tap - 1 for tap in taps], "mask_token_id": mask}
     slots_drafted = slots if shifted else slots - 1
     length = slots_drafted if deepspec or source.random() < 0.5 else source.randrange(1, slots_drafted + 1)
@@ -333,7 +345,7 @@ def block(kind: str, source: Random, model: Any) -> Peer:
 
     def slotted(features: Tensor, anchor: int) -> Tensor:
         context = hidden_norm(fc(features))
-        x = embedding[torch.tensor([anchor] + [mask] * (slots - 1))]
+        x = sizes.written(embedding)[torch.tensor([anchor] + [mask] * (slots - 1))]
         for layer, slides in zip(stack, sliding, strict=True):
             seen = torch.ones(len(context) + slots, len(context) + slots, dtype=torch.bool)
             seen[len(context) :] = sees(len(context)) if slides else True
@@ -342,8 +354,9 @@ def block(kind: str, source: Random, model: Any) -> Peer:
         out: Tensor = norm(x)
         return out
 
-    if kind in ("deepspec", "heads"):
-        return sequential(source, config, tensors, taps, slotted, head, spread, shifted, length)
+    if deepspec or kind == "heads":
+        reads = lambda x: capped(head(x), cap)  # noqa: E731
+        return sequential(source, config, tensors, taps, slotted, reads, (count, hidden), spread, shifted, length)
 
     def chain(features: Tensor, prefix: Any, drafted: Any) -> Tensor:
         return spread(head(slotted(features, prefix[-1])[0 if shifted else 1 :]))
@@ -352,10 +365,11 @@ def block(kind: str, source: Random, model: Any) -> Peer:
 
 
 def sequential(
-    source: Random, config: Any, tensors: Any, taps: Any, slotted: Any, head: Any, spread: Any, shifted: bool, most: int
-) -> Peer:
+    source: Random, config: Any, tensors: Any, taps: Any, slotted: Any, head: Any, sizes: tuple[int, int], spread: Any,
+    shifted: bool, most: int,
+) -> Peer:  # fmt: skip
     """DSpark's heads on what the slots put out."""
-    rank, (count, hidden) = source.choice((0, 3, 5)), head.weight.shape
+    rank, (count, hidden) = source.choice((0, 3, 5)), sizes
     kind = source.choice(("vanilla", "gated", "rnn")) if rank else ""
     confident = source.random() < 0.7
     with_markov = confident and rank > 0 and source.random() < 0.5
@@ -424,7 +438,7 @@ MADE: dict[str, Callable[[Random, Any], Peer]] = {
     "EAGLE-1": eagle1,
     **{
         f"EAGLE-3 of {kind}": lambda source, model, kind=kind: eagle3(kind, source, model)  # type: ignore[misc]
-        for kind in ("safeailab", "specforge", "deepspec", "speculators")
+        for kind in ("safeailab", "specforge", "deepspec", "gemma4", "speculators")
     },
     "P-EAGLE of speculators": lambda source, model: eagle3("peagle", source, model),
     "P-EAGLE of Amazon": lambda source, model: eagle3("amazon", source, model),
@@ -435,6 +449,7 @@ MADE: dict[str, Callable[[Random, Any], Peer]] = {
         for kind in ("zlab", "transformers", "speculators")
     },
     "DSpark of DeepSpec": lambda source, model: block("deepspec", source, model),
+    "DSpark of gemma4": lambda source, model: block("gemma4", source, model),
     "DSpark of speculators": lambda source, model: block("heads", source, model),
 }
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 from transformers import (
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    Gemma4TextConfig,
     LlamaConfig,
     LlamaForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
+from transformers.models.gemma4 import modeling_gemma4 as gemma4
 from transformers.models.llama import modeling_llama as llama
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 
@@ -35,6 +37,11 @@ ROPES: list[dict[str, Any]] = [  # in the words of transformers 5
      "original_max_position_embeddings": 16},
     {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
 ]  # fmt: skip
+
+
+LAYERS = {
+    "llama": llama.LlamaDecoderLayer, "qwen3": qwen3.Qwen3DecoderLayer, "gemma4": gemma4.Gemma4TextDecoderLayer,
+}  # fmt: skip
 
 
 def shaken(module: Any, source: Random) -> Any:
@@ -109,17 +116,38 @@ class Sizes:
         }  # fmt: skip
         if not self.even:
             self.fields["head_dim"] = self.width
+        if self.family == "gemma4":
+            self._gemma4()
+            return
         config: Any = {"llama": LlamaConfig, "qwen3": Qwen3Config}[self.family]
         self.config = config(
-            **self.fields, rope_parameters=self.rope, attention_bias=self.head_bias,
+            **self.fields, rope_parameters=self.rope, attention_bias=self.head_bias, attn_implementation="eager",
             **({"mlp_bias": self.mlp_bias} if self.family == "llama" else {}),
         )  # fmt: skip
-        self.config._attn_implementation = "eager"
+
+    def _gemma4(self) -> None:
+        """The sizes of full-attention layers have names of their own there, and those of sliding ones are others."""
+        shared = self.source.random() < 0.5  # values are the projection of the keys
+        del self.fields["hidden_act"]
+        self.fields |= {
+            "hidden_activation": "gelu_pytorch_tanh", "global_head_dim": self.width, "head_dim": 8,
+            "num_key_value_heads": self.heads if shared else self.groups, "attention_k_eq_v": shared,
+            "num_global_key_value_heads": self.groups if shared else self.heads,
+        }  # fmt: skip
+        full = {"rope_type": "proportional", "partial_rotary_factor": self.source.choice((0.5, 1.0))}
+        self.rope = {
+            "full_attention": self.source.choice((full, {"rope_type": "default"})) | {"rope_theta": 55.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 11.0},
+        }
+        self.config = Gemma4TextConfig(
+            **self.fields, rope_parameters=self.rope, attention_bias=self.head_bias, attn_implementation="eager",
+            layer_types=["full_attention"] * self.layers, hidden_size_per_layer_input=0, num_kv_shared_layers=0,
+        )  # fmt: skip
 
     def said_rope(self) -> dict[str, Any]:
         """The rotary embedding in the words of either generation."""
         scaling = {name: x for name, x in self.rope.items() if name != "rope_theta"}
-        if self.source.random() < 0.5:
+        if self.family == "gemma4" or self.source.random() < 0.5:
             return {"rope_parameters": self.rope}
         if scaling["rope_type"] == "default":
             return {"rope_theta": self.rope["rope_theta"], "rope_scaling": None}
@@ -130,37 +158,51 @@ class Sizes:
     def layer(self, width: int | None = None) -> Any:
         """A decoder layer. width: of the rows that its attention reads, where that is not the layer's own."""
         with Float64():
-            kind = {"llama": llama.LlamaDecoderLayer, "qwen3": qwen3.Qwen3DecoderLayer}[self.family]
-            made = kind(self.config, 0)
+            made: Any = LAYERS[self.family](self.config, 0)
             if width is not None:
                 for name in ("q_proj", "k_proj", "v_proj"):
-                    old = getattr(made.self_attn, name)
-                    setattr(made.self_attn, name, linear(width, old.out_features, old.bias is not None))
+                    if (old := getattr(made.self_attn, name)) is not None:
+                        setattr(made.self_attn, name, linear(width, old.out_features, old.bias is not None))
+        if self.family == "gemma4":
+            made.layer_scalar.fill_(0.3 + self.source.random())
         return made
 
     def norm(self, width: int | None = None) -> Any:
-        return llama.LlamaRMSNorm(self.hidden if width is None else width, eps=self.eps)
+        kind = gemma4.Gemma4RMSNorm if self.family == "gemma4" else llama.LlamaRMSNorm
+        return kind(self.hidden if width is None else width, eps=self.eps)
+
+    def written(self, table: Tensor) -> Tensor:
+        """What the family makes of a stored table of embeddings."""
+        return table * table.shape[1] ** 0.5 if self.family == "gemma4" else table
 
     def turns(self, count: int) -> tuple[Tensor, Tensor]:
         """Cosines and sines at positions 0 .. count - 1."""
         if count not in self.turned:
+            gemma = self.family == "gemma4"
+            kind: Any = gemma4.Gemma4TextRotaryEmbedding if gemma else llama.LlamaRotaryEmbedding
+            of = ("full_attention",) if gemma else ()
             with Float64():
-                rotary = llama.LlamaRotaryEmbedding(self.config)
-                self.turned[count] = rotary(torch.zeros(1, dtype=torch.float64), torch.arange(count)[None])
+                rotary = kind(self.config)
+                self.turned[count] = rotary(torch.zeros(1, dtype=torch.float64), torch.arange(count)[None], *of)
         return self.turned[count]
 
 
 def attended(layer: Any, normed: Tensor, sizes: Sizes, sees: Tensor) -> Tensor:
     """What a layer's attention makes of its rows [n, *]; sees bool [n, n]."""
     mask = torch.zeros(sees.shape, dtype=torch.float64).masked_fill(~sees, -1e300)[None, None]
+    more = {"shared_kv_states": {}} if sizes.family == "gemma4" else {}
     out: Tensor = layer.self_attn(
-        normed[None], position_embeddings=sizes.turns(len(normed)), attention_mask=mask, past_key_values=None
+        normed[None], position_embeddings=sizes.turns(len(normed)), attention_mask=mask, past_key_values=None, **more
     )[0][0]
     return out
 
 
 def rest(layer: Any, hidden: Tensor, attended: Tensor) -> Tensor:
     """What stands behind the attention of a layer."""
+    if hasattr(layer, "layer_scalar"):
+        hidden = hidden + layer.post_attention_layernorm(attended)
+        fed: Tensor = layer.post_feedforward_layernorm(layer.mlp(layer.pre_feedforward_layernorm(hidden)))
+        return (hidden + fed) * layer.layer_scalar
     hidden = hidden + attended
     out: Tensor = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
     return out
