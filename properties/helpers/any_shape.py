@@ -54,6 +54,11 @@ def shaken(module: Any, source: Random) -> Any:
     return module.double().eval().requires_grad_(False)
 
 
+def random_table(source: Random, *size: int) -> Tensor:
+    made = torch.Generator().manual_seed(source.randrange(1 << 30))
+    return torch.randn(size, generator=made, dtype=torch.float64)
+
+
 def linear(width: int, out: int, bias: bool = False) -> nn.Linear:
     return nn.Linear(width, out, bias=bias)
 
@@ -155,14 +160,24 @@ class Sizes:
             scaling["type"] = scaling.pop("rope_type")
         return {"rope_theta": self.rope["rope_theta"], "rope_scaling": scaling}
 
-    def layer(self, width: int | None = None) -> Any:
-        """A decoder layer. width: of the rows that its attention reads, where that is not the layer's own."""
+    def groups_said(self) -> dict[str, Any]:
+        """As many groups as heads may be left unsaid."""
+        said = {"num_key_value_heads": self.groups}
+        return maybe(self.source, **said) if self.groups == self.heads else said
+
+    def bias_said(self) -> dict[str, Any]:
+        return {"attention_bias": True} if self.head_bias else maybe(self.source, attention_bias=False)
+
+    def layer(self, width: int | None = None, biased: bool | None = None) -> Any:
+        """A decoder layer. width: of the rows that its attention reads, where that is not the layer's own; biased:
+        whether their projections are, where they differ from the others."""
         with Float64():
             made: Any = LAYERS[self.family](self.config, 0)
             if width is not None:
                 for name in ("q_proj", "k_proj", "v_proj"):
                     if (old := getattr(made.self_attn, name)) is not None:
-                        setattr(made.self_attn, name, linear(width, old.out_features, old.bias is not None))
+                        bias = old.bias is not None if biased is None else biased
+                        setattr(made.self_attn, name, linear(width, old.out_features, bias))
         if self.family == "gemma4":
             made.layer_scalar.fill_(0.3 + self.source.random())
         return made
@@ -185,6 +200,14 @@ class Sizes:
                 rotary = kind(self.config)
                 self.turned[count] = rotary(torch.zeros(1, dtype=torch.float64), torch.arange(count)[None], *of)
         return self.turned[count]
+
+
+def causal(count: int) -> Tensor:
+    return torch.ones(count, count, dtype=torch.bool).tril()
+
+
+def capped(logits: Tensor, cap: float | None) -> Tensor:
+    return logits if cap is None else torch.tanh(logits / cap) * cap
 
 
 def attended(layer: Any, normed: Tensor, sizes: Sizes, sees: Tensor) -> Tensor:
@@ -210,8 +233,6 @@ def rest(layer: Any, hidden: Tensor, attended: Tensor) -> Tensor:
 
 # --- peers -----------------------------------------------------------------------------------------------------------
 
-Rows = Callable[[Tensor, Tensor, int], Tensor]  # tokens [n], hidden states [n, H], the anchor's row -> [n, H]
-
 
 @dataclass
 class Peer:
@@ -225,8 +246,8 @@ class Peer:
     config: dict[str, Any]
     tensors: dict[str, Tensor]
     taps: tuple[int, ...]
-    chain: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor]
-    length: Callable[[Tensor, Sequence[int], Sequence[int]], int] = lambda *_: 5
+    chain: Callable[..., Tensor]
+    length: Callable[..., int]
 
     def write(self, folder: Path) -> Path:
         folder.mkdir()
@@ -235,32 +256,46 @@ class Peer:
         return folder
 
 
-def recurrence(fused: Callable[[Tensor], Tensor], rows: Rows, logits: Callable[[Tensor], Tensor]) -> Any:
-    """The chain of an EAGLE: what a row puts out is what the next row reads beside its token."""
+@dataclass
+class Words:
+    """A draft vocabulary: the target's tokens that can be drafted, in ascending order."""
 
-    def chain(features: Tensor, prefix: Sequence[int], drafted: Sequence[int]) -> Tensor:
-        tokens, hidden, found = list(prefix[1:]), fused(features), list[Tensor]()
-        for token in (*drafted, -1):
-            out = rows(torch.tensor(tokens), hidden, len(prefix) - 2)[-1:]
-            found.append(logits(out)[0])
-            tokens, hidden = [*tokens, token], torch.cat((hidden, out))
-        return torch.stack(found)
+    tokens: int
+    drafted: Sequence[int]
 
-    return chain
+    @staticmethod
+    def of(source: Random, model: Any) -> "Words":
+        tokens: int = model.config.vocab_size
+        return Words(tokens, sorted(source.sample(range(tokens), source.choice((tokens, tokens - 1, tokens // 2)))))
 
+    @property
+    def count(self) -> int:
+        return len(self.drafted)
 
-def draft_vocabulary(source: Random, tokens: int) -> tuple[int, dict[str, Tensor], Callable[[Tensor], Tensor]]:
-    """A size, the two maps, and how logits are spread over the target's tokens."""
-    count = source.choice((tokens, tokens - 1, max(2, tokens // 2)))
-    drafted = sorted(source.sample(range(tokens), count))
-    member = torch.zeros(tokens, dtype=torch.bool)
-    member[drafted] = True
-    maps = {"d2t": torch.tensor(drafted) - torch.arange(count), "t2d": member} if count < tokens else {}
+    @property
+    def maps(self) -> dict[str, Tensor]:
+        member = torch.zeros(self.tokens, dtype=torch.bool)
+        member[list(self.drafted)] = True
+        return {
+            "d2t": torch.tensor(self.drafted) - torch.arange(self.count), "t2d": member
+        } if self.count < self.tokens else {}  # fmt: skip
 
-    def spread(own: Tensor) -> Tensor:
-        whole = torch.full((len(own), tokens), float("-inf"), dtype=own.dtype)
-        for place, token in enumerate(drafted):
+    def spread(self, own: Tensor) -> Tensor:
+        """Logits over the draft's words as logits over the target's."""
+        whole = torch.full((len(own), self.tokens), float("-inf"), dtype=own.dtype)
+        for place, token in enumerate(self.drafted):
             whole[:, token] = own[:, place]
         return whole
 
-    return count, maps, spread
+
+def named(prefix: str, module: Any) -> dict[str, Tensor]:
+    return {f"{prefix}{name}": x for name, x in module.state_dict().items()}
+
+
+def maybe(source: Random, **fields: Any) -> dict[str, Any]:
+    """Fields that a config may leave out, or leave null but for flags. The values are those that it has then."""
+    said = {}
+    for name, value in fields.items():
+        if (way := source.randrange(3)) < 2:
+            said[name] = value if way or isinstance(value, bool) else None
+    return said
