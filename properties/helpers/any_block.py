@@ -109,8 +109,8 @@ def common(source: Random, model: Any, family: str = "qwen3") -> tuple[Sizes, di
 
 def zlab(source: Random, model: Any) -> Peer:
     """A sliding layer's row sees the W - 1 before it, and as many behind it where the config says so."""
-    (sizes, fields, parts), width = common(source, model), source.choice((1, 2, 4))
-    sliding, one_way = [source.random() < 0.5 for _ in range(sizes.layers)], source.random() < 0.5
+    (sizes, fields, parts), width = common(source, model), source.choice((2, 3, 5))
+    sliding, one_way = [source.random() < 0.7 for _ in range(sizes.layers)], source.random() < 0.5
     inner = {"target_layer_ids": [tap - 1 for tap in parts["taps"]], "mask_token_id": parts["mask"]}
     config = fields | windows(source, sliding, width) | {"architectures": ["DFlashDraftModel"], "model_type": "qwen3"}
     config |= {"num_target_layers": model.config.num_hidden_layers, "vocab_size": model.config.vocab_size}
@@ -156,8 +156,8 @@ def transformers(source: Random, model: Any) -> Peer:
 
 def speculators(source: Random, model: Any, kind: str = "dflash") -> Peer:
     """DFlash, or DSpark: a sliding layer's rows see W rows before the anchor, and the block or what precedes them."""
-    (sizes, fields, parts), width = common(source, model), source.choice((1, 2, 4))
-    sliding, one_way = [source.random() < 0.5 for _ in range(sizes.layers)], source.random() < 0.5
+    (sizes, fields, parts), width = common(source, model), source.choice((2, 3, 5))
+    sliding, one_way = [source.random() < 0.7 for _ in range(sizes.layers)], source.random() < 0.5
     shifted, words, slots = source.random() < 0.5, Words.of(source, model), parts["slots"]
     inner = fields | windows(source, sliding, width) | {"model_type": "qwen3", "vocab_size": model.config.vocab_size}
     config: dict[str, Any] = {"speculators_model_type": kind, "transformer_layer_config": inner}
