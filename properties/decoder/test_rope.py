@@ -26,7 +26,10 @@ CASES: list[dict[str, Any]] = [
     {**YARN, "beta_fast": 16, "beta_slow": 2, "truncate": False},
     {**YARN, "attention_factor": 1.3},
     {**YARN, "mscale": 0.7, "mscale_all_dim": 1.0},
+    {**YARN, "mscale": 0.7},  # which is of no effect alone
+    {**YARN, "mscale_all_dim": 0.7},
     {"rope_type": "proportional", "partial_rotary_factor": 0.25},
+    {"rope_type": "proportional"},
 ]  # fmt: skip
 
 
