@@ -40,7 +40,7 @@ def test_what_is_on_record_is_seen_again() -> None:
 
 
 def test_a_rule_that_a_drafter_uses_is_tied_to_the_decoder() -> None:
-    """Kills: a drafter under a rule whose last link nobody named in `chains.DECODED`."""
+    """Kills: a drafter under a rule that has neither a cell on record nor a test that `chains.DECODED` names."""
     assert {rule for row in ROWS.values() for rule in (*row.rules, *row.lossy)} <= DECODED.keys()
 
 

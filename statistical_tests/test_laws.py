@@ -14,7 +14,7 @@ from statistical_tests.budget import SCALES
 
 pytestmark = pytest.mark.stat
 
-MORE = 3  # times as many cases as a quick run tries
+MORE = 4  # times as many cases as a quick run tries
 
 
 @pytest.mark.parametrize("times", SCALES)

@@ -25,11 +25,7 @@ FEW = 3000  # calls on a subject that is expected to be consistent: enough for a
 ENUMERATED = 600  # runs for the laws of one that is: five laws take 300, one that rejects in a loop has no end
 
 
-@pytest.fixture(autouse=True)
-def fewer_calls_beside_a_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 calls have to agree with a law for 2000. G is 4 n TV^2 at least, and 50 is enough for p = 1e-9
-    at a few degrees of freedom: an interception that is off by a TV of 0.2 is still distrusted, for one of 0.08."""
-    monkeypatch.setattr(plan, "AGREEING_CALLS", 300)
+pytestmark = pytest.mark.usefixtures("fewer_calls_beside_a_law")
 
 
 def audit(subject: str, signature: str = "verify", calls: int | None = None) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from refengine.audit.kernel import campaign
+from refengine.audit.kernel import campaign, plan
 from refengine.audit.kernel.audit import audit_kernel
 from refengine.audit.kernel.child.program import MARK, Program
 from refengine.audit.kernel.replay import replay
@@ -17,7 +17,11 @@ from refengine.report.finding import Finding
 from refengine.source_tree import FIXTURES
 
 PROGRAM = FIXTURES / "subjects" / "program.py"
+ENUMERATED = 600  # runs for its laws
 FEW = 1000  # calls on a program that is expected to be consistent: 300 show a TV of 0.43, and one of 0.5 has to show
+
+
+pytestmark = pytest.mark.usefixtures("fewer_calls_beside_a_law")
 
 
 def audit(mode: str = "", signature: str = "verify", calls: int | None = None) -> Finding:
@@ -42,9 +46,10 @@ def test_a_defect_is_found_named_and_replays() -> None:
     ("mode", "signature", "how"),
     [("own_noise", "verify", "statistical"), ("", "round", "exact")],
 )
-def test_a_correct_program_is_not_accused(mode: str, signature: str, how: str) -> None:
+def test_a_correct_program_is_not_accused(mode: str, signature: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills rows asked for in a round that are not those after the tokens, a seed that differs on a second run, or a
     program with noise of its own that is said to replay exactly."""
+    monkeypatch.setattr(plan, "RUNS", ENUMERATED)
     finding = audit(mode, signature, FEW)
     assert (finding.verdict, finding.replay) == ("consistent", how), finding.reason
 

@@ -1,8 +1,9 @@
 """`fixtures/schemas` says of every field and tensor of a released layout whether it is known, second-hand or UNKNOWN.
 
-A checkpoint's schema is the file named as the module of `layouts/` that reads it. A schema, or each of its `layouts`,
-has `config`, `not read` and `tensors`. In the name of a tensor N, E and {...} stand for numbers. What is not said to be
-unread takes effect: with another value there the file is refused, or other drafts are made.
+A checkpoint's schema is the file named as the module of `layouts/` that reads it. A schema has `config`, `not read` and
+`tensors`; each of its `layouts` has these and its own, those of the layouts that it is `as in`, and `within` an object
+those of another. In the name of a tensor N, E and {...} stand for numbers. What is not said to be unread takes effect:
+with another value there the file is refused, or other drafts are made.
 """
 
 import copy
@@ -38,14 +39,6 @@ RECORDED = [folder for kind in ("*/drafter", "hf_dsv3*/target", "sp_mtp*/target"
 WHOLE = {"tiny/ar", "golden/hf_assisted_A/drafter", "golden/medusa2_A/drafter"}  # models that transformers reads
 FOLDERS = {*(FIXTURES / folder for folder in TINY), *RECORDED, FIXTURES / "qwen_mtp" / "target"}
 NAMES = sorted({folder.relative_to(FIXTURES).as_posix() for folder in FOLDERS} - WHOLE)
-# A layout -> those whose fields and tensors it has too, as its schema says in words; "dspark/" is outside of `layouts`.
-ALSO = {
-    "dspark/speculators": ("dspark/", "dflash/speculators"),
-    "p_eagle/": ("eagle3/speculators",),
-    "p_eagle/amazon": ("p_eagle/", "eagle3/safeailab", "eagle3/specforge"),
-    "eagle3/specforge": ("eagle3/safeailab",),
-}
-WITHIN = {"qwen_mtp/speculators": ("transformer_layer_config", "qwen_mtp/native")}  # an object with others' fields
 # Fields that transformers writes into the config of any model.
 WRITTEN = """
 _name_or_path attention_dropout bos_token_id chunk_size_feed_forward eos_token_id id2label initializer_range label2id
@@ -54,7 +47,7 @@ output_attentions output_hidden_states pad_token_id problem_type return_dict sli
 target_text_model_type top_k_experts transformers_version use_bidirectional_attention use_cache
 vocab_size_per_layer_input
 """
-UNREAD = {"dspark/": WRITTEN.split(), "medusa/": ["transformers_version"]}
+UNREAD = {"dspark": WRITTEN.split(), "medusa": ["transformers_version"]}
 ALIASES = {"encoder.fc.weight": "fc.weight", "encoder.output_norm_enc.weight": "hidden_norm.weight"}  # of transformers
 # Fields that `reading/` asks of every config.
 GENERAL = {"dtype", "torch_dtype", "rope_parameters", "rope_scaling", "layer_types", "use_sliding_window"}
@@ -65,25 +58,20 @@ def schema_of(checkpoint: Checkpoint) -> str:
 
 
 def part(name: str) -> dict[str, Any]:
-    """A layout ("dflash/zlab"), or what stands outside of layouts ("dspark/"), with what it has of others."""
+    """A layout ("dflash/zlab"), or a schema without layouts ("ar"), with what it has of others."""
     file, _, layout = name.partition("/")
     schema = SCHEMAS[file]
-    found = schema.get("layouts", {}).get(layout, {}) if layout else schema
-    said = {
-        "config": found.get("config", {}),
-        "not read": [*found.get("not read", ()), *UNREAD.get(name, ())],
-        "tensors": schema.get("tensors", {}) | found.get("tensors", {}),
-    }
-    for other in map(part, ALSO.get(name, ())):
+    found = schema["layouts"][layout] if layout else {}
+    said = {kind: schema.get(kind, {}) | found.get(kind, {}) for kind in ("config", "tensors")}
+    said["not read"] = [*schema.get("not read", ()), *found.get("not read", ()), *UNREAD.get(file, ())]
+    for other in map(part, found.get("as in", ())):
         said = {kind: said[kind] + other[kind] if kind == "not read" else said[kind] | other[kind] for kind in said}
-    return found | said | {"within": WITHIN.get(name)}
+    return schema | found | said
 
 
 def parts(file: str) -> list[dict[str, Any]]:
     """Whatever a checkpoint of this schema may look like."""
-    schema = SCHEMAS[file]
-    layouts = [f"{file}/{layout}" for layout in schema.get("layouts", ())] or [f"{file}/"]
-    return [part(name) for name in dict.fromkeys([*layouts, *(name for name in ALSO if name.startswith(f"{file}/"))])]
+    return [part(f"{file}/{layout}") for layout in SCHEMAS[file].get("layouts", ())] or [part(file)]
 
 
 def own_tensors(checkpoint: Checkpoint) -> Iterator[str]:
@@ -105,9 +93,9 @@ def unknown(checkpoint: Checkpoint, said: dict[str, Any]) -> set[str]:
     if "text_config" in said:
         left -= {"text_config"}
         left |= fields["text_config"].keys() - said["text_config"].keys() - {*said["not read in text_config"]}
-    if said["within"]:
-        inner, other = fields.get(said["within"][0], {}), part(said["within"][1])
-        left |= inner.keys() - other["config"].keys() - {*other["not read"]}
+    for name, layout in said.get("within", {}).items():
+        other = part(layout)
+        left |= fields.get(name, {}).keys() - other["config"].keys() - {*other["not read"]}
     return tensors | left
 
 

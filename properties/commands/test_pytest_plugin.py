@@ -71,6 +71,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (folder / "my_sampler.py").write_text(SAMPLER.format(residual="p[i]"))
     (folder / "right_sampler.py").write_text(SAMPLER.format(residual=RIGHT))
     files = {"wrong": TEST, "mistaken": MISTAKEN}
+    files["unwritable"] = TEST.replace("found.json", "/dev/full")
     files["right"] = TEST.replace("my_sampler:", "right_sampler:").replace(', out="found.json"', "")
     for page in PAGES:
         (shown,) = re.findall(r"```python\n(def test_my_sampler.*?)```", (ROOT / page).read_text(), re.S)
@@ -130,16 +131,14 @@ def test_a_mistake_is_one_line_without_frames_of_ours(theirs: Run) -> None:
 def test_a_right_sampler_passes(theirs: Run) -> None:
     """Kills a fixture that fails on everything."""
     assert theirs.said["right", LOSSLESS] == ""
-    assert f"{len(PAGES) + 6} failed, 1 passed" in theirs.printed
+    assert f"{len(PAGES) + 7} failed, 1 passed" in theirs.printed
 
 
-def test_a_report_that_cannot_be_written_hides_no_verdict(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_hides_no_verdict(theirs: Run) -> None:
     """Kills minutes of an audit whose verdict is lost with its file."""
-    (tmp_path / "my_sampler.py").write_text(SAMPLER.format(residual="p[i]"))
-    (tmp_path / "test_sampler.py").write_text(TEST.replace("found.json", "/dev/full"))
-    result = run_pytest(tmp_path)
-    assert "my_sampler:verify is not shown to be lossless: violated" in result.stdout
-    assert "refengine: the report could not be written: cannot write /dev/full: No space left" in result.stdout
+    said = theirs.said["unwritable", LOSSLESS]
+    assert "my_sampler:verify is not shown to be lossless: violated" in said
+    assert "refengine: the report could not be written: cannot write /dev/full: No space left" in theirs.printed
 
 
 def test_a_project_that_does_not_use_it_gets_nothing(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
 """What a machine can do to a command: no home, no language, no room, no streams, a signal, a library that is absent."""
 
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer.main
 
 from properties.helpers.command_line import run, runs, shell
 from refengine import cli
@@ -142,6 +146,29 @@ def test_an_interrupt_is_said_and_leaves_no_process(number: signal.Signals, code
     while runs(int(begun.read_text())) and time.monotonic() < until:
         time.sleep(0.1)
     assert not runs(int(begun.read_text()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_in_a_callback_is_not_lost(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a signal whose exception C drops, as numba's compiler does: the command would go on, or end as our bug."""
+
+    def compiles(then: Callable[[], None]) -> Callable[..., None]:
+        def command(**_: object) -> None:
+            ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), number))()
+            then()
+
+        return command
+
+    def misses() -> None:
+        raise RuntimeError("no compiled object yet")
+
+    before = signal.getsignal(number), sys.unraisablehook
+    assert before[0] in (signal.SIG_DFL, signal.default_int_handler)
+    for then in (misses, partial(time.sleep, 600)):
+        command = SimpleNamespace(main=compiles(then))
+        monkeypatch.setattr(typer.main, "get_command", lambda app, command=command: command)
+        assert run("rules") == 128 + number
+    assert (signal.getsignal(number), sys.unraisablehook) == before
 
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])

@@ -263,7 +263,7 @@ def laws() -> dict[str, Law]:
     for pair in EVERY:
         cases = strategies.judged(pair.shape, pair.drawn)
         found[f"engine = exact: {pair.name}"] = Law(
-            partial(the_engine_is_the_definition, pair), {"lanes": strategies.lanes(cases), "data": st.data()}, 240
+            partial(the_engine_is_the_definition, pair), {"lanes": strategies.lanes(cases), "data": st.data()}, 120
         )
     found["engine = exact: policies"] = Law(
         the_policy_is_the_definition,

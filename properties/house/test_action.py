@@ -118,12 +118,28 @@ def scripts() -> dict[str, tuple[str, set[str]]]:
     return found
 
 
+# A refengine that finds a violation: it writes down its words, and into every file that an option names.
+FINDS = """#!{python} -IS
+import sys
+words = sys.argv[1:]
+open("words", "w").write("\\n".join(words))
+for option, file in zip(words, words[1:]):
+    if option in ("--junit", "--sarif", "--out", "--summary"):
+        open(file, "w").write("found")
+print("VERDICT violated")
+sys.exit(1)
+"""
+
+
 @pytest.mark.parametrize("name", scripts())
 def test_a_workflow_that_is_shown_fails_a_job_with_a_violation(name: str, tmp_path: Path) -> None:
     """Kills a workflow that nobody has run: an option that is gone, a package that is installed under another name, a
-    file that the next step looks for and that is not there, a job that is green over a violation."""
+    file that the next step looks for and that is not there, a job that is green over a violation. The action, which
+    asks for every file, is run with refengine itself, the others with one that finds a violation at once."""
     stub(tmp_path, "pip", f'printf "%s " "$@" >> {tmp_path}/asked')
     stub(tmp_path, "refengine", f'exec "{sys.executable}" -m refengine.cli "$@"')
+    if not name.endswith("the action"):
+        (tmp_path / "refengine").write_text(FINDS.format(python=sys.executable))
     work = tmp_path / "work"
     work.mkdir()
     (work / "my_sampler.py").write_text(SAMPLER)
@@ -135,6 +151,8 @@ def test_a_workflow_that_is_shown_fails_a_job_with_a_violation(name: str, tmp_pa
     assert ended.returncode == 1, ended.stderr
     assert "VERDICT violated" in ended.stdout
     assert {file for file in FILES if (work / file).is_file() and (work / file).stat().st_size} >= files
+    if not name.endswith("the action"):
+        assert parsed((work / "words").read_text().splitlines())["subject"] == "my_sampler:verify"
     if "pip" in text:
         assert f"refengine-{version('refengine')}-py3-none-any.whl" in (tmp_path / "asked").read_text()
 

@@ -11,4 +11,6 @@ A false alarm is chased from the finding back to the call. Where the finding's m
 Where it says "sequential evidence": `kernel/campaign.py` spends the calls, `kernel/history.py` turns tokens into draws
 (a draw that depends on the current draft or on the coming length would accuse correct rules), `evidence/e_process.py`
 bets on them. `kernel/diagnosis.py` or `kernel/explain_law.py` names the class of the defect.
+Of a trace, the evidence is `evidence/e_process_of_rounds.py`'s on the rounds of `trace.py`; of a server,
+`served/faults.py` and `served/noise.py` say what counts against it, `served/belief.py` how much.
 """

@@ -21,7 +21,7 @@ import typer.core
 
 from refengine.cli import audit, audit_served, campaign, challenge, checkpoint, engines, vectors
 from refengine.cli.decoder import decode, drafters
-from refengine.cli.endings import INTERRUPTED, ended_by_the_system, internal, refuse, unwinding, usage
+from refengine.cli.endings import INTERRUPTED, ended, ended_by, refuse, unwinding
 from refengine.cli.lists import bugs, checkpoints, claims, rules
 from refengine.cli.output import CONSISTENT
 from refengine.cli.reporting import refuse_to_replace
@@ -150,18 +150,9 @@ def run(arguments: Sequence[str] | None, came: list[signal.Signals]) -> NoReturn
         if code == INTERRUPTED:  # the command-line library swallows the exception
             raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else CONSISTENT)
-    except BadInput as error:
-        refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        print(f"refengine: {f'ended by {came[0].name}' if came else 'interrupted'}", file=sys.stderr)
-        sys.exit(128 + came[0] if came else INTERRUPTED)
-    except OSError as error:
-        ended_by_the_system(error, sys.argv[1:] if arguments is None else arguments)
-    except ModuleNotFoundError as error:
-        if (error.name or "refengine").partition(".")[0] == "refengine":
-            internal()
-        refuse(f"{error.name} is needed and not installed here: pip install refengine installs it")
+        ended(came)
     except Exception as error:
-        if hasattr(error, "format_message") and hasattr(error, "show"):  # a usage error of the command-line library
-            usage(error)
-        internal()
+        if came:  # what was cut short fails in words of its own
+            ended(came)
+        ended_by(error, sys.argv[1:] if arguments is None else arguments)

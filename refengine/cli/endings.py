@@ -13,8 +13,11 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from refengine.cli.output import BAD_INPUT, INTERNAL, one_line
+from refengine.errors import BadInput
 
-INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTED = 128 + signal.SIGINT
+AGAIN_SECONDS = 0.05
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 UNWRITABLE = {*FULL, errno.EPIPE, errno.EBADF, errno.EIO}  # standard output: a reader that left, or it is closed
 EXHAUSTED = {*FULL, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}  # what a machine has
@@ -32,14 +35,59 @@ def unwinding() -> Iterator[list[signal.Signals]]:
         raise KeyboardInterrupt
 
     here = threading.current_thread() is threading.main_thread()  # no other may set what a signal does
-    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if here and signal.getsignal(number) == signal.SIG_DFL]
+    before = {number: signal.getsignal(number) for number in SIGNALS if here}
+    ours = [number for number, does in before.items() if does in (signal.SIG_DFL, signal.default_int_handler)]
     for number in ours:
         signal.signal(number, unwind)
     try:
-        yield came
+        with dropped_again(came):
+            yield came
     finally:
         for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, before[number])
+
+
+@contextmanager
+def dropped_again(came: list[signal.Signals]) -> Iterator[None]:
+    """A signal is sent once more, after a moment, where its exception was raised in a callback of C or a destructor and
+    is dropped: numba's compiler calls back with what it has compiled, say, and then misses it."""
+    before, main, timers = sys.unraisablehook, threading.get_ident(), list[threading.Timer]()
+
+    def dropped(unraisable: Any) -> None:
+        if came and unraisable.exc_type is KeyboardInterrupt:
+            timers.append(threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (main, came[-1])))
+            timers[-1].start()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = dropped
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in timers:
+            timer.cancel()
+
+
+def ended(came: Sequence[signal.Signals]) -> NoReturn:
+    """By the signals that came, or by a Ctrl-C that was not ours to see."""
+    number = came[0] if came else signal.SIGINT
+    said = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    print(f"refengine: {said}", file=sys.stderr)
+    sys.exit(128 + number)
+
+
+def ended_by(error: Exception, words: Sequence[str]) -> NoReturn:
+    """By an exception: one line where it is no fault of ours. words: the command line."""
+    if isinstance(error, BadInput):
+        refuse(str(error))
+    if isinstance(error, OSError):
+        ended_by_the_system(error, words)
+    if isinstance(error, ModuleNotFoundError) and (error.name or "refengine").partition(".")[0] != "refengine":
+        refuse(f"{error.name} is needed and not installed here: pip install refengine installs it")
+    if hasattr(error, "format_message") and hasattr(error, "show"):  # a usage error of the command-line library
+        usage(error)
+    internal()
 
 
 def ended_by_the_system(error: OSError, words: Sequence[str]) -> NoReturn:
