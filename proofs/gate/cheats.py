@@ -12,12 +12,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from proofs import statements
 from proofs.gate import kernel, text, words
 from proofs.gate.build import BUILD, clean
-from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, listed, sentences, stated
+from refengine.selfcheck.claims.coq_text import STATEMENTS, listed, sentences, stated
 from refengine.source_tree import PROOFS
 
 FOLDER = PROOFS / "cheats"
@@ -37,10 +38,12 @@ def named(cheat: Path) -> set[str]:
 
 def by_text(cheat: Path) -> bool:
     """Whether the first reader refuses it, after all files of proofs/rocq; no prover is needed."""
-    before: dict[str, set[str]] = {}
-    for name in listed():
-        list(text.refusals(name, (SOURCES / f"{name}.v").read_text(), before))
-    return bool(list(text.refusals("Cheat", cheat.read_text("utf-8"), before))) or CLAIMED not in _stated(cheat)
+    return bool(list(text.refusals("Cheat", cheat.read_text("utf-8"), {**_ours()}))) or CLAIMED not in _stated(cheat)
+
+
+@cache
+def _ours() -> dict[str, set[str]]:
+    return text.meanings()
 
 
 def _stated(cheat: Path) -> list[str]:
