@@ -105,8 +105,8 @@ def test_a_coin_that_may_be_used_twice_is_refused(
         written()
 
 
-# (file, what stands there, what is put in its place): what a name stands for, what is no statement of the rule, and what
-# Gallina would take for something else.
+# (file, what stands there, what is put in its place): what a name stands for, what is no statement of the rule, and
+# what Gallina would take for something else.
 ELSEWHERE = [
     ("rules/leviathan", "def leviathan(", "@remembered\ndef leviathan("),
     ("rules/leviathan", "CARD = ", "residual = lambda p, q: tuple(p)\nCARD = "),
@@ -127,7 +127,11 @@ ELSEWHERE = [
     ("row", "w for x, w in enumerate(weights)", "w for x, w in enumerate(weights, start=1)"),
     ("row", "def row(", "max = min\n\n\ndef row("),
     ("block", "ROOT = -1", "ROOT = 0"),
-    ("block", "tokens: tuple[int, ...]\n    path: tuple[int, ...]", "path: tuple[int, ...]\n    tokens: tuple[int, ...]"),
+    (
+        "block",
+        "tokens: tuple[int, ...]\n    path: tuple[int, ...]",
+        "path: tuple[int, ...]\n    tokens: tuple[int, ...]",
+    ),
     ("block", "def row_after(", "@cache\ndef row_after("),
     ("block", "ROOT <= parent < node", "ROOT <= parent <= node"),
     ("chance", "bool(u * den < num)", "bool(u * den <= num)"),

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, Sentence, listed, sentences
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, TOKEN, Sentence, listed, sentences
 
 HERE = Path(__file__).resolve().parent
 PROJECT = ("-Q . Proofs", "-arg -w", "-arg none")
@@ -72,6 +72,7 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
     except ValueError as error:
         yield f"{file}: {error}"
         return
+    yield from (f"{file}: {line}" for line in disguised(text))
     sections, given, seen = 0, set[str](), set[str]()
     for sentence in found:
         imported = re.match(r"From Proofs Require Import ([^.]*)\.", sentence.text)
@@ -96,6 +97,19 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
         yield f"{file}: a section is left open"
     yield from (f"{file}: {line}" for line in alike([*given, *sorted(set().union(*before.values()))]))
     before[file] = given | seen
+
+
+def disguised(text: str) -> Iterator[str]:
+    """What Coq reads as code and an eye as a comment, or the other way round."""
+    open_comments = 0
+    for token in TOKEN.findall(text):
+        if open_comments and token == "(*":
+            yield "a comment in a comment"
+        if token[0] == '"' and re.search(r"\(\*|\*\)", token):
+            yield f"a string that looks like the edge of a comment: {token[:60]}"
+        open_comments += (token == "(*") - (token == "*)")
+    if "(*)" in text:
+        yield "a sign that opens a comment: (*)"
 
 
 def alike(names: Collection[str]) -> Iterator[str]:

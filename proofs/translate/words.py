@@ -1,9 +1,9 @@
 """That every word of a function is what the translator takes it for.
 
-The translator reads a rule by its words: `residual`, `sum`, `ROOT`. So each must be what its module says once and by its
-own name: a `def`, an import from where it is defined, or a word of the language that the module leaves alone. A module
-that binds a name twice, under another name or by running code, is refused; so are decorators and defaults that the
-text of the function does not show, and a list under two names, which is one list in Python and two in Gallina.
+The translator reads a rule by its words: `residual`, `sum`, `ROOT`. So each must be what its module says once and by
+its own name: a `def`, an import from where it is defined, or a word of the language that the module leaves alone. A
+module that binds a name twice, under another name or by running code, is refused; so are decorators and defaults that
+the text of the function does not show, and a list under two names, which is one list in Python and two in Gallina.
 """
 
 import ast
