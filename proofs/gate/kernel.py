@@ -17,8 +17,8 @@ from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comme
 
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
-# What a closed statement quantifies over: its premises, by the names that they were given, and of everything else the
-# type that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
+# What a closed statement quantifies over, in order: "premise" and the name that it was given, or "value" after the
+# types that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
 # function is given: `?` and `!` in a shape.
 PREMISES = """Set Printing Width 10000.
 Set Printing Depth 10000.
@@ -32,9 +32,10 @@ Ltac told := lazymatch goal with
     end
   end.
 Ltac quantified := repeat lazymatch goal with
+  | |- let x := _ in _ => let z := fresh "{value}" in intro z
   | |- forall {unnamed} : ?A, _ => lazymatch type of A with
-      | Prop => let y := fresh {unnamed} in intro y; idtac y
-      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z
+      | Prop => let y := fresh {unnamed} in intro y; idtac "premise" y
+      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z; idtac "value"
     end
   end."""
 LIBRARIES = ("Coq.", "mathcomp.", "Flocq.")
@@ -118,37 +119,47 @@ def shape(type: str, always: Sequence[str]) -> str:
     return head if head in always else whole
 
 
-def hidden_premises(
-    build: Path, names: Sequence[str], granted: Mapping[str, Sequence[str]], sources: Path = SOURCES
-) -> list[str]:
-    """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow.
+def quantified(build: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """What each statement quantifies over, in order: "premise ?" or with its name, "value", and before it "of" its types.
 
-    And those about all members of a type that is not known to have any (`granted`): they assume that there is one.
+    Raises RuntimeError with Coq's words where it stops.
     """
-    files = list(dict.fromkeys(name.split(".")[0] for name in names))
-    goal = "Goal ltac:(let t := type of Proofs.{} in exact t). quantified. Abort."
     unnamed, value, given = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvg")
     prologue = PREMISES.format(unnamed=unnamed, value=value, given=given)
-    try:
-        answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
-    except RuntimeError as error:
-        return [f"Coq cannot say what every statement assumes: {error}"]
+    goal = "Goal ltac:(let t := type of Proofs.{} in exact t). quantified. Abort."
+    files = list(dict.fromkeys(name.split(".")[0] for name in names))
+    answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
+    drawn = re.compile(rf"({unnamed}|{value})\d*|{given}\d*")
+    told = {name: drawn.sub(lambda mark: "?" if mark[1] else "!", answer) for name, answer in answers.items()}
+    return {name: answer.splitlines() for name, answer in told.items()}
+
+
+def assumed(told: Sequence[str]) -> int:
+    """How much a statement is to be given until it assumes nothing: 0 where it assumes nothing at all."""
+    variables = [line.startswith("premise ") for line in told if not line.startswith("of ")]
+    return max((at for at, premise in enumerate(variables, 1) if premise), default=0)
+
+
+def hidden_premises(
+    statements: Mapping[str, Sequence[str]], granted: Mapping[str, Sequence[str]], sources: Path = SOURCES
+) -> list[str]:
+    """Of what is `quantified`: a proposition that the text shows neither as a Hypothesis nor before an arrow.
+
+    And statements about all members of a type that is not known to have any (`granted`): they assume that there is one.
+    """
     shown, arrows = set[str](), Counter[str]()
-    for file in files:
+    for file in dict.fromkeys(name.split(".")[0] for name in statements):
         text = (sources / f"{file}.v").read_text()
         shown |= {f"{file}.{s.name()}" for s in sentences(text) if s.word() == "Hypothesis"}
         arrows.update(f"{file}.{name}" for name, _, _ in premises_of(blank_comments(text), "|".join(STATEMENTS)))
     wrong, known = [], {*granted["always"], *granted["types"]}
-    for name, answer in answers.items():
-        told = answer.splitlines()
-        premises = [line for line in told if not line.startswith("of ")]
-        types = [line.removeprefix("of ") for line in told if line.startswith("of ")]
-        marked = [re.sub(rf"{given}\d*", "!", re.sub(rf"{value}\d*", "?", type)) for type in types]
-        kinds = {shape(type, granted["always"]) for type in marked}
+    for name, told in statements.items():
+        premises = [line.removeprefix("premise ") for line in told if line.startswith("premise ")]
+        kinds = {shape(line.removeprefix("of "), granted["always"]) for line in told if line.startswith("of ")}
         # A type that is itself quantified over, or what that gives: it may be chosen so that it has members.
         unknown = {kind for kind in kinds - known if not kind.startswith("?")}
         wrong += [f"{name} is about all {kind}, and there may be none" for kind in sorted(unknown)]
-        named = [premise for premise in premises if not premise.startswith(unnamed)]
+        named = [premise for premise in premises if premise != "?"]
         hidden = [premise for premise in named if f"{name.split('.')[0]}.{premise}" not in shown]
         wrong += [f"{name} assumes {premise}, which is no Hypothesis" for premise in hidden]
         if len(premises) - len(named) > arrows[name]:
