@@ -126,7 +126,7 @@ def quantified(build: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """
     unnamed, value, given = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvg")
     prologue = PREMISES.format(unnamed=unnamed, value=value, given=given)
-    goal = "Goal ltac:(let t := type of Proofs.{} in exact t). quantified. Abort."
+    goal = "Goal ltac:(let t := type of @Proofs.{} in exact t). quantified. Abort."
     files = list(dict.fromkeys(name.split(".")[0] for name in names))
     answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
     drawn = re.compile(rf"({unnamed}|{value})\d*|{given}\d*")
