@@ -98,7 +98,9 @@ def every() -> list[Drop]:
 
 def theorems() -> list[str]:
     """`File.name` of every theorem, those aside that stand among the instances."""
-    found = [(file, sentence) for file in files() if file.stem not in INSTANCES for sentence in sentences(file.read_text())]
+    found = [
+        (file, sentence) for file in files() if file.stem not in INSTANCES for sentence in sentences(file.read_text())
+    ]
     return [f"{file.stem}.{sentence.name()}" for file, sentence in found if sentence.word() in ("Theorem", "Corollary")]
 
 

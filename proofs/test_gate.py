@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.gate import cheats, kernel, text
+from proofs.gate import build, cheats, kernel, text
 from proofs.gate.build import absent
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
@@ -29,9 +29,9 @@ def test_every_reader_has_cheats_of_its_own() -> None:
     assert sum("coqchk" in readers for readers in alone) >= 1
 
 
-@pytest.mark.parametrize("name", ["guard", "premise_as_variable"])
+@pytest.mark.parametrize("name", ["guard", "premise_as_variable", "named_and_not_applied"])
 def test_coq_refuses_them_too(name: str) -> None:
-    """Kills: readers that stand only on our own reading of the text. Two of them; `make prove` asks about all."""
+    """Kills: readers that stand only on our own reading of the text. Three of them; `make prove` asks about all."""
     if missing := absent():
         pytest.skip(missing)
     cheat = cheats.FOLDER / f"{name}.v"
@@ -91,6 +91,40 @@ def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
     (sources / "more").mkdir()
     (sources / "more" / "Cheat.v").write_text("Theorem anything : 1 = 2. Abort.\n")
     assert "more/Cheat.v" in " ".join(text.project(sources))
+
+
+def test_a_compiled_file_from_elsewhere_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a folder of compiled files that a commit brings along, with a proof in it that its text does not have.
+
+    It is as a run of the gate leaves it, the list of what was made included, but for that the text was another then.
+    """
+    if missing := absent():
+        pytest.skip(missing)
+    sources, made = tmp_path / "rocq", tmp_path / "build" / "rocq"
+    sources.mkdir()
+    (sources / "_CoqProject").write_text("\n".join([*text.PROJECT, "Cheat.v"]) + "\n")
+    for name, value in (("SOURCES", sources), ("BUILD", made), ("MADE", made.parent / "made.json")):
+        monkeypatch.setattr(build, name, value)
+    monkeypatch.setattr(build, "listed", lambda: ["Cheat"])
+    false, true = ("Theorem anything : False.\nProof. Admitted.\n", "Theorem anything : True.\nProof. exact I. Qed.\n")
+    (sources / "Cheat.v").write_text(false)
+    assert build.compiled() == ""
+    shutil.copytree(made.parent, tmp_path / "delivered")
+    shutil.rmtree(made.parent)
+    (tmp_path / "delivered").rename(made.parent)
+    (sources / "Cheat.v").write_text(true)
+    shutil.copyfile(sources / "Cheat.v", made / "Cheat.v")
+    for file in ("Cheat.vo", "Cheat.glob", "Cheat.v.timing"):  # younger than the text
+        (made / file).touch()
+    assert build.compiled() == ""
+    assert kernel.asked(made, ["Cheat"], {"it": "Check Proofs.Cheat.anything."})["it"].split() == [
+        "Cheat.anything",
+        ":",
+        "True",
+    ]
+    before = (made / "Cheat.vo").stat().st_mtime_ns
+    assert build.compiled() == ""
+    assert (made / "Cheat.vo").stat().st_mtime_ns == before  # what was made here is kept
 
 
 def test_comments_and_strings_are_read_as_coq_reads_them() -> None:

@@ -36,7 +36,11 @@ def idle(told: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for group in groups:
         left = nowhere.intersection(group)
         steps = named_by({name.split(".")[1] for name in {*group} - left}) if left else set()
-        yield from (f"{name} is applied nowhere to all that it assumes" for name in sorted(left) if name.split(".")[1] not in steps)
+        yield from (
+            f"{name} is applied nowhere to all that it assumes"
+            for name in sorted(left)
+            if name.split(".")[1] not in steps
+        )
 
 
 def wrong() -> Iterator[list[str]]:

@@ -37,7 +37,9 @@ def applied(term: str, variables: int, names: Collection[str]) -> Iterator[tuple
     while text != before:
         before, text = text, re.sub(rf"\([^(){MARK}]*\)", one_word, text)
     nothing: Given = (["_"], {})
-    yield from ((name[1:], count) for name, count in reached(grouped(text), {}, [nothing] * variables) if name[0] == MARK)
+    yield from (
+        (name[1:], count) for name, count in reached(grouped(text), {}, [nothing] * variables) if name[0] == MARK
+    )
 
 
 def one_word(brackets: re.Match[str]) -> str:
