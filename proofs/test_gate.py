@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.gate import build, cheats, kernel, text
+from proofs.gate import build, cheats, kernel, terms, text
 from proofs.gate.build import absent
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
@@ -59,6 +59,37 @@ def test_axioms_are_read() -> None:
     """Kills: an axiom whose type stands on lines of its own and is lost."""
     assert kernel.axioms(kernel.CLOSED) == []
     assert kernel.axioms("Axioms:\nA.b : forall x,\n      x = x\nC.d\n  : True") == ["A.b", "C.d"]
+
+
+@pytest.mark.parametrize(
+    ("term", "reached"),
+    [
+        ("A.t x (A.u y)", {("A.t", 2), ("A.u", 1)}),
+        ("fun x : T => A.t x", {("A.t", 1)}),
+        ("fun (x : T) (no : False) => A.t no", set()),
+        ("B.c (fun no : False => A.t no)", set()),
+        ("(fun (x y : T) => A.t x y) a b", {("A.t", 2)}),
+        ("(fun (x y : T) => A.t x y) a", set()),
+        ("(fun _ : forall no : False, P => I) A.t", {("A.t", 0)}),
+        ("match A.u x with | conj a b => A.t a b end", {("A.u", 1), ("A.t", 2)}),
+        ("match c with | inl a => A.t a | inr b => A.u b end", set()),
+        (
+            "(fun m : P => (fun f : Q => match m with | conj a b => f a b end) (fun (a : R) (b : S) => A.t a b)) A.u",
+            {
+                ("A.u", 0),
+                ("A.t", 2),
+            },
+        ),
+        ("(fun f : Q => match top with | conj f b => f a end) (fun a : R => A.t a)", set()),
+        ("let f := fun no : False => A.t no in B.c f", set()),
+        ("let f := fun a : R => A.t a in f x", {("A.t", 1)}),
+        ("forall x : A.t y, P", set()),
+        ("fun x : T => (A.t x : P)", {("A.t", 1)}),
+    ],
+)
+def test_a_proof_is_read_as_far_as_it_reaches(term: str, reached: set[tuple[str, int]]) -> None:
+    """Kills: a theorem that counts as applied below a `fun` that nothing is given to, or in one branch of several."""
+    assert set(terms.applied(term, int(term.startswith("fun")), ("A.t", "A.u"))) == reached
 
 
 def test_a_type_is_told_whole() -> None:

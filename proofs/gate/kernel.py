@@ -120,7 +120,7 @@ def shape(type: str, always: Sequence[str]) -> str:
 
 
 def quantified(build: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """What each statement quantifies over, in order: "premise ?" or with its name, "value", and before it "of" its types.
+    """What each statement quantifies over, in order: "premise" and its name or "?"; "value" after the "of" its types.
 
     Raises RuntimeError with Coq's words where it stops.
     """
