@@ -106,6 +106,38 @@ def test_a_coin_that_may_be_used_twice_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("file", "text", "instead"),
+    [
+        ("rules/leviathan", "import Row, residual", "import Row, overlap as residual"),
+        ("rules/leviathan", "def leviathan(", "@sometimes\ndef leviathan("),
+        ("rules/leviathan", "CARD = Card(", "def residual(p, q):\n    return p\n\n\nCARD = Card("),
+        ("rules/leviathan", "CARD = Card(", "leviathan = another\nCARD = Card("),
+        ("rules/leviathan", "rule=leviathan", "rule=another"),
+        ("rules/block", "from fractions import", "from refengine.exact.row import"),
+        ("rules/point_mass", "CARD = Card(", "def sum(weights):\n    return 1\n\n\nCARD = Card("),
+        ("loop", "import Chance, Shifted", "import Chance, Shared as Shifted"),
+        ("row", "from fractions import Fraction", "from decimal import Decimal as Fraction"),
+        ("block", "ROOT = -1", "ROOT = 0"),
+        ("block", "    def children(", "    @sometimes\n    def children("),
+        ("chance", 'if kind == "emit" else start * DEPTHS', 'if kind == "emit" else start'),
+    ],
+)
+def test_a_name_that_means_something_else_is_refused(
+    file: str, text: str, instead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: a change around a rule, of what its words stand for, that leaves the text of the rule as it was."""
+    ours = translate.source(file)
+    assert text in ours
+    monkeypatch.setattr(
+        translate,
+        "source",
+        lambda other: ours.replace(text, instead) if other == file else (translate.EXACT / f"{other}.py").read_text(),
+    )
+    with pytest.raises(Untranslated):
+        written()
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "while x: pass",

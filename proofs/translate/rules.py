@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Sequence
 
-from proofs.translate import sites
+from proofs.translate import names, sites
 from proofs.translate.function import RESULTS, Function
 from proofs.translate.terms import Untranslated
 from refengine.exact import rules
@@ -15,7 +15,7 @@ FILE = PROOFS / "rocq" / "Translated.v"
 # logarithms of floats or sort rows, which Python.v has no words for.
 RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
 LOOPS = (("loop", "generate"), ("loop", "plain"))
-# What Python.v defines by hand, by the body that it had then: another body is refused.
+# What Python.v defines by hand, or sites.py relies on, by the body that it had then: another body is refused.
 KNOWN = {
     ("block", "row_after"): "return p[node + 1]",
     ("block", "drawn"): "q = block.q[node]\nif q is None:\n    raise ValueError\nreturn q",
@@ -24,6 +24,9 @@ KNOWN = {
     ("block", "children"): "return [j for j, parent in enumerate(self.parents) if parent == node]",
     ("block", "path"): "return () if node == ROOT else (*self.path(self.parents[node]), self.tokens[node])",
     ("block", "target_rows"): "return [target(prefix + block.path(node)) for node in range(-1, len(block.tokens))]",
+    ("chance", "_absolute"): "kind, depth, *candidate = site\n"
+    "return (kind, place(str(kind), int(depth), self.offset), *candidate)",
+    ("chance", "place"): "return start + depth if kind == 'emit' else start * DEPTHS + depth",
     ("row", "argmax"): "return max(range(len(weights)), key=lambda x: (weights[x], -x))",
 }
 OTHERWISE = {"at": "here", "left": "rest", "out": "said"}  # names that mean something else in Gallina
@@ -104,6 +107,7 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
 def needed(file: str, name: str) -> list[tuple[str, str]]:
     """The function, after those of refengine.exact that it calls and Python.v does not know."""
     tree = ast.parse(source(file))
+    names.check(file, tree)
     homes = {n.name: file for n in tree.body if isinstance(n, ast.FunctionDef)}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("refengine.exact."):
@@ -137,7 +141,9 @@ def section(name: str, result: str, functions: Sequence[tuple[str, str]]) -> str
 
 def written() -> str:
     """The whole of Translated.v; raises Untranslated."""
+    for file in {file for file, _ in KNOWN} - {"chance"}:  # whose sites alone are known
+        names.check(file, ast.parse(source(file)))
     for (file, name), text in KNOWN.items():
-        if body_text(definition(file, name)) != text:
+        if body_text(function := definition(file, name)) != text or function.decorator_list:
             raise Untranslated(f"{file}.py: {name} is not what Python.v says it is")
     return "\n".join([HEADER, section("Rules", "(outcome V)", RULES), section("Loops", "(seq V)", LOOPS)])
