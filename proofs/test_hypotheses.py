@@ -13,8 +13,8 @@ from refengine.selfcheck.claims.hypotheses import RECORD, blank_comments, fresh,
 from refengine.source_edits.committed import Committed
 
 
-def test_every_theorem_with_hypotheses_is_named_by_an_instance() -> None:
-    """Kills: a theorem whose hypotheses nothing satisfies; an instance that assumes. The gate asks Coq for more."""
+def test_every_theorem_with_hypotheses_is_applied() -> None:
+    """Kills: a theorem that no instance names, or one that assumes; that it is applied there, the gate asks Coq."""
     assert unapplied() == []
 
 
