@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofs import statements
 from proofs.gate.build import clean
 from proofs.statements import premises_of
 from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comments, sentences
 
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
-# What a closed statement quantifies over: its premises, by the names that they were given, and of everything else the
-# type that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
+# What a closed statement quantifies over, in order: "premise" and the name that it was given, or "value" after the
+# types that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
 # function is given, and what is said to exist: `?` and `!` in a shape. What is concluded is read on to its end, through
 # `let`, both sides of a conjunction or an equivalence and the definitions, of which the last is told with a premise.
 PREMISES = r"""Set Printing Width 10000.
@@ -34,9 +33,10 @@ Ltac told := lazymatch goal with
     end
   end.
 Ltac quantified := repeat lazymatch goal with
+  | |- let x := _ in _ => let z := fresh "{value}" in intro z
   | |- forall {unnamed} : ?A, _ => lazymatch type of A with
-      | Prop => let y := fresh {unnamed} in intro y; idtac y
-      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z
+      | Prop => let y := fresh {unnamed} in intro y; idtac "premise" y
+      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z; idtac "value"
     end
   end.
 Ltac head A := lazymatch A with ?F _ => head F | _ => A end.
@@ -139,46 +139,59 @@ def shape(type: str, always: Sequence[str]) -> str:
     return head if head in always else whole
 
 
-def hidden_premises(
-    build: Path, names: Sequence[str], granted: Mapping[str, Sequence[str]], sources: Path = SOURCES
-) -> list[str]:
-    """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow.
+def quantified(build: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """What each statement quantifies over, in order: "premise" and its name or "?"; "value" after the "of" its types.
 
-    And those about all members of a type that is not known to have any (`granted`): they assume that there is one.
+    Raises RuntimeError with Coq's words where it stops.
     """
-    files = list(dict.fromkeys(name.split(".")[0] for name in names))
     unnamed, value, given, mark = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvgm")
-    goal = f'Goal ltac:(let t := type of Proofs.{{}} in exact t). quantified. idtac "{mark}". inside tt. Abort.'
     prologue = PREMISES.format(unnamed=unnamed, value=value, given=given)
     prologue = f"From mathcomp Require ssrbool.\n{prologue}"
-    try:
-        answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
-    except RuntimeError as error:
-        return [f"Coq cannot say what every statement assumes: {error}"]
-    shown, arrows, assuming = dict[str, set[str]](), Counter[str](), set[str]()
-    for file in files:
+    goal = f'Goal ltac:(let t := type of @Proofs.{{}} in exact t). quantified. idtac "{mark}". inside tt. Abort.'
+    files = list(dict.fromkeys(name.split(".")[0] for name in names))
+    answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
+    drawn = re.compile(rf"({unnamed}|{value})\d*|{given}\d*")
+    found = {}
+    for name, answer in answers.items():
+        outside, _, inside = drawn.sub(lambda here: "?" if here[1] else "!", f"{answer}\n").partition(f"{mark}\n")
+        found[name] = [*outside.splitlines(), *(f"within {line}" for line in inside.splitlines())]
+    return found
+
+
+def assumed(told: Sequence[str]) -> int:
+    """How much a statement is to be given until it assumes nothing: 0 where it assumes nothing at all."""
+    variables = [line.startswith("premise ") for line in told if not line.startswith(("of ", "within "))]
+    return max((at for at, premise in enumerate(variables, 1) if premise), default=0)
+
+
+def hidden_premises(
+    statements: Mapping[str, Sequence[str]], granted: Mapping[str, Sequence[str]], sources: Path = SOURCES
+) -> list[str]:
+    """Of what is `quantified`: a proposition that the text shows neither as a Hypothesis nor before an arrow.
+
+    And statements about all members of a type that is not known to have any (`granted`): they assume that there is one.
+    """
+    shown, arrows = dict[str, set[str]](), Counter[str]()
+    for file in dict.fromkeys(name.split(".")[0] for name in statements):
         text = (sources / f"{file}.v").read_text()
         shown |= {f"{file}.{name}": above for name, above in hypotheses_above(text).items()}
         arrows.update(f"{file}.{name}" for name, _, _ in premises_of(blank_comments(text), "|".join(STATEMENTS)))
-        assuming |= {f"{file}.{name}" for name in statements.assuming(sources / f"{file}.v", STATEMENTS)}
     wrong, known = [], {*granted["always"], *granted["types"]}
-    for name, answer in answers.items():
-        outside, _, within = f"{answer}\n".partition(f"{mark}\n")
-        told = [*outside.splitlines(), *(within.splitlines() if name not in granted["read"] else ())]
-        premises = [line for line in told if not line.startswith(("of ", "under "))]
+    for name, lines in statements.items():
+        read = name not in granted["read"]
+        told = [line.removeprefix("within ") for line in lines if read or not line.startswith("within ")]
+        premises = [line.removeprefix("premise ") for line in told if line.startswith("premise ")]
         under = {line.removeprefix("under ").lstrip("@") for line in told if line.startswith("under ")}
-        types = [line.removeprefix("of ") for line in told if line.startswith("of ")]
-        marked = [re.sub(rf"{given}\d*", "!", re.sub(rf"{value}\d*", "?", type)) for type in types]
-        kinds = {shape(type, granted["always"]) for type in marked}
+        kinds = {shape(line.removeprefix("of "), granted["always"]) for line in told if line.startswith("of ")}
         # A type that is itself quantified over, or what that gives: it may be chosen so that it has members.
         unknown = {kind for kind in kinds - known if not kind.startswith("?")}
         wrong += [f"{name} is about all {kind}, and there may be none" for kind in sorted(unknown)]
-        named = [premise for premise in premises if not premise.startswith(unnamed)]
+        named = [premise for premise in premises if premise != "?"]
         hidden = [premise for premise in named if premise not in shown.get(name, ())]
         wrong += [f"{name} assumes {premise}, which is no Hypothesis" for premise in hidden]
         if len(premises) - len(named) > arrows[name]:
             wrong.append(f"{name} assumes more than stands before its arrows")
-        if "tt" in under and name not in assuming:
+        if "tt" in under and not premises:
             wrong.append(f"{name} assumes something in what it concludes, and nothing before")
         wrong += [f"{name} assumes something within {word}" for word in sorted(under - {"tt", *granted["assuming"]})]
     return wrong

@@ -15,8 +15,8 @@ FILE = PROOFS / "rocq" / "Translated.v"
 # logarithms of floats or sort rows, which Python.v has no words for.
 RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
 LOOPS = (("loop", "generate"), ("loop", "plain"))
-# What Python.v defines by hand, by the text that it had then: another text is refused. Of a class its fields and the
-# names of what it does, of a number what it is.
+# What Python.v defines by hand, or sites.py relies on, by the text that it had then: another text is refused. Of a
+# class its fields and the names of what it does, of a number what it is.
 KNOWN = {
     ("block", "ROOT"): "-1",
     ("block", "Block"): "@dataclass(frozen=True)\ntokens: tuple[int, ...]\nparents: tuple[int, ...]\n"

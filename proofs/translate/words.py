@@ -39,7 +39,13 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
             case _:
                 raise refuse(node, "it is not seen what this does to the words of the module")
         for name in here:
+            if hasattr(builtins, name):
+                raise refuse(node, f"{name} is a word of the language")
             found.setdefault(name, []).append(node)
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "Card"):
+        runs = [ast.unparse(k.value) for k in call.keywords if k.arg == "rule"]
+        if not all(isinstance(node, ast.FunctionDef) for name in runs for node in found.get(name, [call])):
+            raise refuse(call, "the card is of another rule")
     for inner in ast.walk(tree):
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:
             raise Untranslated("a name may be bound where it is not seen")
