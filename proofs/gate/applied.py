@@ -39,7 +39,7 @@ def applied_nowhere(
     while todo:
         if (name := todo.pop()) not in done:
             done.add(name)
-            variables = sum(not line.startswith("of ") for line in statements[name])
+            variables = sum(not line.startswith(("of ", "within ")) for line in statements[name])
             found = applied(proofs[name], variables, interesting) if name in proofs else ()
             todo += [other for other, given in found if given >= needs[other]]
     return {name for name in wanted if needs[name]} - done
