@@ -1,4 +1,4 @@
-(** Refused by applied. What the instance states has a premise, which a word hides. *)
+(** Refused by premises, applied. What the instance states has a premise, which a word hides. *)
 Definition if_never := 0 = 1 -> 1 = 2.
 Theorem anything : 0 = 1 -> 1 = 2.
 Proof. intro absurd; discriminate absurd. Qed.
