@@ -10,8 +10,8 @@ file and of all that this file imports (comments aside); where that has changed 
 Usage: `python3 -m proofs.hypotheses` from the root, to ask about all that have no fresh answer (half an hour for all;
 it resumes); with `--sample N`, to see that each has a fresh answer and to ask N of them again, drawn anew for every
 commit (part of `make prove`).
-Both first hold the theorems to the files of instances: one that has hypotheses and is applied in none of them may be
-about nothing, and an instance may not assume anything itself.
+Both first hold the theorems to the files of instances: one that has hypotheses and is named in none of them may be
+about nothing, and an instance may not assume anything itself. That it is applied there, the gate holds.
 """
 
 import random

@@ -4,7 +4,7 @@ A theorem assumes what stands above it in open sections as `Hypothesis`, and its
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -96,9 +96,17 @@ def every() -> list[Drop]:
     return [replace(d, nth=sum(e.key() == d.key() for e in found[:i])) for i, d in enumerate(found)]
 
 
-def assuming(file: Path, words: Sequence[str] = ("Theorem", "Corollary")) -> Iterator[str]:
+def theorems() -> list[str]:
+    """`File.name` of every theorem, those aside that stand among the instances."""
+    found = [
+        (file, sentence) for file in files() if file.stem not in INSTANCES for sentence in sentences(file.read_text())
+    ]
+    return [f"{file.stem}.{sentence.name()}" for file, sentence in found if sentence.word() in ("Theorem", "Corollary")]
+
+
+def assuming(file: Path) -> Iterator[str]:
     """The theorems of a file that stand below a `Hypothesis` of an open section or have premises of their own."""
-    code = blank_comments(file.read_text())
+    code, words = blank_comments(file.read_text()), ("Theorem", "Corollary")
     own, open_sections = {name for name, _, _ in premises_of(code, "|".join(words))}, [False]
     for line in code.splitlines():
         word, _, rest = line.partition(" ")
@@ -114,36 +122,28 @@ def assuming(file: Path, words: Sequence[str] = ("Theorem", "Corollary")) -> Ite
                 yield name
 
 
-def used() -> set[str]:
-    """The names that stand in the files of instances, in the proof of what stands there, and so on."""
+def named_by(roots: Collection[str]) -> set[str]:
+    """The words that stand in the proofs of these statements, in the proofs of what is named there, and so on."""
     scripts: dict[str, set[str]] = {}
-    found, todo = set[str](), set[str]()
     for file in files():
         name = ""
         for sentence in sentences(file.read_text()):
             name = sentence.name() if sentence.word() in (*STATEMENTS, "Definition", "Fixpoint") else name
-            words = set(re.findall(r"[\w']+", sentence.text))
-            scripts.setdefault(name, set()).update(words)
-            todo |= words if file.stem in INSTANCES else set()
+            scripts.setdefault(name, set()).update(re.findall(r"[\w']+", sentence.text))
+    found, todo = set[str](), {*roots}
     while todo:
         found |= todo
         todo = set().union(*(scripts.get(name, set()) for name in todo)) - found
     return found
 
 
-def applied_nowhere(cited: Collection[str]) -> list[str]:
-    """Statements of all kinds that are cited as `File.name` and assume something that nothing need satisfy."""
-    assumed = {f"{file.stem}.{name}" for file in files() for name in assuming(file, STATEMENTS)}
-    known = used()
-    return [
-        f"{name} is cited and never applied" for name in sorted(assumed & {*cited}) if name.split(".")[1] not in known
-    ]
-
-
 def unapplied() -> list[str]:
-    """Theorems with hypotheses that no instance applies, and instances that assume something themselves."""
+    """Theorems with hypotheses that no instance names, and instances that assume something themselves.
+
+    Whether they are applied there, the gate reads in Coq's terms (`gate.applied`); this needs no prover.
+    """
     codes = [blank_comments((SOURCES / f"{name}.v").read_text()) for name in INSTANCES]
     applied = {word for code in codes for word in re.findall(r"[\w']+", code)}
     theorems = [(f.stem, name) for f in files() if f.stem not in INSTANCES for name in assuming(f)]
-    idle = [f"{file}.{name} is never applied" for file, name in theorems if name not in applied]
+    idle = [f"{file}.{name} is never named" for file, name in theorems if name not in applied]
     return idle + [f"{name} assumes" for code in codes for name, _, _ in premises_of(code, "Example")]

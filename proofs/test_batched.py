@@ -1,5 +1,6 @@
 """engine = exact for all real rows over every vocabulary, and what would break it (proofs/batched)."""
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +158,17 @@ def test_another_sum_is_seen(old: str, new: str) -> None:
     text = source_path(levels.SUMS).read_text()
     assert old in text
     assert levels.difference(text.replace(old, new, 1))
+
+
+COUNTING = ["rules.leviathan", "rules.block", "rules.point_mass", "rules.iid_candidates", "rules.without_replacement"]
+
+
+@pytest.mark.parametrize("module", [*COUNTING, "rules.greedy", "rules.agreement", "row", "path", "block"])
+def test_no_text_can_count_beyond_the_nodes_that_are_shown(module: str) -> None:
+    """Kills: a loop over the first four nodes, which is right on the three that the equality is asked about."""
+    tree = ast.parse(source_path(f"refengine.engine.{module}").read_text())
+    numbers = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) in (int, float)}
+    assert numbers <= {0, 1, 2}
 
 
 def test_the_paths_of_the_exact_text_are_all_there() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.gate import cheats, kernel, text
+from proofs.gate import build, cheats, kernel, terms, text
 from proofs.gate.build import absent
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
@@ -29,9 +29,9 @@ def test_every_reader_has_cheats_of_its_own() -> None:
     assert sum("coqchk" in readers for readers in alone) >= 1
 
 
-@pytest.mark.parametrize("name", ["guard", "premise_as_variable"])
+@pytest.mark.parametrize("name", ["guard", "premise_as_variable", "named_and_not_applied"])
 def test_coq_refuses_them_too(name: str) -> None:
-    """Kills: readers that stand only on our own reading of the text. Two of them; `make prove` asks about all."""
+    """Kills: readers that stand only on our own reading of the text. Three of them; `make prove` asks about all."""
     if missing := absent():
         pytest.skip(missing)
     cheat = cheats.FOLDER / f"{name}.v"
@@ -59,6 +59,37 @@ def test_axioms_are_read() -> None:
     """Kills: an axiom whose type stands on lines of its own and is lost."""
     assert kernel.axioms(kernel.CLOSED) == []
     assert kernel.axioms("Axioms:\nA.b : forall x,\n      x = x\nC.d\n  : True") == ["A.b", "C.d"]
+
+
+@pytest.mark.parametrize(
+    ("term", "reached"),
+    [
+        ("A.t x (A.u y)", {("A.t", 2), ("A.u", 1)}),
+        ("fun x : T => A.t x", {("A.t", 1)}),
+        ("fun (x : T) (no : False) => A.t no", set()),
+        ("B.c (fun no : False => A.t no)", set()),
+        ("(fun (x y : T) => A.t x y) a b", {("A.t", 2)}),
+        ("(fun (x y : T) => A.t x y) a", set()),
+        ("(fun _ : forall no : False, P => I) A.t", {("A.t", 0)}),
+        ("match A.u x with | conj a b => A.t a b end", {("A.u", 1), ("A.t", 2)}),
+        ("match c with | inl a => A.t a | inr b => A.u b end", set()),
+        (
+            "(fun m : P => (fun f : Q => match m with | conj a b => f a b end) (fun (a : R) (b : S) => A.t a b)) A.u",
+            {
+                ("A.u", 0),
+                ("A.t", 2),
+            },
+        ),
+        ("(fun f : Q => match top with | conj f b => f a end) (fun a : R => A.t a)", set()),
+        ("let f := fun no : False => A.t no in B.c f", set()),
+        ("let f := fun a : R => A.t a in f x", {("A.t", 1)}),
+        ("forall x : A.t y, P", set()),
+        ("fun x : T => (A.t x : P)", {("A.t", 1)}),
+    ],
+)
+def test_a_proof_is_read_as_far_as_it_reaches(term: str, reached: set[tuple[str, int]]) -> None:
+    """Kills: a theorem that counts as applied below a `fun` that nothing is given to, or in one branch of several."""
+    assert set(terms.applied(term, int(term.startswith("fun")), ("A.t", "A.u"))) == reached
 
 
 def test_a_type_is_told_whole() -> None:
@@ -91,6 +122,40 @@ def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
     (sources / "more").mkdir()
     (sources / "more" / "Cheat.v").write_text("Theorem anything : 1 = 2. Abort.\n")
     assert "more/Cheat.v" in " ".join(text.project(sources))
+
+
+def test_a_compiled_file_from_elsewhere_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a folder of compiled files that a commit brings along, with a proof in it that its text does not have.
+
+    It is as a run of the gate leaves it, the list of what was made included, but for that the text was another then.
+    """
+    if missing := absent():
+        pytest.skip(missing)
+    sources, made = tmp_path / "rocq", tmp_path / "build" / "rocq"
+    sources.mkdir()
+    (sources / "_CoqProject").write_text("\n".join([*text.PROJECT, "Cheat.v"]) + "\n")
+    for name, value in (("SOURCES", sources), ("BUILD", made), ("MADE", made.parent / "made.json")):
+        monkeypatch.setattr(build, name, value)
+    monkeypatch.setattr(build, "listed", lambda: ["Cheat"])
+    false, true = ("Theorem anything : False.\nProof. Admitted.\n", "Theorem anything : True.\nProof. exact I. Qed.\n")
+    (sources / "Cheat.v").write_text(false)
+    assert build.compiled() == ""
+    shutil.copytree(made.parent, tmp_path / "delivered")
+    shutil.rmtree(made.parent)
+    (tmp_path / "delivered").rename(made.parent)
+    (sources / "Cheat.v").write_text(true)
+    shutil.copyfile(sources / "Cheat.v", made / "Cheat.v")
+    for file in ("Cheat.vo", "Cheat.glob", "Cheat.v.timing"):  # younger than the text
+        (made / file).touch()
+    assert build.compiled() == ""
+    assert kernel.asked(made, ["Cheat"], {"it": "Check Proofs.Cheat.anything."})["it"].split() == [
+        "Cheat.anything",
+        ":",
+        "True",
+    ]
+    before = (made / "Cheat.vo").stat().st_mtime_ns
+    assert build.compiled() == ""
+    assert (made / "Cheat.vo").stat().st_mtime_ns == before  # what was made here is kept
 
 
 def test_comments_and_strings_are_read_as_coq_reads_them() -> None:

@@ -14,7 +14,7 @@ from refengine.source_edits.committed import Committed
 
 
 def test_every_theorem_with_hypotheses_is_applied() -> None:
-    """Kills: a theorem whose hypotheses nothing satisfies, which would be true of nothing; an instance that assumes."""
+    """Kills: a theorem that no instance names, or one that assumes; that it is applied there, the gate asks Coq."""
     assert unapplied() == []
 
 

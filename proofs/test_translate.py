@@ -105,6 +105,63 @@ def test_a_coin_that_may_be_used_twice_is_refused(
         written()
 
 
+# (file, what stands there, what is put in its place): what a name stands for, what is no statement of the rule, and
+# what Gallina would take for something else.
+ELSEWHERE = [
+    ("rules/leviathan", "def leviathan(", "@remembered\ndef leviathan("),
+    ("rules/leviathan", "CARD = ", "residual = lambda p, q: tuple(p)\nCARD = "),
+    ("rules/leviathan", "CARD = Card(", "CARD = taught(residual)("),
+    ("rules/leviathan", "CARD = Card(", "def residual(p, q):\n    return p\n\n\nCARD = Card("),
+    ("rules/leviathan", "rule=leviathan", "rule=another"),
+    ("rules/leviathan", "import Row, residual", "import Row, overlap as residual"),
+    ("rules/point_mass", "CARD = Card(", "def sum(weights):\n    return 1\n\n\nCARD = Card("),
+    ("row", "from fractions import Fraction", "from decimal import Decimal as Fraction"),
+    ("block", "    def children(", "    @sometimes\n    def children("),
+    ("rules/leviathan", "exact.row import Row, residual", "engine.row import Row, residual"),
+    ("rules/leviathan", "gamma = len(", "gamma = (residual := len)("),
+    ("rules/leviathan", "q = drawn(block, i)", "len, q = sum, drawn(block, i)"),
+    ("rules/block", "sum(left), sum(left) + 1", "sum(left, Fraction(1)), sum(left) + 1"),
+    ("rules/point_mass", "left = without(left, x)", "rest = without(left, x)"),
+    ("rules/point_mass", "            left = without(left, x)", "            v4 = left = without(left, x)"),
+    ("rules/without_replacement", "taken: list[int] = []", "taken: list[int] = tokens"),
+    ("rules/without_replacement", "for earlier in taken:", "for earlier in taken:\n            taken.append(x)"),
+    ("rules/greedy", "while True:", "k = 0\n    while True:"),
+    ("loop", "frozenset[int] = frozenset(),\n", "frozenset[int] = frozenset({0}),\n"),
+    ("loop", "import Chance, Shifted", "import Chance\nfrom refengine.exact.chance import Record as Shifted"),
+    ("row", "total = sum(weights, Fraction(0))", "total = sum(weights, Fraction(1))"),
+    ("row", "w for x, w in enumerate(weights)", "w for x, w in enumerate(weights, start=1)"),
+    ("row", "def row(", "max = min\n\n\ndef row("),
+    ("block", "ROOT = -1", "ROOT = 0"),
+    (
+        "block",
+        "tokens: tuple[int, ...]\n    path: tuple[int, ...]",
+        "path: tuple[int, ...]\n    tokens: tuple[int, ...]",
+    ),
+    ("block", "def row_after(", "@cache\ndef row_after("),
+    ("block", "ROOT <= parent < node", "ROOT <= parent <= node"),
+    ("chance", "bool(u * den < num)", "bool(u * den <= num)"),
+    ("chance", "start * DEPTHS + depth", "start + depth"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "instead"), ELSEWHERE, ids=lambda text: str(text)[:30])
+def test_a_word_is_what_the_translator_takes_it_for(
+    file: str, text: str, instead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: a mistake that stands beside the statements of a rule, and leaves the translation as it was."""
+    ours = translate.source(file)
+    assert text in ours
+    monkeypatch.setattr(
+        translate,
+        "source",
+        lambda other: (
+            ours.replace(text, instead, 1) if other == file else (translate.EXACT / f"{other}.py").read_text()
+        ),
+    )
+    with pytest.raises(Untranslated):
+        written()
+
+
 @pytest.mark.parametrize(
     "text",
     [

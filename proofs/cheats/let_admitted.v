@@ -1,4 +1,4 @@
-(** Refused by text, assumptions, coqchk. A local fact that disappears with its section. *)
+(** Refused by text, words, assumptions, coqchk. A local fact that disappears with its section. *)
 Section Local.
 Let impossible : False.
 Proof. Admitted.

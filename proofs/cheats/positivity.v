@@ -1,4 +1,4 @@
-(** Refused by text, assumptions, coqchk. A type of functions from itself to False. *)
+(** Refused by text, words, assumptions, coqchk. A type of functions from itself to False. *)
 Unset Positivity Checking.
 Inductive bad := Bad : (bad -> False) -> bad.
 Set Positivity Checking.

@@ -1,4 +1,4 @@
-(** Refused by premises. The same, hidden in a type of our own that a function returns. *)
+(** Refused by words, premises, applied. The same, hidden in a type of our own that a function returns. *)
 Record wish := Wish { granted : False }.
 Section Open.
 Variable wishes : nat -> wish.

@@ -1,4 +1,4 @@
-(** Refused by text, compile, applied. The section whose hypothesis is assumed never ends. *)
+(** Refused by text, compile. The section whose hypothesis is assumed never ends. *)
 Section Open.
 Hypothesis absurd : False.
 Lemma shown : 1 = 2 -> 1 = 2.

@@ -8,42 +8,65 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from proofs.gate import cheats, kernel, text, words
+from proofs.gate.applied import applied_nowhere
 from proofs.gate.build import BUILD, absent, compiled, read_otherwise
-from proofs.statements import applied_nowhere
+from proofs.statements import INSTANCES, named_by, theorems
 from refengine.selfcheck.claims.coq_text import listed, stated
 from refengine.source_tree import PROOFS
 
 
-def cited() -> set[str]:
-    """Every `File.statement` that a claim or the index by paper rests on."""
-    claims = [tomllib.loads(file.read_text("utf-8")) for file in (PROOFS / "claims").glob("*.toml")]
+def cited() -> list[list[str]]:
+    """Every `File.statement` that a claim or the index by paper rests on: those of one claim together."""
+    claims = [tomllib.loads(file.read_text("utf-8")) for file in sorted((PROOFS / "claims").glob("*.toml"))]
     index = re.findall(r"`([A-Z]\w*\.[\w']+)`", (PROOFS / "README.md").read_text("utf-8"))
-    named = {name for name in index if not name.endswith((".v", ".md"))}
-    return named | {name for file in claims for claim in file["claim"] for name in claim.get("coq", ())}
+    named = [[name] for name in index if not name.endswith((".v", ".md"))]
+    return named + [claim.get("coq", []) for file in claims for claim in file["claim"]]
+
+
+def idle(told: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Theorems, and what is cited, that no instance applies to all that they assume.
+
+    A lemma may be a step instead, of what is cited beside it and is applied; a theorem stands for itself.
+    """
+    groups = [*([name] for name in theorems()), *cited()]
+    nowhere = applied_nowhere(BUILD, told, {name for group in groups for name in group}, INSTANCES)
+    for group in groups:
+        left = nowhere.intersection(group)
+        steps = named_by({name.split(".")[1] for name in {*group} - left}) if left else set()
+        yield from (
+            f"{name} is applied nowhere to all that it assumes"
+            for name in sorted(left)
+            if name.split(".")[1] not in steps
+        )
 
 
 def wrong() -> Iterator[list[str]]:
     """What each reader refuses, one after the other; the later ones need what the earlier ones let through."""
     statements = [f"{file}.{name}" for file in listed() for name in stated(file)]
-    yield [*text.read(), *(f"{name} is cited and stated nowhere" for name in sorted(cited() - {*statements}))]
+    names = {name for group in cited() for name in group}
+    yield [*text.read(), *(f"{name} is cited and stated nowhere" for name in sorted(names - {*statements}))]
     jobs = int(os.environ.get("JOBS", "2"))
     refused = compiled(jobs=jobs)
     yield [f"Coq refuses a file: {refused}"] if refused else []
     yield [line for file in listed() if (line := read_otherwise(file))]
     meanings, borrowed = text.meanings(), words.borrowed(BUILD, listed())
     yield [line for file in listed() for line in words.misread(BUILD, file, meanings, borrowed)]
-    yield applied_nowhere(cited())
     yield kernel.assumptions(BUILD, statements, text.granted()["axioms"])
-    yield kernel.hidden_premises(BUILD, statements, text.granted()["inhabited"])
+    told = kernel.quantified(BUILD, statements)
+    yield kernel.hidden_premises(told, text.granted()["inhabited"])
+    try:
+        yield list(idle(told))
+    except (RuntimeError, ValueError) as error:
+        yield [f"the proofs of the instances cannot be read: {error}"]
     given = kernel.given_by_libraries(BUILD, text.names()) - {*text.granted()["shadows"]["names"]}
     yield [f"{name} is the name of something in a library" for name in sorted(given)]
     yield kernel.checked(BUILD, listed())
     yield cheats.let_through(jobs)
     count = len(statements)
-    print(f"{count} statements of {len(listed())} files rest on what granted.toml grants, {len(cited())} of them cited")
+    print(f"{count} statements of {len(listed())} files rest on what granted.toml grants, {len(names)} of them cited")
     print(f"{len(cheats.every())} cheats refused, each by the readers that it names")
 
 

@@ -1,6 +1,12 @@
-"""The folder where the proofs are compiled: the listed files as they are now, and nothing older. Standard library."""
+"""The folder where the proofs are compiled: the listed files as they are now, and nothing that came from elsewhere.
+
+A compiled file that a repository or an archive brings along says whatever it says. So each file that was made here is
+written down with its inode and the time that the system gave it, which nobody can choose: what is not, is thrown away.
+Standard library.
+"""
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -11,6 +17,7 @@ from refengine.selfcheck.claims.coq_text import SOURCES, listed, sentences
 from refengine.source_tree import PROOFS
 
 BUILD = PROOFS / "build" / "rocq"
+MADE = BUILD.parent / "made.json"
 NEEDED = "coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-flocq"
 LIBRARIES = ("mathcomp/algebra", "mathcomp/algebra_tactics", "Flocq")
 
@@ -36,17 +43,41 @@ def compiled(target: str = "all", jobs: int = 1) -> str:
 
     Two processes that ask at once wait for each other.
     """
+    if BUILD.is_symlink():
+        BUILD.unlink()
     BUILD.mkdir(parents=True, exist_ok=True)
     with (BUILD.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _compiled(target, jobs)
+        throw_away_strangers()
+        try:
+            return _compiled(target, jobs)
+        finally:
+            MADE.write_text(json.dumps(marks()))
+
+
+def marks() -> dict[str, list[int]]:
+    """What tells each file of the folder from every other one of its name; questions to Coq are nobody's."""
+    found = {file.name: file.lstat() for file in BUILD.iterdir() if "Asked." not in file.name}
+    return {name: [now.st_dev, now.st_ino, now.st_ctime_ns] for name, now in found.items()}
+
+
+def throw_away_strangers() -> None:
+    """Whatever in the folder is not as a run here left it; a run that is killed leaves strangers."""
+    try:
+        known = json.loads(MADE.read_text())
+    except (OSError, ValueError):
+        known = {}
+    for name, mark in marks().items():
+        if known.get(name) != mark:
+            stranger = BUILD / name
+            shutil.rmtree(stranger) if stranger.is_dir() and not stranger.is_symlink() else stranger.unlink()
 
 
 def _compiled(target: str, jobs: int) -> str:
     """`coqc -time` writes down where it saw each sentence begin (`File.v.timing`)."""
     files = listed()
     for old in BUILD.iterdir():
-        if old.is_file() and old.name.lstrip(".").split(".")[0] not in (*files, "_CoqProject", "Makefile", "Asked"):
+        if old.name.lstrip(".").split(".")[0] not in (*files, "_CoqProject", "Makefile", "Asked"):
             old.unlink()
     for name in [*(f"{file}.v" for file in files), "_CoqProject"]:
         source, copy = SOURCES / name, BUILD / name

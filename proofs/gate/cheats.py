@@ -3,7 +3,7 @@
 Its first comment names the readers that refuse it, and what it tries. `text` reads it as if it were the last file of
 proofs/rocq; `compile` is Coq itself, or that there is no such statement in the end; `assumptions`, `premises`,
 `names`, `words` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own.
-`applied` refuses what assumes something: nothing applies it.
+`applied` reads the cheat as a file of instances: what assumes something is refused where no proof applies it to all.
 """
 
 import re
@@ -12,12 +12,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
-from proofs import statements
 from proofs.gate import kernel, text, words
+from proofs.gate.applied import applied_nowhere
 from proofs.gate.build import BUILD, clean
-from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, listed, sentences, stated
+from refengine.selfcheck.claims.coq_text import listed, sentences, stated
 from refengine.source_tree import PROOFS
 
 FOLDER = PROOFS / "cheats"
@@ -37,10 +38,12 @@ def named(cheat: Path) -> set[str]:
 
 def by_text(cheat: Path) -> bool:
     """Whether the first reader refuses it, after all files of proofs/rocq; no prover is needed."""
-    before: dict[str, set[str]] = {}
-    for name in listed():
-        list(text.refusals(name, (SOURCES / f"{name}.v").read_text(), before))
-    return bool(list(text.refusals("Cheat", cheat.read_text("utf-8"), before))) or CLAIMED not in _stated(cheat)
+    return bool(list(text.refusals("Cheat", cheat.read_text("utf-8"), {**_ours()}))) or CLAIMED not in _stated(cheat)
+
+
+@cache
+def _ours() -> dict[str, set[str]]:
+    return text.meanings()
 
 
 def _stated(cheat: Path) -> list[str]:
@@ -64,10 +67,12 @@ def by_kernel(cheat: Path) -> set[str]:
             kernel.asked(build, ["Cheat"], {"it": f"Check Proofs.Cheat.{CLAIMED}."})
         except RuntimeError:
             return {"compile"}
-        name = f"Cheat.{CLAIMED}"
+        names = [f"Cheat.{name}" for name in _stated(cheat)]
+        told, claimed = kernel.quantified(build, names), f"Cheat.{CLAIMED}"
         answers = {
-            "assumptions": kernel.assumptions(build, [name], text.granted()["axioms"]),
-            "premises": kernel.hidden_premises(build, [name], text.granted()["inhabited"], build),
+            "assumptions": kernel.assumptions(build, [claimed], text.granted()["axioms"]),
+            "premises": kernel.hidden_premises(told, text.granted()["inhabited"], build),
+            "applied": applied_nowhere(build, told, [claimed], ["Cheat"]),
             "coqchk": kernel.checked(build, ["Cheat"]),
             "words": _misread(build),
         }
@@ -99,19 +104,12 @@ def _declared(cheat: Path) -> Iterator[str]:
     yield from (name for sentence in found for name in text.declared(sentence))
 
 
-def _assumes(cheat: Path) -> bool:
-    try:
-        return CLAIMED in statements.assuming(cheat, STATEMENTS)
-    except (ValueError, UnicodeError):  # not to be read
-        return False
-
-
 def let_through(jobs: int = 1) -> list[str]:
     """The cheats that other readers refuse than those that they name."""
     wrong, taken = [], by_names()
     with ThreadPoolExecutor(jobs) as pool:
         for cheat, refused in zip(every(), pool.map(by_kernel, every()), strict=True):
-            also = {"text": by_text(cheat), "names": cheat in taken, "applied": _assumes(cheat)}
+            also = {"text": by_text(cheat), "names": cheat in taken}
             refused |= {reader for reader, refuses in also.items() if refuses}
             if refused != named(cheat) or not refused:
                 wrong.append(f"the cheat {cheat.name} is refused by {sorted(refused)}, not by {sorted(named(cheat))}")

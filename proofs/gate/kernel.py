@@ -17,10 +17,11 @@ from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comme
 
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
-# What a closed statement quantifies over: its premises, by the names that they were given, and of everything else the
-# type that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
-# function is given: `?` and `!` in a shape.
-PREMISES = """Set Printing Width 10000.
+# What a closed statement quantifies over, in order: "premise" and the name that it was given, or "value" after the
+# types that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
+# function is given, and what is said to exist: `?` and `!` in a shape. What is concluded is read on to its end, through
+# `let`, both sides of a conjunction or an equivalence and the definitions, of which the last is told with a premise.
+PREMISES = r"""Set Printing Width 10000.
 Set Printing Depth 10000.
 Ltac told := lazymatch goal with
   | |- forall _ : ?B, _ => let z := fresh "{given}" in intro z; told
@@ -32,11 +33,31 @@ Ltac told := lazymatch goal with
     end
   end.
 Ltac quantified := repeat lazymatch goal with
+  | |- let x := _ in _ => let z := fresh "{value}" in intro z
   | |- forall {unnamed} : ?A, _ => lazymatch type of A with
-      | Prop => let y := fresh {unnamed} in intro y; idtac y
-      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z
+      | Prop => let y := fresh {unnamed} in intro y; idtac "premise" y
+      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z; idtac "value"
     end
-  end."""
+  end.
+Ltac head A := lazymatch A with ?F _ => head F | _ => A end.
+Ltac inside def := lazymatch goal with
+  | |- forall _ : ?A, _ => lazymatch type of A with
+      | Prop => idtac "under" def; intro
+      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z
+    end; inside def
+  | |- let _ := _ in _ => cbv zeta; inside def
+  | |- and _ _ => split; inside def
+  | |- ssrbool.and3 _ _ _ => split; inside def
+  | |- ssrbool.and4 _ _ _ _ => split; inside def
+  | |- ssrbool.and5 _ _ _ _ _ => split; inside def
+  | |- iff ?A ?B => try (assert A by (inside def; fail)); try (assert B by (inside def; fail))
+  | |- ex ?F => let z := fresh "{given}" in try (assert (forall z, F z) by (cbv beta; intro z; inside def; fail))
+  | |- ex2 ?F ?G => inside_both def F G
+  | |- not _ => idtac
+  | |- ?A => let F := eval hnf in A in tryif constr_eq A F then idtac else (let h := head A in change F; inside h)
+  end
+with inside_both def F G := let z := fresh "{given}" in
+  try (assert (forall z, F z /\ G z) by (cbv beta; intro z; inside def; fail))."""
 LIBRARIES = ("Coq.", "mathcomp.", "Flocq.")
 NONE = (
     "Constants/Inductives relying on type-in-type",
@@ -118,42 +139,78 @@ def shape(type: str, always: Sequence[str]) -> str:
     return head if head in always else whole
 
 
-def hidden_premises(
-    build: Path, names: Sequence[str], granted: Mapping[str, Sequence[str]], sources: Path = SOURCES
-) -> list[str]:
-    """Statements that assume a proposition which the text shows neither as a Hypothesis nor before an arrow.
+def quantified(build: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """What each statement quantifies over, in order: "premise" and its name or "?"; "value" after the "of" its types.
 
-    And those about all members of a type that is not known to have any (`granted`): they assume that there is one.
+    Raises RuntimeError with Coq's words where it stops.
     """
-    files = list(dict.fromkeys(name.split(".")[0] for name in names))
-    goal = "Goal ltac:(let t := type of Proofs.{} in exact t). quantified. Abort."
-    unnamed, value, given = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvg")
+    unnamed, value, given, mark = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvgm")
     prologue = PREMISES.format(unnamed=unnamed, value=value, given=given)
-    try:
-        answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
-    except RuntimeError as error:
-        return [f"Coq cannot say what every statement assumes: {error}"]
-    shown, arrows = set[str](), Counter[str]()
-    for file in files:
+    prologue = f"From mathcomp Require ssrbool.\n{prologue}"
+    goal = f'Goal ltac:(let t := type of @Proofs.{{}} in exact t). quantified. idtac "{mark}". inside tt. Abort.'
+    files = list(dict.fromkeys(name.split(".")[0] for name in names))
+    answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
+    drawn = re.compile(rf"({unnamed}|{value})\d*|{given}\d*")
+    found = {}
+    for name, answer in answers.items():
+        outside, _, inside = drawn.sub(lambda here: "?" if here[1] else "!", f"{answer}\n").partition(f"{mark}\n")
+        found[name] = [*outside.splitlines(), *(f"within {line}" for line in inside.splitlines())]
+    return found
+
+
+def assumed(told: Sequence[str]) -> int:
+    """How much a statement is to be given until it assumes nothing: 0 where it assumes nothing at all."""
+    variables = [line.startswith("premise ") for line in told if not line.startswith(("of ", "within "))]
+    return max((at for at, premise in enumerate(variables, 1) if premise), default=0)
+
+
+def hidden_premises(
+    statements: Mapping[str, Sequence[str]], granted: Mapping[str, Sequence[str]], sources: Path = SOURCES
+) -> list[str]:
+    """Of what is `quantified`: a proposition that the text shows neither as a Hypothesis nor before an arrow.
+
+    And statements about all members of a type that is not known to have any (`granted`): they assume that there is one.
+    """
+    shown, arrows = dict[str, set[str]](), Counter[str]()
+    for file in dict.fromkeys(name.split(".")[0] for name in statements):
         text = (sources / f"{file}.v").read_text()
-        shown |= {f"{file}.{s.name()}" for s in sentences(text) if s.word() == "Hypothesis"}
+        shown |= {f"{file}.{name}": above for name, above in hypotheses_above(text).items()}
         arrows.update(f"{file}.{name}" for name, _, _ in premises_of(blank_comments(text), "|".join(STATEMENTS)))
     wrong, known = [], {*granted["always"], *granted["types"]}
-    for name, answer in answers.items():
-        told = answer.splitlines()
-        premises = [line for line in told if not line.startswith("of ")]
-        types = [line.removeprefix("of ") for line in told if line.startswith("of ")]
-        marked = [re.sub(rf"{given}\d*", "!", re.sub(rf"{value}\d*", "?", type)) for type in types]
-        kinds = {shape(type, granted["always"]) for type in marked}
+    for name, lines in statements.items():
+        read = name not in granted["read"]
+        told = [line.removeprefix("within ") for line in lines if read or not line.startswith("within ")]
+        premises = [line.removeprefix("premise ") for line in told if line.startswith("premise ")]
+        under = {line.removeprefix("under ").lstrip("@") for line in told if line.startswith("under ")}
+        kinds = {shape(line.removeprefix("of "), granted["always"]) for line in told if line.startswith("of ")}
         # A type that is itself quantified over, or what that gives: it may be chosen so that it has members.
         unknown = {kind for kind in kinds - known if not kind.startswith("?")}
         wrong += [f"{name} is about all {kind}, and there may be none" for kind in sorted(unknown)]
-        named = [premise for premise in premises if not premise.startswith(unnamed)]
-        hidden = [premise for premise in named if f"{name.split('.')[0]}.{premise}" not in shown]
+        named = [premise for premise in premises if premise != "?"]
+        hidden = [premise for premise in named if premise not in shown.get(name, ())]
         wrong += [f"{name} assumes {premise}, which is no Hypothesis" for premise in hidden]
         if len(premises) - len(named) > arrows[name]:
             wrong.append(f"{name} assumes more than stands before its arrows")
+        if "tt" in under and not premises:
+            wrong.append(f"{name} assumes something in what it concludes, and nothing before")
+        wrong += [f"{name} assumes something within {word}" for word in sorted(under - {"tt", *granted["assuming"]})]
     return wrong
+
+
+def hypotheses_above(text: str) -> dict[str, set[str]]:
+    """Of every statement the hypotheses of the sections that are open there."""
+    found, open_sections = dict[str, set[str]](), [set[str]()]
+    for sentence in sentences(text):
+        match sentence.word():
+            case "Section":
+                open_sections.append(set())
+            case "End" if len(open_sections) > 1:
+                open_sections.pop()
+            case "Hypothesis":
+                open_sections[-1].add(sentence.name())
+            case word if word in STATEMENTS:
+                found[sentence.name()] = set().union(*open_sections)
+    return found
 
 
 def given_by_libraries(build: Path, names: Sequence[str]) -> set[str]:

@@ -6,18 +6,19 @@ all begin with a capital), an attribute or an option; so what is listed here is 
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, Sentence, listed, sentences
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, TOKEN, Sentence, listed, sentences
 
 HERE = Path(__file__).resolve().parent
 PROJECT = ("-Q . Proofs", "-arg -w", "-arg none")
 DECLARING = (*STATEMENTS, "Definition", "Fixpoint", "Inductive", "Structure", "Record", "Instance", "Let", "Canonical")
 WHOLE = {
-    *("Proof.", "Qed.", "Defined.", "Set Implicit Arguments.", "Unset Strict Implicit."),
+    # No `Defined`: what a script computes would be what a word means.
+    *("Proof.", "Qed.", "Set Implicit Arguments.", "Unset Strict Implicit."),
     *("Unset Printing Implicit Defensive.", "Import Order.TTheory GRing.Theory Num.Theory."),
     *("Local Open Scope ring_scope.", "Open Scope R_scope."),
 }
@@ -37,6 +38,10 @@ MEANING = (
     "Notation",
 )  # what statements are read by
 
+# Letters that look alike in many a font; two names may not differ in these alone.
+ALIKE = (("rn", "m"), ("vv", "w"), ("__", "_"), ("I", "l"), ("1", "l"), ("0", "O"))
+HEADED = (*DECLARING, "Section", "End", "Hypothesis", "Variable", "Variables", "Notation")
+
 
 @cache
 def granted() -> Any:
@@ -49,10 +54,11 @@ def project(sources: Path = SOURCES) -> Iterator[str]:
     if tuple(lines[: len(PROJECT)]) != PROJECT:
         yield f"_CoqProject does not begin with {PROJECT}"
     yield from (
-        f"_CoqProject: {line!r} is no file" for line in lines[len(PROJECT) :] if not re.fullmatch(r"\w+\.v", line)
+        f"_CoqProject: {line!r} is no file" for line in lines[len(PROJECT) :] if not re.fullmatch(r"[A-Za-z]+\.v", line)
     )
     files = [f"{name}.v" for name in listed(sources)]
     there = sorted(str(file.relative_to(sources)) for file in sources.rglob("*") if file.is_file())
+    yield from alike(files)
     if sorted([*files, "_CoqProject"]) != there:
         yield f"_CoqProject and its folder differ in {sorted({*files, '_CoqProject'} ^ {*there})}, or list a file twice"
 
@@ -66,6 +72,7 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
     except ValueError as error:
         yield f"{file}: {error}"
         return
+    yield from (f"{file}: {line}" for line in disguised(text))
     sections, given, seen = 0, set[str](), set[str]()
     for sentence in found:
         imported = re.match(r"From Proofs Require Import ([^.]*)\.", sentence.text)
@@ -74,6 +81,9 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
                 yield f"{file}: it imports {other}, which is not listed before it"
             seen |= before.get(other, set())
         sections += (sentence.word() == "Section") - (sentence.word() == "End")
+        start = text[max(sentence.start - 1, 0) : sentence.start + len(sentence.word()) + 2]
+        if sentence.word() in HEADED and not re.fullmatch(rf"\n?{sentence.word()} \S", start):
+            yield f"{file}: what is declared begins a line, and one space follows: {sentence.text[:100]}"
         if BLIND.search(sentence.text) or not allowed(file, sentence, inside=sections > 0):
             yield f"{file}: not a command of this house: {sentence.text[:100]}"
         new, bound = set(declared(sentence)), set(variables(sentence))
@@ -85,7 +95,37 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
         given |= set() if sentence.word() == "Let" or (sentence.word() == "Notation" and sections) else new
     if sections:
         yield f"{file}: a section is left open"
+    yield from (f"{file}: {line}" for line in alike([*given, *sorted(set().union(*before.values()))]))
     before[file] = given | seen
+
+
+def disguised(text: str) -> Iterator[str]:
+    """What Coq reads as code and an eye as a comment, or the other way round."""
+    open_comments = 0
+    for token in TOKEN.findall(text):
+        if open_comments and token == "(*":
+            yield "a comment in a comment"
+        if token[0] == '"' and re.search(r"\(\*|\*\)", token):
+            yield f"a string that looks like the edge of a comment: {token[:60]}"
+        open_comments += (token == "(*") - (token == "*)")
+    if "(*)" in text:
+        yield "a sign that opens a comment: (*)"
+
+
+def alike(names: Collection[str]) -> Iterator[str]:
+    """Names that a reader may take for one another."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(folded(name), name)
+        if other != name:
+            yield f"{other} and {name} look alike"
+
+
+@cache
+def folded(name: str) -> str:
+    for one, other in ALIKE:
+        name = name.replace(one, other)
+    return name
 
 
 def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
@@ -102,7 +142,7 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
     if re.search(r"\bwhere\b", text):
         return False
     if word in ("Variable", "Variables", "Hypothesis"):
-        return inside
+        return inside and (word != "Hypothesis" or bool(re.match(r"Hypothesis [\w']+ : ", text)))
     if word == "Notation":
         return bool(re.match(r"Notation [\w']+ ", text)) or text in granted()["notations"].get(file, ())
     if word in ("Structure", "Record", "Inductive") and ":>" in text:

@@ -1,8 +1,10 @@
 """The fourth reader: what coqc wrote down of the names in a file while it compiled it (`File.glob`).
 
 Every name that a file gives is one that its text shows, and every notation a granted one: a `where`, or the second of
-two types given together, gives words too. And no statement binds a word that means something already, ours where the
-file sees it or a library's: `forall dist, dist p` says nothing of distributions. The standard library alone.
+two types given together, gives words too. What is said is said in those words of the libraries that were looked at:
+`{in s, ...}` and `==>` hide a premise, `void` has no members. And no statement binds a word that means something
+already, ours where the file sees it or a library's: `forall dist, dist p` says nothing of distributions. The standard
+library alone.
 """
 
 import hashlib
@@ -44,7 +46,8 @@ def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set
     seen = words | meanings[file]
     bound = {*text.granted()["bound"]["everywhere"], *text.granted()["bound"].get(file, ())}
     entries = [match.groups() for line in lines if (match := GIVEN.fullmatch(line))]
-    known = {int(at) for _, at, _ in entries} | {int(m[1]) for line in lines if (m := REFERRED.fullmatch(line))}
+    references = [match.groups() for line in lines if (match := REFERRED.fullmatch(line))]
+    known = {int(at) for _, at, _ in entries} | {int(at) for at, _, _, _ in references}
     code = blank_comments(source, strings=True)
     for sentence, end in zip(found, [*starts[1:], len(source)], strict=True):
         if sentence.word() in SAYING:
@@ -53,6 +56,11 @@ def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set
                 keyword = code[word.start() - 1] in "[%"  # [seq f x | x <- s], (a < b)%nat
                 if word[0] in seen - bound - own and word.start() not in known and not keyword:
                     yield f"{file}: {word[0]} is not what it is elsewhere in {_short(sentence)}"
+    for at, place, name, kind in references:
+        sentence = found[bisect_right(starts, int(at)) - 1]
+        foreign = not place.startswith("Proofs.") and kind != "lib"
+        if foreign and sentence.word() in {*SAYING, "Let"} and name not in text.granted()["words"].get(place, ()):
+            yield f"{file}: {name} of {place} is said for the first time in {_short(sentence)}"
     for kind, at, name in entries:
         sentence = found[bisect_right(starts, int(at)) - 1]
         name = name.split(":")[0] if kind == "binder" else name.rpartition(".")[2]

@@ -159,6 +159,11 @@ Lemma rough_some h : 0 < total (rough h).
 Proof. by rewrite /rough; case: ifP => _; vm_compute. Qed.
 Lemma rough_pos h x : 0 <= rough h x.
 Proof. by have [] := rough_floats h x. Qed.
+Example used_machine_row_tv h : tv (row_of 1 53 (rough h)) (share (rough h)) <= pick_off two 1 53 0.
+Proof.
+have heavy_row := row_heavy two_tokens two_fit bits53 level1 (rough_floats h) (rough_some h).
+exact: (machine_row_tv two_tokens two_fit bits53 level1 (leq0n 1) (values_exact (rough_floats h)) heavy_row).
+Qed.
 Lemma near_itself (r : two -> rational) : near 0 r r.
 Proof. by move=> f _; rewrite addr0. Qed.
 

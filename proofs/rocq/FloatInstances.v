@@ -76,6 +76,8 @@ Qed.
 
 Example used_excess : rounded 1 (Rmax (1 - 1) 0) (excess64 1 1).
 Proof. exact (excess_rounded 1 1 float32_one float32_one). Qed.
+Example used_excess_heavy : bpow radix2 (-149) <= excess64 1 0.
+Proof. apply (excess_heavy 1 0 float32_one); [apply generic_format_0 | lra]. Qed.
 
 (** A coin with odds of 1 to 4, and one that cannot lose. *)
 Lemma four_heavy : bpow radix2 (-900) <= 4.

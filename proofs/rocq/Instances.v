@@ -151,6 +151,8 @@ Example used_transport_at_one :
 Proof. exact: transport_bound_reached_at_one. Qed.
 
 (** Mixtures, and greedy. *)
+Example used_mixture h : lossless p h (g <~ coin (1//3);; leviathan p q xpred0 (if g then 1%N else 3%N) h).
+Proof. by apply: mixture_lossless => [|g]; [apply: lawful_coin; vm_compute | apply: leviathan_lossless]. Qed.
 Example used_random_drafter h :
   lossless p h (i <~ pick q0;; leviathan p (fun h => if i then q h else p h) xpred0 2 h).
 Proof. by apply: random_drafter_lossless => // [|[] h'] //; apply: lawful_pick. Qed.

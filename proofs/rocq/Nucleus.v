@@ -14,7 +14,9 @@
       where every nucleus has the mass top ([nucleus_text_le]);
     - [nucleus_word_far]  together: the mode on a chain against p.
     For one place gain 1 is Medusa.nucleus_first_token_tv.  The last token is drawn
-    (fast = false); with the released default it is the argmax, of which nothing is said.
+    (fast = false).  With the released default it is the argmax; of that the first token alone:
+    - [nucleus_first_token_fast]  it is the candidate with probability B 1, else the argmax, and
+      no other token ever.
 
     Source: ours.  Runs in: refengine/exact/rules/nucleus.py. *)
 
@@ -183,6 +185,16 @@ have gain j (le : (j <= size s)%N) : chain_gain c h s j = kept_gain r h s K j.
 have [[j js most] each] := kept_word_tv rP KP (@agreeing_size h s) K_reached sn.
 split=> [|i le]; last by rewrite !same gain // each.
 by exists j => // f f01; rewrite same gain //; apply: most.
+Qed.
+(** With the released default, fast = true, the last token is the argmax: so is the first one, where nothing is kept. *)
+Theorem nucleus_first_token_fast h ss c (f : V -> R) : all (fun s => ohead s == Some c) ss ->
+  let b := tried (size ss) (r h c) in
+  nucleus_paths r true argmax h ss (fun o => f (head c o)) = b * f c + (1 - b) * f (argmax h).
+Proof.
+move=> ssc /=; pose F o := if o is Some x then f x else f (argmax h).
+transitivity (longest_agreeing r h ss [::] (fun s => F (ohead s))); last first.
+  by rewrite (longest_first rP h F ssc) /F /tried; ring.
+by apply: (law_ext (lawful_longest rP h ss [::])) => -[|x s]; rewrite /ret /= ?cats0.
 Qed.
 End Mode.
 

@@ -46,6 +46,9 @@ Example used_word : let n := 2%N in let emits f := nucleus_paths p false (fun _ 
   emits (fun t => (begins [:: tok0; tok1] t)%:R) - target p n [::] (fun t => (begins [:: tok0; tok1] t)%:R)
   = word_gain p 2 [::] draft_word 2.
 Proof. by have [_ each] := @nucleus_word_tv _ _ p (fun _ => tok0) pP [::] draft_word forked isT isT; apply: (each 2%N). Qed.
+Example used_fast (f : two -> field) : let b := tried 2 (p [::] tok0) in
+  nucleus_paths p true (fun _ => tok1) [::] forked (fun o => f (head tok0 o)) = b * f tok0 + (1 - b) * f tok1.
+Proof. exact: (@nucleus_first_token_fast _ _ p (fun _ => tok1) pP [::] forked tok0 f isT). Qed.
 Example used_chain_word : let emits f := nucleus_paths p false (fun _ => tok0) [::] [:: draft_word] (fun o => complete p 3 [::] o f) in
   emits (fun t => (begins [:: tok0; tok1] t)%:R) - target p 3 [::] (fun t => (begins [:: tok0; tok1] t)%:R)
   = chain_gain p tok0 [::] draft_word 2.

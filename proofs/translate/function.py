@@ -276,7 +276,7 @@ class Function:
         """A row made from rows, token by token. What does not depend on the token is computed first."""
         match generator:
             case ast.comprehension(
-                ast.Tuple([ast.Name(token), ast.Name(a)]), ast.Call(ast.Name("enumerate"), [row]), []
+                ast.Tuple([ast.Name(token), ast.Name(a)]), ast.Call(ast.Name("enumerate"), [row], []), []
             ):
                 bound, rows = [a], [row]
             case ast.comprehension(ast.Tuple([ast.Name(a), ast.Name(b)]), ast.Call(ast.Name("zip"), [one, two]), []):
@@ -335,7 +335,7 @@ class Function:
                 return then(Term(f"(if {texts[0]} then 1 else 0)", "flag"))
             case "len", [_]:
                 return then(Term(f"(size {texts[0]})", "nat"))
-            case "sum", ["row", *_]:
+            case "sum", ["row", *start] if not start or texts[1] == "0":
                 return then(Term(f"(total {texts[0]})", "num"))
             case "max", ["num", "num"]:
                 return then(Term(f"(Num.max {texts[0]} {texts[1]})", "num"))

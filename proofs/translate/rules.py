@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Sequence
 
-from proofs.translate import sites
+from proofs.translate import sites, words
 from proofs.translate.function import RESULTS, Function
 from proofs.translate.terms import Untranslated
 from refengine.exact import rules
@@ -15,8 +15,23 @@ FILE = PROOFS / "rocq" / "Translated.v"
 # logarithms of floats or sort rows, which Python.v has no words for.
 RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
 LOOPS = (("loop", "generate"), ("loop", "plain"))
-# What Python.v defines by hand, by the body that it had then: another body is refused.
+# What Python.v defines by hand, or sites.py relies on, by the text that it had then: another text is refused. Of a
+# class its fields and the names of what it does, of a number what it is.
 KNOWN = {
+    ("block", "ROOT"): "-1",
+    ("block", "Block"): "@dataclass(frozen=True)\ntokens: tuple[int, ...]\nparents: tuple[int, ...]\n"
+    "q: tuple[Row | None, ...]\nsites: tuple[Site | None, ...]\n__post_init__, children, path, is_chain",
+    ("block", "__post_init__"): "if not len(self.tokens) == len(self.parents) == len(self.q) == len(self.sites):\n"
+    "    raise ValueError\nfor node, parent in enumerate(self.parents):\n    if not ROOT <= parent < node:\n"
+    "        raise ValueError",
+    ("block", "chain"): "return Block(tuple(tokens), tuple(range(-1, len(tokens) - 1)), tuple(q), tuple(sites))",
+    ("block", "Round"): "@dataclass(frozen=True)\ntokens: tuple[int, ...]\npath: tuple[int, ...]\n",
+    ("chance", "Shifted"): "@dataclass(frozen=True)\ninner: Chance\noffset: int\naccept, choose, _absolute",
+    ("chance", "_absolute"): "kind, depth, *candidate = site\n"
+    "return (kind, place(str(kind), int(depth), self.offset), *candidate)",
+    ("chance", "place"): "return start + depth if kind == 'emit' else start * DEPTHS + depth",
+    ("chance", "DEPTHS"): "1024",
+    ("chance", "accept_below"): "return bool(u * den < num)",
     ("block", "row_after"): "return p[node + 1]",
     ("block", "drawn"): "q = block.q[node]\nif q is None:\n    raise ValueError\nreturn q",
     ("block", "check_chain"): "if not block.is_chain():\n    raise ValueError",
@@ -65,14 +80,27 @@ def source(file: str) -> str:
 
 
 def definition(file: str, name: str) -> ast.FunctionDef:
-    tree = ast.parse(source(file))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            node.id = OTHERWISE.get(node.id, node.id)
-    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+    """A function, its variables named as in Gallina; raises Untranslated where one of its words is another's."""
+    found = [n for n in ast.walk(ast.parse(source(file))) if isinstance(n, ast.FunctionDef) and n.name == name]
     if len(found) != 1:
         raise Untranslated(f"{file}.py defines {name} {len(found)} times")
+    words.variables(found[0], OTHERWISE)
+    for node in ast.walk(found[0]):
+        if isinstance(node, ast.Name):
+            node.id = OTHERWISE.get(node.id, node.id)
     return found[0]
+
+
+def known_text(file: str, name: str) -> str:
+    """The text of what Python.v defines by hand: without docstrings, and without what an error says."""
+    match words.bound(source(file)).get(name, [None])[0]:
+        case ast.ClassDef(decorator_list=marks, bases=[], body=body):
+            fields = [n for n in body if isinstance(n, ast.AnnAssign)]
+            does = ", ".join(n.name for n in body if isinstance(n, ast.FunctionDef))
+            return "\n".join([*(f"@{ast.unparse(m)}" for m in marks), *map(ast.unparse, fields), does])
+        case ast.Assign(value=value):
+            return ast.unparse(value)
+    return body_text(definition(file, name))
 
 
 def body_text(function: ast.FunctionDef) -> str:
@@ -101,21 +129,16 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     return f"{head}\n{indented(start + body)}.\n"
 
 
+def read(file: str, name: str) -> list[tuple[str, str]]:
+    """Where the words of a function are defined, those of the language and what Python.v knows aside."""
+    places = [words.home(file, word, source) for word in sorted(words.free(definition(file, name)))]
+    return [place for place in places if place not in KNOWN and place[0] not in words.LANGUAGE]
+
+
 def needed(file: str, name: str) -> list[tuple[str, str]]:
-    """The function, after those of refengine.exact that it calls and Python.v does not know."""
-    tree = ast.parse(source(file))
-    homes = {n.name: file for n in tree.body if isinstance(n, ast.FunctionDef)}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("refengine.exact."):
-            home = (node.module or "").removeprefix("refengine.exact.").replace(".", "/")
-            functions = {n.name for n in ast.parse(source(home)).body if isinstance(n, ast.FunctionDef)}
-            homes |= {alias.name: home for alias in node.names if alias.name in functions}
-    calls = [
-        n.func.id for n in ast.walk(definition(file, name)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-    ]
-    first = [(homes[called], called) for called in calls if called in homes]
-    before = [place for place in first if place not in KNOWN and place != (file, name)]
-    return list(dict.fromkeys([*(deeper for place in before for deeper in needed(*place)), (file, name)]))
+    """The function, after those of refengine.exact that it reads and Python.v does not know."""
+    before = [deeper for place in read(file, name) for deeper in needed(*place)]
+    return list(dict.fromkeys([*before, (file, name)]))
 
 
 def indented(text: str) -> str:
@@ -138,6 +161,8 @@ def section(name: str, result: str, functions: Sequence[tuple[str, str]]) -> str
 def written() -> str:
     """The whole of Translated.v; raises Untranslated."""
     for (file, name), text in KNOWN.items():
-        if body_text(definition(file, name)) != text:
+        if known_text(file, name) != text:
             raise Untranslated(f"{file}.py: {name} is not what Python.v says it is")
+        if not text.startswith("@") and name.islower() and (others := read(file, name)):
+            raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")
     return "\n".join([HEADER, section("Rules", "(outcome V)", RULES), section("Loops", "(seq V)", LOOPS)])

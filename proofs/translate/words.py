@@ -1,0 +1,124 @@
+"""That every word of a function is what the translator takes it for.
+
+The translator reads a rule by its words: `residual`, `sum`, `ROOT`. So each must be what its module says once and by
+its own name: a `def`, an import from where it is defined, or a word of the language that the module leaves alone. A
+module that binds a name twice, under another name or by running code, is refused; so are decorators and defaults that
+the text of the function does not show, and a list under two names, which is one list in Python and two in Gallina.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from proofs.translate.terms import Untranslated, assigned, names, refuse
+
+CALLED = {"target", "drafter", "rule"}  # parameters that are functions
+DEFAULTS = {"frozenset()"}  # without a stop token
+LANGUAGE = ("", "fractions")  # where its words come from: from nowhere, and Fraction
+AT_THE_TOP = {"Card", "Loss", "Fraction"}  # what a module may call while it is imported
+GALLINA = re.compile(r"[vz]\d*|either\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
+
+
+@cache
+def bound(text: str) -> dict[str, list[ast.stmt]]:
+    """What binds each name of a module; raises Untranslated where it does anything else when it is imported."""
+    found: dict[str, list[ast.stmt]] = {}
+    tree = ast.parse(text)
+    for node in tree.body:
+        match node:
+            case ast.Expr(ast.Constant()):
+                here: list[str] = []
+            case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
+                here = [alias.asname or alias.name for alias in aliases]
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                here = [name]
+            case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)) if _calls(node) <= AT_THE_TOP:
+                here = [name]
+            case _:
+                raise refuse(node, "it is not seen what this does to the words of the module")
+        for name in here:
+            if hasattr(builtins, name):
+                raise refuse(node, f"{name} is a word of the language")
+            found.setdefault(name, []).append(node)
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "Card"):
+        runs = [ast.unparse(k.value) for k in call.keywords if k.arg == "rule"]
+        if not all(isinstance(node, ast.FunctionDef) for name in runs for node in found.get(name, [call])):
+            raise refuse(call, "the card is of another rule")
+    for inner in ast.walk(tree):
+        if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:
+            raise Untranslated("a name may be bound where it is not seen")
+    return found
+
+
+def _calls(node: ast.AST) -> set[str]:
+    return {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+
+
+def home(file: str, name: str, source: Callable[[str], str]) -> tuple[str, str]:
+    """The file that defines a word of this file, and the word; of a word of the language ("", word)."""
+    match bound(source(file)).get(name, []):
+        case [] if hasattr(builtins, name):
+            return "", name
+        case [ast.ImportFrom(str() as module, aliases, 0)] if name in [a.name for a in aliases if a.asname is None]:
+            if module.startswith("refengine.exact."):
+                return home(module.removeprefix("refengine.exact.").replace(".", "/"), name, source)
+            if module in LANGUAGE:
+                return module, name
+        case [ast.FunctionDef() | ast.ClassDef() | ast.Assign() | ast.AnnAssign()]:
+            return file, name
+    raise Untranslated(f"{file}.py: {name} may be something else than it says")
+
+
+def free(function: ast.FunctionDef) -> set[str]:
+    """The words of a function that are not its own; raises Untranslated where the function hides one."""
+    arguments = function.args
+    odd = [arguments.posonlyargs, arguments.kwonlyargs, arguments.vararg, arguments.kwarg, function.decorator_list]
+    if any(odd) or not {ast.unparse(d) for d in arguments.defaults} <= DEFAULTS:
+        raise Untranslated(f"line {function.lineno}: {function.name}: only plain parameters are read, and no decorator")
+    own = _own(function)
+    if hidden := sorted(_calls(function) & own - CALLED):
+        raise Untranslated(f"line {function.lineno}: {function.name}: {hidden[0]} is called, and is a variable")
+    notes = {id(n) for a in ast.walk(function) if isinstance(a, ast.AnnAssign) for n in ast.walk(a.annotation)}
+    read = {n.id for s in function.body for n in ast.walk(s) if isinstance(n, ast.Name) and id(n) not in notes}
+    return read - own
+
+
+def _own(function: ast.FunctionDef) -> set[str]:
+    """The parameters and variables of a function, those of a lambda or a comprehension in it too."""
+    return {
+        node.arg if isinstance(node, ast.arg) else node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
+
+
+def variables(function: ast.FunctionDef, otherwise: dict[str, str]) -> None:
+    """Refuses variables that Gallina would take for something else, and lists that have two names."""
+    own = _own(function)
+    for name in sorted(own):
+        if GALLINA.fullmatch(name) or otherwise.get(name) in own:
+            raise Untranslated(f"line {function.lineno}: {function.name}: {name} would be another variable")
+    grown = {
+        n.func.value.id
+        for n in ast.walk(function)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "append"
+        if isinstance(n.func.value, ast.Name)
+    }
+    for node in ast.walk(function):
+        for target, value in _pairs(node):
+            if target in grown and not isinstance(value, ast.List | ast.ListComp):
+                raise refuse(value, "a list that grows may have another name")
+            if isinstance(value, ast.Name) and value.id in grown:
+                raise refuse(value, "a list that grows gets another name")
+        if isinstance(node, ast.For) and assigned(node.body) & grown & names(node.iter):
+            raise refuse(node, "a list grows while it is read")
+
+
+def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    match node:
+        case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
+            yield from ((t.id, v) for t, v in zip(targets, values, strict=True) if isinstance(t, ast.Name))
+        case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value) if value is not None:
+            yield name, value
