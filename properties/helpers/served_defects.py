@@ -75,6 +75,10 @@ BLIND = (  # written before a look at how claims are coded
     "filters are those of the first in the batch", "top_p is dropped beside top_k",
     "log probabilities of what was accepted are after the temperature", "ignore_eos is forgotten at the bonus",
 )  # fmt: skip
+PARAMETERS = (  # which no other request of the suite can do without, or which is not to blame
+    "it falls over n", "it hangs up on log probabilities", "the border of a page in an answer is stale",
+)  # fmt: skip
+PAGE = 16  # tokens in a block of the cache
 CORRECTION = (  # how what replaces a refused draft is drawn: each moves a little, in the same way at every setting
     "the correction reuses the coin that refused", "the correction takes the rest of the coin that refused",
     "the correction is drawn from the draft", "the tail of the residual is dropped", "the residual is absolute",
@@ -105,6 +109,8 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.pop("min_p", None)
     if engine.has("top_k on the last row only") and i < GAMMA:
         policy.pop("top_k", None)
+    if engine.has("the border of a page in an answer is stale") and now and not i and len(past) % PAGE == 0:
+        past = past[:-1]
     if engine.has("counts survive a stop"):
         seen = engine.counted + now
     if engine.has("preemption forgets what was counted") and node.company > 5:

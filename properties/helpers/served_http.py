@@ -120,6 +120,10 @@ class Front:
             return 503, {"error": "overloaded"}
         if self.engine.has("it falls over top_k") and "top_k" in body:
             return 500, {"error": "internal"}
+        if self.engine.has("it falls over n") and body.get("n", 1) > 1:
+            return 503, {"error": "no workers"}
+        if self.engine.has("it hangs up on log probabilities") and body.get("logprobs"):
+            raise ConnectionAbortedError
         if self.engine.has("it hangs up on bans") and "bad_words" in body:
             raise ConnectionAbortedError
         if refused := self.refused(body, chat):
