@@ -52,15 +52,6 @@ def json_of(text: str, name: str, **options: Any) -> Any:
         raise BadInput(f"{name} is not valid JSON to read here: {why}") from None
 
 
-def tensors_of(file: Path) -> tuple[int, dict[str, Any]]:
-    """Of a safetensors file: the byte where its data begin, and of each tensor its dtype, shape and data_offsets."""
-    with file.open("rb") as opened:
-        length = int.from_bytes(opened.read(8), "little")
-        header = json.loads(opened.read(length))
-    header.pop("__metadata__", None)
-    return 8 + length, header
-
-
 def each_key_once(name: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """An `object_pairs_hook` that raises BadInput for a key that an object of `name` has twice: readers take either."""
 

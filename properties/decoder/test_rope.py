@@ -85,6 +85,15 @@ def test_any_scaling_is_that_of_transformers(scaling: dict[str, Any], width: int
         ({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
         ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters differ by type of layer"),
         ({"rope_theta": 1e4, "rope_scaling": YARN, "max_position_embeddings": 512}, "rope_scaling stretches 64.0 by"),
+        ({"rope_theta": 1e4, "rope_scaling": {**YARN, "rope_theta": 5e5}}, "but rope_scaling says 500000.0"),
+        (
+            {"rope_theta": 1e4, "rope_parameters": {"rope_type": "default"}, "rope_scaling": YARN},
+            "rope_parameters say {'rope_type': 'default'}, and rope_scaling says",
+        ),
+        (
+            {"rope_parameters": {**YARN, "rope_theta": 1e4}, "rope_scaling": {**YARN, "factor": 2.0}},
+            "rope_parameters say .* and rope_scaling says .*'factor': 2.0",
+        ),
         ({}, "rope_theta is missing"),
     ],
 )
@@ -92,6 +101,15 @@ def test_what_cannot_be_read_is_named(fields: dict[str, Any], message: str) -> N
     """Kills a scaling that is ignored, and one that transformers 4 and 5 would read differently."""
     with pytest.raises(BadInput, match=message):
         read_rope(Config("config.json", fields))
+
+
+def test_a_scaling_may_be_said_twice() -> None:
+    """Kills a refusal of configs that say one thing in the words of transformers 4 and of 5."""
+    old = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+    both = {"rope_parameters": {**YARN, "rope_theta": 1e4}, "rope_scaling": old, "rope_theta": 1e4}
+    assert read_rope(Config("config.json", both)) == read_rope(
+        Config("config.json", {"rope_parameters": both["rope_parameters"]})
+    )
 
 
 def test_dynamic_angles_end_with_the_original_context() -> None:

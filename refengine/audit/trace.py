@@ -12,6 +12,7 @@ said from a record; whether the emitted tokens follow the rows can.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,7 +34,6 @@ from refengine.evidence.e_process_of_rounds import SHARES, RoundEvidence
 from refengine.evidence.naming import BROKEN_CONTRACT, ZERO_MASS
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import Rows
-from refengine.files import tensors_of
 from refengine.report.finding import Finding, Number, Recipe
 
 Rounds: TypeAlias = Iterator[tuple[Rows, Rows, list[int], list[int]]]
@@ -238,8 +238,9 @@ def _stored(file: Path) -> dict[str, Stored]:
     """The tensors of a record, where they lie. Raises OSError, SafetensorError, BadInput for kinds that none has."""
     with safe_open(file, framework="np"):
         pass  # now its header is sound, and the tensors fill the file
-    begin, header = tensors_of(file)
     data = np.memmap(file, np.uint8, "r")
+    begin = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    header = json.loads(data[8:begin].tobytes())
     found = {}
     for name in header.keys() & set(NAMES):
         told = header[name]

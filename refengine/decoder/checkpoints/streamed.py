@@ -6,6 +6,7 @@ never mapped, so that what is held is what is counted. A tensor has the bytes th
 and so have the logits.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,6 @@ from refengine.decoder.targets.bitwise import BitwiseTarget
 from refengine.decoder.targets.recurrent import RecurrentTarget
 from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.errors import BadInput
-from refengine.files import tensors_of
 
 KINDS = {"F64": torch.float64, "F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 LINE = 64  # bytes: a tensor begins where in a line it does in a mapped file, for the last bits of kernels depend on it
@@ -58,13 +58,17 @@ def stored(folder: Path) -> dict[str, Stored]:
     """Every floating-point tensor of a folder's safetensors files; tensors of other types are refused."""
     found = {}
     for file in weight_files(folder):
-        begin, header = tensors_of(file)
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+            header = json.loads(opened.read(length))
         for name, entry in header.items():
+            if name == "__metadata__":
+                continue
             if entry["dtype"] not in KINDS:
                 raise BadInput(f"{file}: tensor {name} is of {entry['dtype']}, which is not streamed")
             first, last = entry["data_offsets"]
             shape, kind = tuple(entry["shape"]), KINDS[entry["dtype"]]
-            found[name] = Stored(file, begin + first, last - first, shape, kind)
+            found[name] = Stored(file, 8 + length + first, last - first, shape, kind)
     return found
 
 

@@ -65,7 +65,7 @@ def parts_of(drafter: str, threshold: float, rule: str) -> str:
         for name in ("config.json", "params.json"):
             file = FIXTURES / folder / name
             seen.update(file.read_bytes() if file.is_file() else b"")
-    for code in sorted({*map(module_digest, modules), module_digest(cells.__name__, CATALOGUES)}):
+    for code in sorted({module_digest(name, CATALOGUES) for name in (*modules, cells.__name__)}):
         seen.update(code.encode())
     return seen.hexdigest()
 

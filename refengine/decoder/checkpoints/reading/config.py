@@ -85,14 +85,16 @@ class Config:
     def rope_theta(self) -> float:
         """The base of unscaled rotary embeddings, from `rope_theta` (transformers 4) or `rope_parameters` (5)."""
         given, scaling = self.object("rope_parameters").fields, self.object("rope_scaling").fields
-        kind = given.get("rope_type") or scaling.get("rope_type") or scaling.get("type") or "default"
-        if kind != "default":
-            self.refuse(f"rope_type is {kind!r}, and only unscaled rotary embeddings are implemented here")
-        new, old = given.get("rope_theta"), self.fields.get("rope_theta")
-        if new is not None and old is not None and new != old:
-            self.refuse(f"rope_theta is {old!r}, but rope_parameters says {new!r}")
-        where = Config(self.path, {"rope_theta": old if new is None else new})
-        return where.number("rope_theta")
+        for kind in (given.get("rope_type"), scaling.get("rope_type"), scaling.get("type")):
+            if kind not in (None, "default"):
+                self.refuse(f"rope_type is {kind!r}, and only unscaled rotary embeddings are implemented here")
+        theta = self.fields.get("rope_theta")
+        for name, where in (("rope_parameters", given), ("rope_scaling", scaling)):
+            said = where.get("rope_theta")
+            if said is not None and theta is not None and said != theta:
+                self.refuse(f"rope_theta is {theta!r}, but {name} says {said!r}")
+            theta = said if theta is None else theta
+        return Config(self.path, {"rope_theta": theta}).number("rope_theta")
 
     def refuse_uneven(self, heads: int, groups: int) -> None:
         """Raise BadInput for heads that do not share keys and values evenly."""

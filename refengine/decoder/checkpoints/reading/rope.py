@@ -13,6 +13,7 @@ KINDS = ("default", "linear", "dynamic", "llama3", "yarn", "proportional")
 def read_rope(config: Config, layer_type: str | None = None) -> Rope:
     """From `rope_parameters` (5), or `rope_theta` and `rope_scaling` (4). Raises BadInput.
 
+    Where a config has both, transformers 5 reads `rope_scaling` alone and others do not: they must say the same.
     layer_type  which entry to read where `rope_parameters` holds one for each type of layer
     """
     new, old = config.object("rope_parameters").fields, config.object("rope_scaling").fields
@@ -20,8 +21,13 @@ def read_rope(config: Config, layer_type: str | None = None) -> Rope:
         new = new[layer_type]
     if any(isinstance(value, Mapping) for value in new.values()):
         config.refuse("rope_parameters differ by type of layer, and this layout has one for all layers")
-    given = {**old, **new}
-    theta = Config(config.path, {"rope_parameters": _theta(new), "rope_theta": config.fields.get("rope_theta")})
+    if new and old and _scaled(new) != _scaled(old):
+        config.refuse(f"rope_parameters say {_scaled(new)}, and rope_scaling says {_scaled(old)}: keep the right one")
+    given = new or old
+    theta = Config(
+        config.path,
+        {"rope_theta": config.fields.get("rope_theta"), "rope_parameters": _theta(new), "rope_scaling": _theta(old)},
+    )
     rope = Rope(theta.rope_theta(), _scaling(config, given), original_context(config, given))
     if not isinstance(rope.scaling, Proportional) and given.get("partial_rotary_factor") not in (None, 1, 1.0):
         config.refuse(f"partial_rotary_factor is {given['partial_rotary_factor']!r}, and these heads turn as a whole")
@@ -45,6 +51,12 @@ def original_context(config: Config, given: Mapping[str, Any]) -> int | None:
 
 def _theta(new: Mapping[str, Any]) -> dict[str, Any]:
     return {"rope_theta": new.get("rope_theta")}
+
+
+def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of the scaling, in the words of transformers 5."""
+    known = {name: value for name, value in given.items() if name not in ("rope_theta", "type") and value is not None}
+    return {"rope_type": given.get("type") or "default"} | known
 
 
 def _scaling(config: Config, given: Mapping[str, Any]) -> Scaling:
