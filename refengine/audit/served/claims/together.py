@@ -201,12 +201,12 @@ class Together:
     def named(self) -> str:
         """What a maintainer reads, with the classes of `refengine bugs` that show so."""
         name = self.strongest()
-        often = "at all settings the same tokens come too often"
+        leaning = self.tilts[name].most() if name in self.tilts else []
+        most = ", ".join(f"{token!r} {'more' if on > off else 'less'}" for token, on, off in leaning)
         if name == TOKENS:
-            tokens = " ".join(repr(token) for token, on, off in self.tilts[name].most() if on > off)
-            return f"{often} ({tokens}), as of 'one coin for two uses'"
+            return f"at all settings the same tokens lean ({most} often), as of 'one coin for two uses'"
         if name == PREFIXES:
-            return f"{often} after the same prefix, as of 'another correction'"
+            return f"at all settings the same tokens lean after a prefix ({most} often), as of 'another correction'"
         way = "more" if np.mean([score.mean for (n, _), score in self.scores.items() if n == name]) > 0 else "less"
         return f"at all settings {name} is {way}"
 
