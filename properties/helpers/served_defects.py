@@ -81,8 +81,11 @@ PARAMETERS = (  # which no other request of the suite can do without, or which i
 PAGE = 16  # tokens in a block of the cache
 CORRECTION = (  # how what replaces a refused draft is drawn: each moves a little, in the same way at every setting
     "the correction reuses the coin that refused", "the correction takes the rest of the coin that refused",
-    "the correction is drawn from the draft", "the tail of the residual is dropped", "the residual is absolute",
-    "the bonus reuses the last coin", "two choices share the coins of acceptance", "drafts are accepted too easily",
+    "the correction is drawn from the draft", "the residual is absolute",
+)  # fmt: skip
+MISSED = (  # of their kin, what 3,000 requests have not been seen to tell: no test asks for them
+    "the tail of the residual is dropped", "the residual is clipped", "the bonus reuses the last coin",
+    "two choices share the coins of acceptance", "drafts are accepted too easily",
 )  # fmt: skip
 
 
