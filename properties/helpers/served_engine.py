@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-from properties.helpers.served_defects import Node, bent
+from properties.helpers.served_defects import PAGE, Node, bent, residual
 from properties.helpers.served_model import (
     FILTERS,
     GAMMA,
@@ -26,7 +26,6 @@ from properties.helpers.served_model import (
 )
 from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
-PAGE = 16  # tokens in a block of the prefix cache
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 
 
@@ -209,6 +208,7 @@ class Engine:
         if self.has("seeds are not honoured"):
             chance = random.Random()
         shared = random.Random(f"{body['number']}/{len(out)}")
+        lanes = random.Random(f"{body['number']}/{len(out)}/accept")
         drafting = shared if self.has("the choices share the drafter's coins") else chance
         if self.has("the choices share coins after the first round") and out:
             chance = drafting = random.Random(f"{body.get('seed', body['number'])}/{len(out)}")
@@ -225,17 +225,19 @@ class Engine:
                 drafted.append(draw(q, drafting))
         if self.has("one coin for a block"):
             chance = OneCoin(chance.random())
+        coin = 0.0
         for i in range(GAMMA + 1):
             now = out + emitted
             p = bent(self, Node(i, context, out, now, least, company, body.get("refused", [])), body)
             if i == GAMMA:
                 bonus = self.drafted(context + now, body, now, least) if self.has("bonus from the draft") else p
-                emitted.append(draw(bonus, chance))
+                emitted.append(draw(bonus, OneCoin(coin) if self.has("the bonus reuses the last coin") else chance))
                 body["refused"] = body.get("refused", []) if self.has("frequency counts what was refused") else []
                 return emitted
             q = self.drafted(context + now, body, now, least)
             x = drafted[i]
-            if chance.random() * q[x] < p[x]:
+            coin = (lanes if self.has("two choices share the coins of acceptance") else chance).random()
+            if coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
                 if x == self.language.end and not self.has("drafts go on past the end"):
                     return emitted
@@ -253,8 +255,7 @@ class Engine:
             if self.has("bias twice in the correction"):
                 twice = {token: 2 * value for token, value in (body.get("logit_bias") or {}).items()}
                 p = self.plain(context + now, {**body, "logit_bias": twice}, now, least)
-            rest = p if self.has("corrected from p") else [max(0.0, a - b) for a, b in zip(p, q, strict=True)]
-            emitted.append(draw(rest if sum(rest) > 0 else p, chance))
+            emitted.append(draw(residual(self, p, q), spent(self, coin, chance)))
             return emitted
         return emitted
 
@@ -323,6 +324,15 @@ class Engine:
         prompt = len(self.language.ids_of(text)) + (chat and self.has("a chat's first token is counted twice"))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
         return {"choices": [as_chat(c, body) if chat else c for c in choices], "usage": usage}
+
+
+def spent(engine: Engine, coin: float, chance: random.Random) -> random.Random:
+    """What a correction is drawn with, after the coin that refused."""
+    if engine.has("the correction reuses the coin that refused"):
+        return OneCoin(coin)
+    if engine.has("the correction takes the rest of the coin that refused"):
+        return OneCoin(1.0 - coin)
+    return chance
 
 
 def alike(context: list[int], body: dict[str, Any]) -> tuple[Any, ...]:

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field, replace
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedless
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import Cell, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
 from refengine.audit.served.claims.ties import asked_tie, parted, tied
+from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 
+SEEDS = 4  # that are tried, to see whether anything is sampled
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
 NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
@@ -73,11 +75,16 @@ def planned(bench: Bench, only: str = "") -> Plan:
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
     several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
+    bench.samples = bool(several) or _samples(bench)
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
     plan.lacking |= {
         way: "not taken by both sides" for way, taken in (("chat", chat), ("stream", streams)) if not taken
     }
+    asked = [Answered("logprobs", {"logprobs": True})] * (not rows) + [Answered("n", {"n": CHOICES[-1]})] * (
+        not several
+    )
+    plan.cells += [cell for cell in asked if wanted(cell.name) and cell.falls(bench)]
     if rows:
         plan.cells.append(Rescored())
     else:
@@ -90,12 +97,16 @@ def planned(bench: Bench, only: str = "") -> Plan:
         if dialect is not None and option.front:
             arms = [*([(option.talks, True)] * streams), *([(True, False)] * (chat and not option.talks))]
             plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
+    together = Together()
     for setting in SAMPLED:
         if not wanted(f"law/{setting.name}"):
             continue
         choices = next((n for n in several if n <= setting.choices), 1)
-        laws = [Sampled(replace(setting, options=options), choices) for options in setting.forms]
+        laws = [Sampled(replace(setting, options=options), choices, together.told) for options in setting.forms]
         plan.tries(bench, laws[0].name, laws)
+    taken = [cell for cell in plan.cells if isinstance(cell, Sampled)]
+    if len(taken) >= LEAST:
+        plan.cells.append(AllLaws(taken, together))
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
@@ -122,6 +133,17 @@ def _gives(bench: Bench, choices: int) -> bool:
     """Some servers take `n` and answer with one choice."""
     said = _answers(bench, Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1))
     return bool(said) and all(len(answer.choices) == choices for answer in said)
+
+
+def _samples(bench: Bench) -> bool:
+    """Whether the side without speculation gives several texts to one prompt, where a request has one choice."""
+    asks = [Ask((bench.prompt(0),), TOKENS, 1.0, seed=seed) for seed in range(SEEDS)]
+    try:
+        return len({answer.text for answer in bench.without(asks)}) > 1
+    except Gone:
+        raise
+    except (Refused, Failed):
+        return False
 
 
 def _answers(bench: Bench, ask: Ask) -> list[Answer]:
@@ -163,7 +185,7 @@ def measured(bench: Bench) -> Noise:
             margins += [likeliest - second for second, likeliest in rows]
     close = sum(margin < CLOSE for margin in margins)
     near = sorted(sides)[9 * len(sides) // 10]
-    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1)
+    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.samples)
 
 
 def part_at_a_tie(bench: Bench, k: int) -> bool:
