@@ -20,6 +20,7 @@ NEEDED = {  # options that schedules need
     "penalties": {*PENALISED},
     "stop": {"stop"},
     "filters": {"top_k", "top_p"},
+    "grammar": {"response_format"},
 }
 STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}
 

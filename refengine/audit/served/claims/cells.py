@@ -54,7 +54,7 @@ class Plain:
     asked: Callable[[Bench, int], Ask] | None = None
     options: Options = field(default_factory=dict)
     cost: int = 2
-    wanted: int = 12
+    wanted: int = 9
 
     def __post_init__(self) -> None:
         self.shown_at: list[int] = []  # the numbers of looks
@@ -115,7 +115,7 @@ class Parity:
 
     def ask(self, bench: Bench, k: int) -> Ask | None:
         """None where this prompt gives nothing to ask."""
-        made = self.option.made(bench.plain(k, TOKENS)[1].choices[0], k)
+        made = self.option.made(bench.plain(k, TOKENS, self.chat)[1].choices[0], k)
         if not made:
             return None
         options: Options = dict(made[min(self.dialect, len(made) - 1)])
@@ -141,7 +141,7 @@ class Parity:
         if ask is None:
             return
         on, off = bench.both(ask)
-        plain_on, plain = bench.plain(k, TOKENS)
+        plain_on, plain = bench.plain(k, TOKENS, self.chat)
         self.looks += 1
         if self.option.extreme and off.text != self.left(bench, ask, plain):
             self.sampled += 1

@@ -64,9 +64,9 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     # Ties before this one take choices away, unless the text up to here is the prompt.
     for again in range(1 if i == 0 or bench.logprobs else TRIES):
         (answer,) = bench.without([replace(warm, seed=(warm.seed or 0) + again * SEEDS_APART)])
-        said = [pieces(choice.text) for choice in answer.choices]
-        if i < len(here) and any(words[: i + 1] == here[: i + 1] for words in said):
+        said = [(pieces(choice.text), choice.finish) for choice in answer.choices]
+        if i < len(here) and any(words[: i + 1] == here[: i + 1] for words, _ in said):
             return True
-        if i == len(here) and any(words == here for words in said):
+        if i == len(here) and (here, on.choices[0].finish) in said:
             return True
     return False
