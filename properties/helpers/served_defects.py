@@ -81,6 +81,11 @@ JUDGED = (  # of a judge's own servers, whose model, tokenizer and scheduler are
     "temperatures up to 0.3 are greedy", "top_p is of what top_k leaves", "seeds advance by rounds",
     "echoed log probabilities of a cached prefix are its first row", "chat filters on the last row only",
 )  # fmt: skip
+CORRECTION = (  # how what replaces a refused draft is drawn: each moves a little, in the same way at every setting
+    "the correction reuses the coin that refused", "the correction takes the rest of the coin that refused",
+    "the correction is drawn from the draft", "the tail of the residual is dropped", "the residual is absolute",
+    "the bonus reuses the last coin", "two choices share the coins of acceptance", "drafts are accepted too easily",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -199,3 +204,19 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
     if engine.has("temperature on one side only") and 0 < body.get("temperature", 1.0) != 1.0 and i < GAMMA:
         p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 1.0}, seen, floor)
     return p
+
+
+def residual(engine: Any, p: list[float], q: list[float]) -> list[float]:
+    """What a refused draft is corrected from; p where rounding leaves nothing."""
+    rest = [max(0.0, a - b) for a, b in zip(p, q, strict=True)]
+    if engine.has("corrected from p"):
+        return p
+    if engine.has("the correction is drawn from the draft"):
+        return q
+    if engine.has("the residual is absolute"):
+        rest = [abs(a - b) for a, b in zip(p, q, strict=True)]
+    if engine.has("the tail of the residual is dropped"):
+        rest = [x if x > 0.1 * max(rest) else 0.0 for x in rest]
+    if engine.has("the residual is clipped"):
+        rest = [max(1e-4, a - b) for a, b in zip(p, q, strict=True)]
+    return rest if sum(rest) > 0 else p

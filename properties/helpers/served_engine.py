@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-from properties.helpers.served_defects import Node, bent
+from properties.helpers.served_defects import Node, bent, residual
 from properties.helpers.served_model import (
     FILTERS,
     GAMMA,
@@ -218,6 +218,7 @@ class Engine:
         if self.has("seeds are not honoured"):
             chance = random.Random()
         shared = random.Random(f"{body['number']}/{len(out)}")
+        lanes = random.Random(f"{body['number']}/{len(out)}/accept")
         drafting = shared if self.has("the choices share the drafter's coins") else chance
         if self.has("the choices share coins after the first round") and out:
             chance = drafting = random.Random(f"{body.get('seed', body['number'])}/{len(out)}")
@@ -234,17 +235,19 @@ class Engine:
                 drafted.append(draw(q, drafting))
         if self.has("one coin for a block"):
             chance = OneCoin(chance.random())
+        coin = 0.0
         for i in range(GAMMA + 1):
             now = out + emitted
             p = bent(self, Node(i, context, out, now, least, company, body.get("refused", [])), body)
             if i == GAMMA:
                 bonus = self.drafted(context + now, body, now, least) if self.has("bonus from the draft") else p
-                emitted.append(draw(bonus, chance))
+                emitted.append(draw(bonus, OneCoin(coin) if self.has("the bonus reuses the last coin") else chance))
                 body["refused"] = body.get("refused", []) if self.has("frequency counts what was refused") else []
                 return emitted
             q = self.drafted(context + now, body, now, least)
             x = drafted[i]
-            if chance.random() * q[x] < p[x]:
+            coin = (lanes if self.has("two choices share the coins of acceptance") else chance).random()
+            if coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
                 if x == self.language.end and not self.has("drafts go on past the end"):
                     return emitted
@@ -262,8 +265,7 @@ class Engine:
             if self.has("bias twice in the correction"):
                 twice = {token: 2 * value for token, value in (body.get("logit_bias") or {}).items()}
                 p = self.plain(context + now, {**body, "logit_bias": twice}, now, least)
-            rest = p if self.has("corrected from p") else [max(0.0, a - b) for a, b in zip(p, q, strict=True)]
-            emitted.append(draw(rest if sum(rest) > 0 else p, chance))
+            emitted.append(draw(residual(self, p, q), spent(self, coin, chance)))
             return emitted
         return emitted
 
@@ -340,6 +342,15 @@ def text_of(body: dict[str, Any]) -> str:
     return (
         " ".join([*(f"{turn['role']} {turn['content']}" for turn in turns), "assistant"]) if turns else body["prompt"]
     )
+
+
+def spent(engine: Engine, coin: float, chance: random.Random) -> random.Random:
+    """What a correction is drawn with, after the coin that refused."""
+    if engine.has("the correction reuses the coin that refused"):
+        return OneCoin(coin)
+    if engine.has("the correction takes the rest of the coin that refused"):
+        return OneCoin(1.0 - coin)
+    return chance
 
 
 def alike(context: list[int], body: dict[str, Any]) -> tuple[Any, ...]:

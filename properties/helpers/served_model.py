@@ -53,7 +53,7 @@ EVENLY = 6  # contexts of which one has two tokens that nothing tells apart
 
 def tied(context: list[int], noise: float = 0.0) -> list[float]:
     """The same chain, with ties at the top."""
-    row = logits(context)
+    row = list(logits(context))
     if random.Random(f"tie {context[-2:]}").randrange(EVENLY) == 0:
         first, second = sorted(range(V), key=lambda i: -row[i])[:2]
         row[second] = row[first]

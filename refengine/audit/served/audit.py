@@ -12,6 +12,7 @@ from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Parity
 from refengine.audit.served.claims.sampled import Law, Sampled
+from refengine.audit.served.claims.together import MOST_UNSEEN_SHIFT, AllLaws, Together
 from refengine.audit.served.suite import State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
@@ -115,6 +116,8 @@ def _untested(suite: Suite, belief: Any, state: State | None) -> str:
     if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > MAX_UNSEEN_TV:
         what = f"a total variation of {least:.2g}" if least < 1 else "any difference"
         return f"{belief.looks} pairs of requests would not show {what}: more --requests"
+    if isinstance(belief, Together) and belief.would_show(suite.bar) > MOST_UNSEEN_SHIFT:
+        return f"{belief.looks} pairs of requests would not show what moves them all a little: more --requests"
     return ""
 
 
@@ -128,6 +131,9 @@ def suspicion(log_evidence: float, looks: int) -> str:
 def _would_have_shown(suite: Suite, belief: Any) -> str:
     if isinstance(belief, Law):
         return f"A total variation of {belief.would_show(suite.bar):.2g} would have been seen 99% of the time."
+    if isinstance(belief, Together):
+        shift = f"{belief.would_show(suite.bar):.2g} of its deviation"
+        return f"A score that is moved by {shift} at all settings would have been seen 99% of the time."
     share = 1 - MISSED ** (1 / belief.looks)
     return f"What shows in {share:.0%} of requests or more would have shown, with probability {1 - MISSED:.0%}."
 
@@ -149,6 +155,8 @@ def _diagnosis(suite: Suite, name: str, claim: str, state: State | None, witness
         said = f"{cell.option.name}: {_parity(cell, claim)}"
     elif isinstance(cell, Sampled):
         said = f"{cell.setting.name}: sampled from another law with speculation"
+    elif isinstance(cell, AllLaws):
+        said = f"sampled from another law with speculation: {cell.belief.named()}"
     elif cell is None:
         fault = name.removeprefix("metadata/")
         needs = suite.bench.needs(fault)

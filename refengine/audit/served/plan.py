@@ -11,6 +11,7 @@ from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, T
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
 from refengine.audit.served.claims.ties import asked_tie, parted, tied
+from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
@@ -92,12 +93,16 @@ def planned(bench: Bench, only: str = "") -> Plan:
         if dialect is not None and option.front:
             arms = [*([(option.talks, True)] * streams), *([(True, False)] * (chat and not option.talks))]
             plan.cells += [Parity(option, bench.noise, rows, dialect, in_chat, stream) for in_chat, stream in arms]
+    together = Together()
     for setting in SAMPLED:
         if not wanted(f"law/{setting.name}"):
             continue
         choices = next((n for n in several if n <= setting.choices), 1)
-        laws = [Sampled(replace(setting, options=options), choices) for options in setting.forms]
+        laws = [Sampled(replace(setting, options=options), choices, together.told) for options in setting.forms]
         plan.tries(bench, laws[0].name, laws)
+    taken = [cell for cell in plan.cells if isinstance(cell, Sampled)]
+    if len(taken) >= LEAST:
+        plan.cells.append(AllLaws(taken, together))
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])

@@ -16,6 +16,7 @@ from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
 from refengine.audit.served.bench import UNANSWERED, Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity
+from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.reduce import TRIES, reduced
 
@@ -133,9 +134,9 @@ class Suite:
             order = fresh
         else:
             order = sorted(open_, key=lambda s: s.looks / s.cell.wanted)
-        if not order or isinstance(order[0].cell, Own):
+        if not order or isinstance(order[0].cell, Own | AllLaws):
             return order[:1]
-        together = [s for s in order if not isinstance(s.cell, Own)][:TOGETHER]
+        together = [s for s in order if not isinstance(s.cell, Own | AllLaws)][:TOGETHER]
         return together[: max(1, left // max(s.cell.cost for s in together))]
 
 

@@ -6,10 +6,10 @@ and what the whole answer scores (`scores.py`, `evidence/e_process_of_scores.py`
 """
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,8 @@ PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
 CLAIM = "the law is that of plain decoding"
+Pair: TypeAlias = tuple[int, Sequence[Choice], Sequence[Choice], tuple[dict[str, float], dict[str, float]]]
+Heard: TypeAlias = Callable[[int, str, Pair], None]  # (number of a look, setting, its pair)
 
 
 @dataclass
@@ -56,19 +58,22 @@ class Law:
         self.texts: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in range(PROMPTS)]
         self.evidence = 0.0
 
-    def add(self, place: int, on: Sequence[Choice], off: Sequence[Choice]) -> None:
-        """Two answers to the prompt of that number; of one with more choices than the other the last are left out."""
+    def add(self, place: int, on: Sequence[Choice], off: Sequence[Choice]) -> Pair:
+        """Two answers to the prompt of that number; of one with more choices than the other the last are left out. Also
+        what they score."""
         count = min(len(on), len(off))
         on, off = on[:count], off[:count]
         self.prefixes.add(place, *([self.reader.steps(choice) for choice in side] for side in (on, off)))
         self.pairs.add(place, *([features(choice.text) for choice in side] for side in (on, off)))
-        self.scores.add(place, *self.reader.pair(on, off))
+        scored = self.reader.pair(on, off)
+        self.scores.add(place, *scored)
         for seen, side in zip(self.texts[place], (on, off), strict=True):
             seen.update(choice.text for choice in side)
         self.looks += 1
         self.choices += count
         kinds = np.array([self.kinds(i) for i in range(PROMPTS)])
         self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
+        return place, on, off, scored
 
     def kinds(self, without: int | None = None) -> list[float]:
         """The evidence of each kind."""
@@ -140,10 +145,11 @@ def features(text: str) -> dict[str, Hashable]:
 
 @dataclass
 class Sampled:
-    """One setting of temperature and filters. choices: how many a request asks for."""
+    """One setting of temperature and filters. choices: how many a request asks for. told: hears of every pair."""
 
     setting: Setting
     choices: int = 1
+    told: Heard = lambda number, setting, pair: None
     cost: int = 2
 
     def __post_init__(self) -> None:
@@ -175,7 +181,7 @@ class Sampled:
         law.prompts = [bench.prompt(i) for i in range(PROMPTS)]
         seeds = random.Random(f"{self.name}/{k}")
         on, off = bench.apart(*(self.ask(bench, place, seeds.getrandbits(31)) for _ in range(2)))
-        law.add(place, on.choices, off.choices)
+        self.told(k, self.setting.name, law.add(place, on.choices, off.choices))
 
 
 @dataclass

@@ -1,0 +1,235 @@
+"""The claim about all laws together: what moves every setting a little, and the same way.
+
+Each law has its own evidence (sampled.py), and each pays for learning what differs. A correction that is drawn with the
+coin that refused the draft moves a tenth of the mass at every setting: no law decides that alone, and all of them lean
+to the same tokens. Here a bet is one for all settings: a score whose bet is a shift of so many deviations, that way,
+in every pair of requests. Two scores are learned from the pairs before, of all settings: how much oftener a token came
+with speculation, and how much oftener it came after the same prefix.
+
+Why that is fair: pairs of all settings come one after another, in an order that was named before any of them was
+answered. The null says of each that, whatever came before, its two answers could as well be exchanged: other requests,
+with seeds of their own. So each gain has mean 1 given the past, and the product over all pairs is a martingale, as is
+the mean over scores and shifts. The null allows that the sides differ at one prompt and at one setting, whichever: the
+evidence is the least over what may be left out, and so at most that of the martingale without the odd ones. It passes
+the bar with probability at most alpha over the number of claims.
+
+How many choices of a request begin alike is no score here: an honest server may draw them from different parts of the
+law, and then speculation changes how.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp, log
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from refengine.audit.served.ask import Choice
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.sampled import PROMPTS, SIGN_NATS, Pair, Sampled
+from refengine.audit.served.claims.scores import ALIKE, pieces
+from refengine.audit.served.claims.scores import KINDS as SCORES
+from refengine.evidence.e_process_of_scores import SHIFTS, Score
+from refengine.evidence.power import ends_wealth
+from refengine.evidence.rows import log_sum
+
+CLAIM = "Nothing moves the laws of all settings in one way."
+TOKENS, PREFIXES = "which tokens come", "which tokens come after a prefix"
+DEEPEST = 4  # tokens of a prefix, about
+DRAWN = 256.0  # tokens for which the estimate of each sampler is drawn towards what both gave
+EXTRA = 1 << 20  # the number of the first look that is for all settings
+LEAST = 3  # settings
+SHOWN = 4  # tokens of a witness
+MOST_UNSEEN_SHIFT = 1.0  # deviations of a pair's score; more may stay unseen in an audit that says nothing of the claim
+Seen: TypeAlias = list[tuple[Hashable, str]]  # (what came before, token) of the tokens of an answer
+
+
+def tokens_of(prompt: int, words: Sequence[str]) -> Seen:
+    return [((), word) for word in words]
+
+
+def after_prefixes(prompt: int, words: Sequence[str]) -> Seen:
+    return [((prompt, *words[:i]), word) for i, word in enumerate(words[:DEEPEST])]
+
+
+LEARNED = {TOKENS: tokens_of, PREFIXES: after_prefixes}
+
+
+@dataclass
+class Tilt:
+    """How much oftener each sampler gave a token, after something, than the other: log odds."""
+
+    counts: tuple[Counter[tuple[Hashable, str]], Counter[tuple[Hashable, str]]] = field(
+        default_factory=lambda: (Counter(), Counter())
+    )
+    totals: tuple[Counter[Hashable], Counter[Hashable]] = field(default_factory=lambda: (Counter(), Counter()))
+
+    def score(self, seen: Seen) -> float:
+        return sum(self.of(before, token) for before, token in seen)
+
+    def of(self, before: Hashable, token: str) -> float:
+        (here, there), (mine, theirs) = (
+            [counts[before, token] for counts in self.counts],
+            [totals[before] for totals in self.totals],
+        )
+        pooled = DRAWN * (here + there + 1.0) / (mine + theirs + 2.0)
+        return log((here + pooled) * (theirs + DRAWN) / ((there + pooled) * (mine + DRAWN)))
+
+    def keep(self, side: int, seen: Seen) -> None:
+        self.counts[side].update(seen)
+        self.totals[side].update(before for before, _ in seen)
+
+    def most(self) -> list[tuple[str, int, int]]:
+        """(token, on, off): the tokens that lean most, whatever came before them."""
+        here, there = Counter[str](), Counter[str]()
+        for total, counts in zip((here, there), self.counts, strict=True):
+            for (_, token), count in counts.items():
+                total[token] += count
+        order = sorted({*here, *there}, key=lambda t: -abs(here[t] - there[t]) / (here[t] + there[t]) ** 0.5)
+        return [(token, here[token], there[token]) for token in order[:SHOWN]]
+
+
+@dataclass
+class Together:
+    """The belief. Laws tell it their pairs, which are bet on in the order of their numbers (`settle`)."""
+
+    settings: list[str] = field(default_factory=list)
+    looks: int = 0
+    evidence: float = 0.0
+    pending: list[tuple[int, str, Pair]] = field(default_factory=list)
+    tilts: Mapping[str, Tilt] = field(default_factory=lambda: {name: Tilt() for name in LEARNED})
+    scores: dict[tuple[str, str], Score] = field(default_factory=dict)  # by name and setting
+
+    def __post_init__(self) -> None:
+        self.names = [*LEARNED]
+        self.texts: dict[tuple[str, int, int], set[str]] = {}  # by setting, prompt and side
+        self.several: set[str] = set()  # settings at which a side gave two texts to a prompt
+
+    def told(self, number: int, setting: str, pair: Pair) -> None:
+        """The pair of a law at that look."""
+        self.pending.append((number, setting, pair))
+
+    def settle(self) -> None:
+        if not self.pending:
+            return
+        for _, setting, pair in sorted(self.pending, key=lambda told: told[:2]):
+            self._add(setting, *pair)
+        self.pending.clear()
+        self.evidence = self._least()
+
+    def _add(
+        self,
+        setting: str,
+        prompt: int,
+        on: Sequence[Choice],
+        off: Sequence[Choice],
+        scored: tuple[dict[str, float], dict[str, float]],
+    ) -> None:
+        """A setting is bet on from when it is seen to be sampled: what gives one text to a prompt is no law."""
+        if setting not in self.settings:
+            self.settings.append(setting)
+        here, there = ({name: x for name, x in side.items() if not name.startswith(ALIKE)} for side in scored)
+        sides = [[_words(choice) for choice in side] for side in (on, off)]
+        for name, seen in LEARNED.items():
+            found = [[entry for words in side for entry in seen(prompt, words)] for side in sides]
+            here[name], there[name] = (self.tilts[name].score(side) for side in found)
+            for side, entries in enumerate(found):
+                self.tilts[name].keep(side, entries)
+        if setting in self.several:
+            self.looks += 1
+            for name in sorted({*here, *there}):
+                score = self.scores.setdefault((name, setting), Score())
+                score.add(prompt, here.get(name, 0.0) - there.get(name, 0.0))
+                if name not in self.names:
+                    self.names.append(name)
+        for side, choices in enumerate((on, off)):
+            texts = self.texts.setdefault((setting, prompt, side), set())
+            texts.update(choice.text for choice in choices)
+            if len(texts) > 1:
+                self.several.add(setting)
+
+    def wealth(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """In nats: [scores, settings, prompts, shifts]."""
+        wealth = np.zeros((len(self.names), len(self.settings), PROMPTS, len(SHIFTS)))
+        for (name, setting), score in self.scores.items():
+            for prompt, gained in score.log_wealth.items():
+                wealth[self.names.index(name), self.settings.index(setting), prompt] = gained
+        return wealth
+
+    def _least(self) -> float:
+        """Half of the wealth is on the scores that are learned; those that have not come yet keep their share."""
+        wealth = self.wealth()
+        row, column = wealth.sum(2, keepdims=True), wealth.sum(1, keepdims=True)
+        rest = row.sum(1, keepdims=True) - row - column + wealth
+        by_score = log_sum(rest, 3) - log(len(SHIFTS))
+        learned, others = by_score[: len(LEARNED)], by_score[len(LEARNED) :]
+        unseen = np.zeros((SCORES - len(others), *others.shape[1:]))
+        halves = [log_sum(part, 0) - log(len(part)) for part in (learned, np.concatenate([others, unseen]))]
+        return float((log_sum(np.stack(halves), 0) - log(2.0)).min())
+
+    @property
+    def log_evidence(self) -> float:
+        self.settle()
+        return self.evidence
+
+    @property
+    def signs(self) -> int:
+        return int(self.log_evidence > SIGN_NATS)
+
+    def would_show(self, bar: float) -> float:
+        """The shift of a score between the sides, in deviations of a pair, that would have been seen in 99% of runs: a
+        pair gains t^2 / 2 nats with variance t^2."""
+        kept = (1 - 1 / PROMPTS) * (1 - 1 / max(2, len(self.settings)))
+        return 2 * ends_wealth(kept * self.looks, exp(-bar), 2.0 * len(LEARNED) * len(SHIFTS))
+
+    def strongest(self) -> str:
+        total = self.wealth().sum((1, 2)).max(1)
+        return self.names[int(total.argmax())]
+
+    @property
+    def witnesses(self) -> list[dict[str, Any]]:
+        name = self.strongest()
+        counted: dict[str, Any] = {"what": name, "pairs": self.looks, "settings": len(self.settings)}
+        if name in self.tilts:
+            most = {token: {"on": on, "off": off} for token, on, off in self.tilts[name].most()}
+            return [counted | {"tokens that lean most": most}]
+        means = {s: round(score.mean, 3) for (n, s), score in self.scores.items() if n == name}
+        return [counted | {"on less off, in the mean": means}]
+
+    def named(self) -> str:
+        """What a maintainer reads, with the classes of `refengine bugs` that show so."""
+        name = self.strongest()
+        often = "at all settings the same tokens come too often"
+        if name == TOKENS:
+            tokens = " ".join(repr(token) for token, on, off in self.tilts[name].most() if on > off)
+            return f"{often} ({tokens}), as of 'one coin for two uses'"
+        if name == PREFIXES:
+            return f"{often} after the same prefix, as of 'another correction'"
+        way = "more" if np.mean([score.mean for (n, _), score in self.scores.items() if n == name]) > 0 else "less"
+        return f"at all settings {name} is {way}"
+
+    def counts(self) -> dict[str, int]:
+        return {"looks": self.looks, "settings": len(self.settings)}
+
+
+def _words(choice: Choice) -> Sequence[str]:
+    return pieces(choice.text) if choice.tokens is None else choice.tokens
+
+
+@dataclass
+class AllLaws:
+    """A look is one at each law."""
+
+    laws: Sequence[Sampled]
+    belief: Together
+    name: str = "law/all settings"
+    wanted: int = 1
+
+    def __post_init__(self) -> None:
+        self.cost = sum(law.cost for law in self.laws)
+        self.beliefs: dict[str, Any] = {CLAIM: self.belief}
+
+    def unit(self, bench: Bench, k: int) -> None:
+        for law in self.laws:
+            law.unit(bench, EXTRA + k)
