@@ -54,7 +54,7 @@ class Plain:
     asked: Callable[[Bench, int], Ask] | None = None
     options: Options = field(default_factory=dict)
     cost: int = 2
-    wanted: int = 9
+    wanted: int = 8
 
     def __post_init__(self) -> None:
         self.shown_at: list[int] = []  # the numbers of looks
