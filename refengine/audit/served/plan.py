@@ -14,7 +14,7 @@ from refengine.audit.served.claims.ties import asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 
-NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
+NOISE_COMPANY = 20  # prompts that are asked together, to see what company does to a text and to its rows
 NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
     "ignore_eos": {"ignore_eos"},
