@@ -278,10 +278,12 @@ def logprobs_apart(on: Choice, off: Choice) -> float | None:
 
 
 def rows_apart(token: str, mine: Row, theirs: Row) -> float:
-    """Of two rows of that token: what one of them does not list is less likely than all that it lists beside it."""
+    """Of two rows of that token: what one of them does not list is less likely than all that it lists beside it. Where
+    it does not have the token by that name, the last of its entries may be the token by another one."""
     apart = [abs(max(mine[name], -50.0) - max(theirs[name], -50.0)) for name in mine.keys() & theirs.keys()]
     for row, other in ((mine, theirs), (theirs, mine)):
-        least = min((chance for name, chance in other.items() if name != token), default=inf)
+        beside = sorted(chance for name, chance in other.items() if name != token)[token not in other :]
+        least = min(beside, default=inf)
         apart += [chance - least for name, chance in row.items() if name not in other]
     return max(apart, default=0.0)
 
