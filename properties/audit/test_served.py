@@ -168,6 +168,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("temperatures up to 0.3 are greedy", "n/cold", "n/cold"),
         pytest.param("top_p is of what top_k leaves", "law/top_p", "law/top_p", marks=pytest.mark.long),
         pytest.param("seeds advance by rounds", "law/logit_bias", "law/logit_bias to two", marks=pytest.mark.long),
+        ("echoed log probabilities of a cached prefix are its first row", "state/echoed", "state/echoed prefix"),
         ("chat filters on the last row only", "parity/top_k (chat)", "parity/top_k (chat)"),
     ],
 )

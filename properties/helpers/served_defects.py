@@ -79,7 +79,7 @@ JUDGED = (  # of a judge's own servers, whose model, tokenizer and scheduler are
     "a banned phrase passes within a block", "a stop at the limit is called the length",
     "stops are forgotten as the minimum is reached", "a grammar stays for the bonus of the next request",
     "temperatures up to 0.3 are greedy", "top_p is of what top_k leaves", "seeds advance by rounds",
-    "chat filters on the last row only",
+    "echoed log probabilities of a cached prefix are its first row", "chat filters on the last row only",
 )  # fmt: skip
 CORRECTION = (  # how what replaces a refused draft is drawn: each moves a little, in the same way at every setting
     "the correction reuses the coin that refused", "the correction takes the rest of the coin that refused",

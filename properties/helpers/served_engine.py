@@ -50,6 +50,7 @@ class Engine:
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
     held: dict[str, Any] | None = None  # the grammar of the last request
+    echoed: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts that were echoed
     finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
     noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
     every_time: bool = False  # and at every time

@@ -79,10 +79,13 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
         Plain("state/long", noise, rows, tokens=long, options={"ignore_eos": True} if extra["ignore_eos"] else {}),
         Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
-        Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=9),
+        Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
-        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=8),
+        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=7),
     ]
+    if extra["echo"] and rows:
+        echoed = {"echo": True}
+        cells.append(Plain("state/echoed prefix", noise, rows, turns=shared_prefix, options=echoed, wanted=6))
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
         cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share, not rows))
@@ -97,7 +100,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(Own("n/greedy", equal, greedy_choices, choices_differ, 2, share, not rows))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4, wanted=8))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4, wanted=7))
     return cells
 
 
