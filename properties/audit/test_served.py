@@ -10,7 +10,17 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from properties.helpers.served_defects import ADVERSE, BLIND, CORNERS, DEFECTS, FRESH, JUDGED, UNSEEN
+from properties.helpers.served_defects import (
+    ADVERSE,
+    BLIND,
+    CORNERS,
+    CORRECTION,
+    DEFECTS,
+    FRESH,
+    JUDGED,
+    PARAMETERS,
+    UNSEEN,
+)
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import ODD, serving
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
@@ -109,9 +119,12 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
     accuses_nobody(manner, 3000)
 
 
+ALL = (*DEFECTS, *UNSEEN, *FRESH, *ADVERSE, *CORNERS, *BLIND, *CORRECTION, *PARAMETERS, *JUDGED)
+
+
 @pytest.mark.stat
 @pytest.mark.long
-@pytest.mark.parametrize("defect", [*DEFECTS, *UNSEEN, *FRESH, *ADVERSE, *CORNERS, *BLIND, *JUDGED])
+@pytest.mark.parametrize("defect", ALL)
 def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
     """n = 3000 requests, alpha = 1e-6 over all claims. Kills a budget spent where no defect is."""
     assert violated(audited(defect, "", 3000, until=""))

@@ -81,6 +81,10 @@ JUDGED = (  # of a judge's own servers, whose model, tokenizer and scheduler are
     "temperatures up to 0.3 are greedy", "top_p is of what top_k leaves", "seeds advance by rounds",
     "echoed log probabilities of a cached prefix are its first row", "chat filters on the last row only",
 )  # fmt: skip
+PARAMETERS = (  # which no other request of the suite can do without, or which is not to blame
+    "it falls over n", "it hangs up on log probabilities", "the border of a page in an answer is stale",
+)  # fmt: skip
+PAGE = 16  # tokens in a block of the cache
 CORRECTION = (  # how what replaces a refused draft is drawn: each moves a little, in the same way at every setting
     "the correction reuses the coin that refused", "the correction takes the rest of the coin that refused",
     "the correction is drawn from the draft", "the tail of the residual is dropped", "the residual is absolute",
@@ -111,6 +115,8 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.pop("min_p", None)
     if engine.has("top_k on the last row only") and i < GAMMA:
         policy.pop("top_k", None)
+    if engine.has("the border of a page in an answer is stale") and now and not i and len(past) % PAGE == 0:
+        past = past[:-1]
     if engine.has("counts survive a stop"):
         seen = engine.counted + now
     if engine.has("preemption forgets what was counted") and node.company > 5:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-from properties.helpers.served_defects import Node, bent, residual
+from properties.helpers.served_defects import PAGE, Node, bent, residual
 from properties.helpers.served_model import (
     FILTERS,
     GAMMA,
@@ -26,7 +26,6 @@ from properties.helpers.served_model import (
 )
 from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
-PAGE = 16  # tokens in a block of the prefix cache
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 
 

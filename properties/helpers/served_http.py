@@ -28,6 +28,7 @@ ODD = (
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
     "ties broken at random, text only", "shows the end", "cleans up blanks", "usage in every chunk",
     "refuses more than two rows", "fails now and then", "refuses choices at temperature 0",
+    "noisy, text only, one choice",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
@@ -120,6 +121,10 @@ class Front:
             return 503, {"error": "overloaded"}
         if self.engine.has("it falls over top_k") and "top_k" in body:
             return 500, {"error": "internal"}
+        if self.engine.has("it falls over n") and body.get("n", 1) > 1:
+            return 503, {"error": "no workers"}
+        if self.engine.has("it hangs up on log probabilities") and body.get("logprobs"):
+            raise ConnectionAbortedError
         if self.engine.has("it hangs up on bans") and "bad_words" in body:
             raise ConnectionAbortedError
         if refused := self.refused(body, chat):
@@ -141,6 +146,8 @@ class Front:
             return 400, "not with speculative decoding"
         if manner == "refuses more than two rows" and max(body.get("logprobs", 0), body.get("top_logprobs", 0)) > 2:
             return 400, "at most 2 log probabilities"
+        if manner.endswith("one choice") and body.get("n", 1) > 1:
+            return 400, "n must be 1"
         if manner == "refuses choices at temperature 0" and body.get("n", 1) > 1 and not body.get("temperature", 1.0):
             return 400, "n must be 1 at temperature 0"
         if manner == "refuses seeds" and "seed" in body:

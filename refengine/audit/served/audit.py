@@ -10,7 +10,7 @@ from typing import Any
 
 from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Parity
+from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Answered, Parity, Plain
 from refengine.audit.served.claims.sampled import Law, Sampled
 from refengine.audit.served.claims.together import MOST_UNSEEN_SHIFT, AllLaws, Together
 from refengine.audit.served.suite import State, Suite, beliefs
@@ -18,6 +18,7 @@ from refengine.report.finding import Finding, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
+IGNORED = "ignored with speculation"
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
 
 
@@ -44,8 +45,11 @@ class Named:
 
 
 def findings(suite: Suite, named: Named) -> Iterator[Finding]:
-    """One a claim that both sides let be asked, in the order of the suite; then what they take."""
-    for name, claim, belief, state in beliefs(suite):
+    """One a claim that both sides let be asked, in the order of the suite; then what they take. What is violated
+    without a parameter comes before what is with one."""
+    bare = _bare(suite)
+    told = sorted(beliefs(suite), key=lambda told: told[3] is None or told[3].cell.name not in bare)
+    for name, claim, belief, state in told:
         if state is None or not (_lacking(state) or _not_done(state) or _no_tokens(claim, belief, state)):
             yield _finding(suite, named, name, claim, belief, state)
     yield _parameters(suite, named)
@@ -53,6 +57,17 @@ def findings(suite: Suite, named: Named) -> Iterator[Finding]:
         yield named.finding(
             "there to the end", "Both sides answer.", verdict="not tested", reason=suite.gone, method="none"
         )
+
+
+def _bare(suite: Suite) -> dict[str, int]:
+    """The violated claims about texts that no parameter is asked in, with the first character that differs."""
+    plain = [state for state in suite.states if isinstance(state.cell, Plain)]
+    found = {state.cell.name: state.cell.beliefs[TEXT] for state in plain}
+    return {name: _first(belief) for name, belief in found.items() if belief.log_evidence >= suite.bar}
+
+
+def _first(belief: Any) -> int:
+    return int(min(witness["first difference at character"] for witness in belief.witnesses))
 
 
 def full_name(name: str, claim: str, state: State | None) -> str:
@@ -93,7 +108,7 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
     if belief.log_evidence >= suite.bar:
         small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
         witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
-        return told("violated", witness=witness, diagnosis=_diagnosis(suite, name, claim, state, witness))
+        return told("violated", witness=witness, diagnosis=_diagnosis(suite, name, claim, belief, state, witness))
     if reason := _untested(suite, belief, state):
         return told("not tested", reason=reason, notes=_example(belief))
     return told("consistent", notes=[_would_have_shown(suite, belief), *_without_too(belief)])
@@ -148,13 +163,18 @@ def _sentence(claim: str, name: str) -> str:
     return claim if claim.endswith(".") else f"Under {name}, {claim}."
 
 
-def _diagnosis(suite: Suite, name: str, claim: str, state: State | None, witness: dict[str, Any]) -> str:
+def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | None, witness: dict[str, Any]) -> str:
     """What a maintainer reads first: what, under which parameter, where it begins, and when it is not there."""
     cell = state.cell if state is not None else None
     if isinstance(cell, Parity):
         said = f"{cell.option.name}: {_parity(cell, claim)}"
+        without = [name for name, first in _bare(suite).items() if first <= _first(belief)] if claim == TEXT else []
+        if without and not said.endswith(IGNORED):
+            said = f"{without[0]}: another text with speculation, also in requests with {cell.option.name}"
     elif isinstance(cell, Sampled):
         said = f"{cell.setting.name}: sampled from another law with speculation"
+    elif isinstance(cell, Answered):
+        said = f"{cell.parameter}: a request with it is not answered, with speculation alone"
     elif isinstance(cell, AllLaws):
         said = f"sampled from another law with speculation: {cell.belief.named()}"
     elif cell is None:
@@ -180,7 +200,7 @@ def _parity(cell: Parity, claim: str) -> str:
     if parted and cell.as_greedy >= parted / 2:
         return "another text with speculation, as at these prompts without the parameter"
     if cell.changes and cell.as_plain >= 0.9 * cell.changes:
-        return "ignored with speculation"
+        return IGNORED
     return "another text with speculation"
 
 

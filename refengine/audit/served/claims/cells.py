@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Protocol, TypeAlias
 
-from refengine.audit.served.ask import Answer, Ask, Choice, Row
+from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Refused, Row
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import FILTERS, TOKENS, Option, Options
@@ -32,6 +32,7 @@ class Cell(Protocol):
     def unit(self, bench: Bench, k: int) -> None: ...
 
 
+FEW_TOKENS = 4
 SEED_APART = 1 << 20  # of a request that is made again
 TEXT = "the text is that of plain decoding"
 LOGPROBS = "the log probabilities are those of plain decoding"
@@ -181,6 +182,37 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer
     if LOGPROBS in beliefs and (others or apart is not None):
         witness = difference(ask, on, off) | {"reported": mine.tokens, "nats apart": apart and round(apart, 3)}
         beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.nats, witness)
+
+
+@dataclass
+class Answered:
+    """A parameter that the side with speculation alone falls over: no claim can ask for it, so it is one by itself."""
+
+    parameter: str
+    options: Options
+    cost: int = 2
+    wanted: int = 16
+
+    def __post_init__(self) -> None:
+        self.name = f"parity/{self.parameter}"
+        self.beliefs: dict[str, Any] = {f"Requests with {self.parameter} are answered.": Faults()}
+
+    def ask(self, bench: Bench, k: int) -> Ask:
+        return Ask((bench.prompt(k),), FEW_TOKENS, 1.0, self.options, seed=k)
+
+    def falls(self, bench: Bench) -> bool:
+        """Whether there is such a claim. Raises Gone."""
+        on, off = bench.complaints(self.ask(bench, 0))
+        return isinstance(on, Failed) and not off
+
+    def unit(self, bench: Bench, k: int) -> None:
+        ask = self.ask(bench, k)
+        said = bench.complaints(ask)
+        for complaint in said:
+            if isinstance(complaint, Refused):
+                raise complaint
+        (belief,) = self.beliefs.values()
+        belief.add(*map(bool, said), {"request": ask.summary(), "on": str(said[0])})
 
 
 # --- a side against itself -------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ class Sampled:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 51 if self.choices > FEW else 78
+        self.wanted = 50 if self.choices > FEW else 78
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property

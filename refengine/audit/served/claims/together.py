@@ -32,7 +32,7 @@ from refengine.audit.served.claims.scores import ALIKE, pieces
 from refengine.audit.served.claims.scores import KINDS as SCORES
 from refengine.evidence.e_process_of_scores import SHIFTS, Score
 from refengine.evidence.power import ends_wealth
-from refengine.evidence.rows import log_sum
+from refengine.evidence.rows import Rows, log_sum
 
 CLAIM = "Nothing moves the laws of all settings in one way."
 TOKENS, PREFIXES = "which tokens come", "which tokens come after a prefix"
@@ -116,7 +116,7 @@ class Together:
         for _, setting, pair in sorted(self.pending, key=lambda told: told[:2]):
             self._add(setting, *pair)
         self.pending.clear()
-        self.evidence = self._least()
+        self.evidence = float(self.left_out().min())
 
     def _add(
         self,
@@ -149,7 +149,7 @@ class Together:
             if len(texts) > 1:
                 self.several.add(setting)
 
-    def wealth(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def wealth(self) -> Rows:
         """In nats: [scores, settings, prompts, shifts]."""
         wealth = np.zeros((len(self.names), len(self.settings), PROMPTS, len(SHIFTS)))
         for (name, setting), score in self.scores.items():
@@ -157,8 +157,9 @@ class Together:
                 wealth[self.names.index(name), self.settings.index(setting), prompt] = gained
         return wealth
 
-    def _least(self) -> float:
-        """Half of the wealth is on the scores that are learned; those that have not come yet keep their share."""
+    def left_out(self) -> Rows:
+        """The evidence without a setting and a prompt, [settings, prompts]: half of the wealth is on learned scores;
+        those that have not come yet keep their share."""
         wealth = self.wealth()
         row, column = wealth.sum(2, keepdims=True), wealth.sum(1, keepdims=True)
         rest = row.sum(1, keepdims=True) - row - column + wealth
@@ -166,7 +167,7 @@ class Together:
         learned, others = by_score[: len(LEARNED)], by_score[len(LEARNED) :]
         unseen = np.zeros((SCORES - len(others), *others.shape[1:]))
         halves = [log_sum(part, 0) - log(len(part)) for part in (learned, np.concatenate([others, unseen]))]
-        return float((log_sum(np.stack(halves), 0) - log(2.0)).min())
+        return np.asarray(log_sum(np.stack(halves), 0) - log(2.0))
 
     @property
     def log_evidence(self) -> float:

@@ -2,9 +2,10 @@
 
 A connection that breaks and an answer of 408, 425, 429, 502, 503 or 504 are asked again with growing pauses, for
 `patience` seconds: the server is busy, or is being started again. Where it answers another request meanwhile, it falls
-over this one, which is not asked again. A server that has never been reached is given up after some seconds: an address
-is mistyped more often than an audit is started before its server. 500 and what is no completion are about the request,
-and asked again twice; any other 4xx is a refusal. A key comes from the environment and goes nowhere else.
+over this one, which is not asked again; so it is with one that it is silent about. A server that has never been reached
+is given up after some seconds: an address is mistyped more often than an audit is started before its server. 500 and
+what is no completion are about the request, and asked again twice; any other 4xx is a refusal. A key comes from the
+environment and goes nowhere else.
 """
 
 import json
@@ -25,7 +26,9 @@ TOP_TOKENS = 5  # of a position whose log probabilities are asked for: what ever
 ANSWER_BYTES = 1 << 24  # an answer of some hundred tokens with their log probabilities has some hundred thousand
 AGAIN = (408, 425, 429, 502, 503, 504)
 TRIES = 3  # of a request that is answered with 500
+BUSY_TRIES = 6  # of one that is answered with 502, 503 or 504 while others are answered
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds between two tries
+LEAST_WAIT, SLOWER = 20.0, 10.0  # seconds, and times the longest answer, that a server is given that hung before
 FIRST_CONTACT = 3.0  # seconds of trying to reach a server that has never answered
 LOGPROBS: Mapping[str, Mapping[bool, dict[str, Any]]] = {
     "completions": {True: {"logprobs": TOP_TOKENS}, False: {}},
@@ -43,6 +46,7 @@ class Server:
         self.base, self.model = base.rstrip("/"), model
         self.seconds, self.patience = seconds, patience
         self.reached = False  # it has answered something, if only that it is busy
+        self.longest, self.hangs = 0.0, False  # seconds of an answer; it was silent to a request and answered others
         key = os.environ.get(KEY_VARIABLE, "")
         if not (key.isascii() and key.isprintable()):
             raise BadInput(f"${KEY_VARIABLE} has a sign that no header may have: a line break, or none of ASCII")
@@ -91,7 +95,7 @@ class Server:
         return body | {name: value for name, value in named.items() if value is not None}
 
     def _patiently(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
-        begun, pause, broken, closed = time.monotonic(), FIRST_PAUSE, 0, 0
+        begun, pause, broken, closed, unavailable = time.monotonic(), FIRST_PAUSE, 0, 0, 0
         while True:
             try:
                 return self._once(path, body, hang_up)
@@ -103,11 +107,18 @@ class Server:
                     raise Failed(f"{self.base} answers {error}") from None
                 asked = pause
             except httpx.ReadTimeout:
-                raise Gone(f"{self.base} gave no answer within {self.seconds:g} s") from None
+                silent = f"{self.base} gave no answer within {self.wait():g} s"
+                if not self._answers_others():
+                    raise Gone(silent) from None
+                self.hangs = True
+                raise Failed(f"{silent} to this request, and answers others") from None
             except (httpx.HTTPError, _Again) as error:
                 closed += isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
                 if closed >= TRIES and self._answers_others():
                     raise Failed(f"{self.base} ends the connection of this request, and answers others") from None
+                unavailable += isinstance(error, _Again) and str(error).startswith("5")
+                if unavailable >= BUSY_TRIES and self._answers_others():
+                    raise Failed(f"{self.base} answers {error} to this request, and answers others") from None
                 asked = error.pause if isinstance(error, _Again) and error.pause else pause
                 patience = self.patience if self.reached else min(self.patience, FIRST_CONTACT)
                 if time.monotonic() + asked > begun + patience:
@@ -116,17 +127,24 @@ class Server:
             time.sleep(asked * (1 + 0.1 * random.random()))  # so that many requests do not come back at once
             pause = min(2 * pause, LONGEST_PAUSE)
 
+    def wait(self) -> float:
+        """Seconds of silence: where some requests were never answered, the others say how long an answer takes."""
+        return min(self.seconds, max(LEAST_WAIT, SLOWER * self.longest)) if self.hangs else self.seconds
+
     def _answers_others(self) -> bool:
-        """Whether it says anything to the plainest request."""
+        """Whether it answers the plainest request."""
         try:
-            self.client.post(self.base + "/completions", json=self.body(Ask(("a",), 1)))
+            waits = httpx.Timeout(min(self.seconds, max(LEAST_WAIT, SLOWER * self.longest)), connect=5.0, pool=None)
+            said = self.client.post(self.base + "/completions", json=self.body(Ask(("a",), 1)), timeout=waits)
         except httpx.HTTPError:
             return False
-        return True
+        return said.status_code < 500 and said.status_code not in AGAIN
 
     def _once(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
-        until = time.monotonic() + self.seconds
-        with self.client.stream("POST", self.base + path, json=body) as reply:
+        begun = time.monotonic()
+        until = begun + self.seconds
+        waits = httpx.Timeout(self.wait(), connect=5.0, pool=None)
+        with self.client.stream("POST", self.base + path, json=body, timeout=waits) as reply:
             self.reached = True
             content = bytearray()
             for piece in reply.iter_bytes():
@@ -146,6 +164,7 @@ class Server:
             raise Refused(said)
         if reply.is_redirect:
             raise Refused(f"{reply.status_code}: it is elsewhere, at {reply.headers['Location']}")
+        self.longest = max(self.longest, time.monotonic() - begun)
         return bytes(content)
 
 
