@@ -4,6 +4,7 @@
 
 A row is one row of p: a lane with gamma drafts has gamma + 1. All sides verify the same rows and drafts and throw coins
 of their own; they take turns in one process, and a ratio is the median over the turns, with its smallest and largest.
+`load` is that of the machine, this process included: figures of a busy one are noisy, whatever their ratios are.
 
     reading        a plain sum over as many bytes as the rule needs of p and q: two rows of a lane that refused a draft,
                    one of a lane that kept them all
@@ -11,13 +12,16 @@ of their own; they take turns in one process, and a ratio is the median over the
     checked        the same after check_rows, which reads all of p and q
     plain          the text in plain torch
     transformers   _speculative_sampling, which takes one request at a time and logits, at its batch of one
-    vllm           the Triton kernels of vllm/v1/sample/rejection_sampler.py, given as a file: CUDA only; it is handed
-                   probabilities and bonus tokens, so that its softmax and its bonus draw are not counted
+    vllm           on CUDA the Triton kernels of vllm/v1/sample/rejection_sampler.py, given as a file; on a CPU what
+                   vLLM puts in their place there, csrc/cpu/spec_decode_utils.cpp, given as the compiled library that
+                   registers it (vllm/_C*.so of a package for CPUs). It is handed probabilities and bonus tokens in the
+                   types that it reads, so that its softmax, its bonus draw and its conversions are not counted
     sglang         blockwise_rejection_torch of sglang/kernels/ops/speculative/dspark/blockwise_rejection.py, given as a
                    file: the reference in torch of its kernel; it takes logits, up to LANES_OF_A_PEER requests at a time
 
 On a CPU Triton's kernels run in an interpreter alone, a thousand times slower than what they are compiled to: there are
-no times of them here. Whether they are right is `refengine audit engine vllm_kernels` and `sglang_kernels`.
+no times of them here. Whether they are right is `refengine audit engine vllm_kernels` and `sglang_kernels`. A peer's
+version is that of the package that its file lies in.
 """
 
 import argparse
@@ -48,6 +52,7 @@ GAMMA = 4
 DISTINCT = 32  # lanes whose rows are drawn; the others hold copies, in memory of their own
 HEADROOM = 1.25  # of memory, beside the rows
 LANES_OF_A_PEER = 64  # that has temporaries of the size of its rows
+DISPATCHER = "triton_kernel_dispatcher_with_warmup"  # of vLLM 0.33: a launch is made by a decorator of the package
 TURNS, TURN_SECONDS = 7, 0.15
 
 
@@ -133,10 +138,40 @@ def transformers(p: Tensor, block: Block, options: argparse.Namespace) -> Side |
 def vllm(p: Tensor, block: Block, options: argparse.Namespace) -> Side | str:
     if not options.vllm:
         return "no file was given (--vllm)"
-    if p.device.type != "cuda":
-        return "its kernels are Triton's, and on a CPU only an interpreter runs them, whose time says nothing of theirs"
+    library = options.vllm.suffix != ".py"
+    if library == (p.device.type == "cuda"):
+        return (
+            "on CUDA its file of kernels is needed, on a CPU its compiled library: Triton's interpreter times nothing"
+        )
+    if not library and DISPATCHER in options.vllm.read_text():
+        return f"its launches go through {DISPATCHER}, for which there is no stand-in here"
+    return vllm_on_cpu(p, block, options.vllm) if library else vllm_on_cuda(p, block, options.vllm)
+
+
+def vllm_on_cpu(p: Tensor, block: Block, library: Path) -> Side:
     assert block.q is not None
-    peer, lanes = loaded(options.vllm, "vllm"), len(p)
+    torch.ops.load_library(library)
+    peer, lanes, vocabulary = torch.ops._C, len(p), p.shape[2]
+    target, draft, ids = p[:, :-1].flatten(0, 1).contiguous(), block.q.flatten(0, 1), block.tokens.flatten()
+    ends, bonus = torch.arange(GAMMA, GAMMA * lanes + 1, GAMMA), p[:, -1].argmax(-1)
+    greedy = torch.zeros(lanes, dtype=torch.bool)
+
+    def call(turn: int) -> object:
+        out, recovered = torch.full((lanes, GAMMA + 1), NOTHING), torch.empty_like(ids)
+        uniform = torch.rand(len(ids), dtype=torch.float64).float()
+        noise = torch.empty(lanes, vocabulary).exponential_().reciprocal()
+        peer.sample_recovered_tokens_kernel_impl(recovered, ends, ids, draft, target, noise, vocabulary, False)
+        peer.rejection_random_sample_kernel_impl(
+            out, ends, ids, draft, target, bonus, recovered, uniform, greedy, GAMMA, vocabulary, False
+        )
+        return out
+
+    return Side("vllm", call, lanes * (GAMMA + 1))
+
+
+def vllm_on_cuda(p: Tensor, block: Block, file: Path) -> Side:
+    assert block.q is not None
+    peer, lanes = loaded(file, "vllm"), len(p)
     target, draft = p[:, :-1].flatten(0, 1).contiguous(), block.q.flatten(0, 1)
     ids, counts = block.tokens.flatten().int(), [GAMMA] * lanes
     ends = torch.arange(GAMMA, GAMMA * lanes + 1, GAMMA, dtype=torch.int32, device=p.device)
@@ -225,6 +260,7 @@ def measured(lanes: int, vocabulary: int, options: argparse.Namespace) -> dict[s
     ]
     rates = {side.name: statistics.median(turn[side.name] for turn in turns) for side in taking}
     size |= {"rows/s": {name: round(rate) for name, rate in rates.items()}, **absent}
+    size["load"] = round(os.getloadavg()[0], 1)
     size["reading GB/s"] = round(needed * rates["reading"] / (lanes * (GAMMA + 1)) / 1e9, 1)
     for name in rates:
         if name != "compiled" and "compiled" in rates:
@@ -239,9 +275,10 @@ def free_memory(device: str) -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def versions(device: str) -> dict[str, str]:
+def versions(device: str, peers: dict[str, Path | None]) -> dict[str, str]:
     """What it ran on."""
     found = {"python": platform.python_version(), "torch": torch.__version__, "device": device}
+    found |= {name: version_of(name, file) for name, file in peers.items() if file}
     for name in ("numba", "triton", "transformers"):
         if importlib.util.find_spec(name):
             found[name] = __import__(name).__version__
@@ -251,18 +288,28 @@ def versions(device: str) -> dict[str, str]:
     return found | {"where": where, "threads": str(torch.get_num_threads())}
 
 
+def version_of(package: str, file: Path) -> str:
+    """Of the package that a file lies in: its metadata stands beside the folder of its name."""
+    beside = [folder.parent for folder in file.absolute().parents if folder.name == package]
+    names = [found.name for folder in beside for found in folder.glob(f"{package}-*.dist-info")]
+    return names[0].removeprefix(f"{package}-").removesuffix(".dist-info") if names else "unknown"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--vocabularies", type=int, nargs="+", default=[32_000, 151_936])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 64, 256, 4096])
-    parser.add_argument("--vllm", type=Path, help="vLLM's vllm/v1/sample/rejection_sampler.py")
+    parser.add_argument("--vllm", type=Path, help="vLLM's rejection_sampler.py; on a CPU its compiled library")
     parser.add_argument("--sglang", type=Path, help="SGLang's blockwise_rejection.py")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    found: dict[str, Any] = {"versions": versions(options.device), "sizes": []}
+    found: dict[str, Any] = {
+        "versions": versions(options.device, {"vllm": options.vllm, "sglang": options.sglang}),
+        "sizes": [],
+    }
     print("  ".join(found["versions"].values()))
     for vocabulary in options.vocabularies:
         for lanes in options.batches:

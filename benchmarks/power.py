@@ -156,10 +156,9 @@ def main() -> None:
     summary(rows)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(
-            json.dumps([{k: round(v, 8) if isinstance(v, float) else v for k, v in r.items()} for r in rows], indent=1)
-            + "\n"
-        )
+        short = [{k: round(v, 8) if isinstance(v, float) else v for k, v in r.items()} for r in rows]
+        size = {"calls at most": options.calls, "seeds at most": options.seeds}
+        options.out.write_text(json.dumps({**size, "defects": short}, indent=1) + "\n")
 
 
 def summary(rows: list[dict[str, Any]]) -> None:

@@ -96,15 +96,16 @@ def main() -> None:
     summary(rows)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=1) + "\n")
+        options.out.write_text(json.dumps({"calls at most": options.calls, "defects": rows}, indent=1) + "\n")
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
     seen = [row["ratio"] for row in rows if row["ended"] != "not detected"]
     without = [row["ratio"] for row in rows if row["ended"] == "not detected"]
-    within, middling = sum(ratio <= BAR for ratio in seen), statistics.median(seen)
-    print(f"found {len(seen)} of {len(rows)}, {within} of them within {BAR:g} x", end="; ")
-    print(f"ratio {middling:.2f} (median), {max(seen):.2f} (most)")
+    within = sum(ratio <= BAR for ratio in seen)
+    print(f"found {len(seen)} of {len(rows)}, {within} of them within {BAR:g} x")
+    if seen:
+        print(f"ratio {statistics.median(seen):.2f} (median), {max(seen):.2f} (most)")
     print(f"not found: {len(without)}, {sum(ratio >= BAR for ratio in without)} of them although worth {BAR:g} x")
 
 

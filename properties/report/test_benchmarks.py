@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import detection, frontier, turns
+from benchmarks import detection, engine_throughput, frontier, turns, unseen
 from refengine.report.plots import plot
 
 
@@ -107,3 +107,22 @@ def test_no_class_is_found_with_fewer_calls_than_there_can_be() -> None:
         if row["ended"] == "rejected":
             assert row["calls"] >= row["fewest"] / 2, row
             assert row["seconds"] == pytest.approx(1.0 + 0.001 * row["calls"], abs=0.01)
+
+
+def test_a_run_that_finds_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills: a median of no ratios, which ends a short run without its result."""
+    unseen.summary([{"ended": "not detected", "ratio": ratio} for ratio in (0.1, 12.0)])
+    assert capsys.readouterr().out.splitlines() == [
+        "found 0 of 2, 0 of them within 10 x",
+        "not found: 2, 1 of them although worth 10 x",
+    ]
+    unseen.summary([{"ended": "rejected", "ratio": ratio} for ratio in (2.0, 20.0)])
+    assert "found 2 of 2, 1 of them within 10 x\nratio 11.00 (median), 20.00 (most)" in capsys.readouterr().out
+
+
+def test_a_peers_version_is_that_of_the_package_around_its_file(tmp_path: Path) -> None:
+    """Kills: figures beside a peer of no version, and the version of another package in the same place."""
+    for name in ("vllm-0.33.0.dist-info", "vllm_other-1.dist-info", "vllm/v1"):
+        (tmp_path / name).mkdir(parents=True)
+    assert engine_throughput.version_of("vllm", tmp_path / "vllm" / "v1" / "file.py") == "0.33.0"
+    assert engine_throughput.version_of("sglang", tmp_path / "vllm" / "v1" / "file.py") == "unknown"

@@ -101,6 +101,8 @@ def law(
     for key in ("law", "accepted"):
         name = "emitted" if key == "law" else "accepted"
         print_rows([{name: outcome, "probability": mass} for outcome, mass in found[key].items()], as_json=False)
+    if found["first"] < len(asked.p):
+        typer.echo(f" emitted: the first {found['first']} of at most {len(asked.p)} tokens, and so is the distance")
     for key in ("expected tokens", "TV from the target"):
         if found[key] is not None:
             typer.echo(f" {key}: {found[key]}")
