@@ -10,7 +10,17 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from properties.helpers.served_defects import ADVERSE, BLIND, CORNERS, CORRECTION, DEFECTS, FRESH, PARAMETERS, UNSEEN
+from properties.helpers.served_defects import (
+    ADVERSE,
+    BLIND,
+    CORNERS,
+    CORRECTION,
+    DEFECTS,
+    FRESH,
+    JUDGED,
+    PARAMETERS,
+    UNSEEN,
+)
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import ODD, serving
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
@@ -109,9 +119,12 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
     accuses_nobody(manner, 3000)
 
 
+ALL = (*DEFECTS, *UNSEEN, *FRESH, *ADVERSE, *CORNERS, *BLIND, *CORRECTION, *PARAMETERS, *JUDGED)
+
+
 @pytest.mark.stat
 @pytest.mark.long
-@pytest.mark.parametrize("defect", [*DEFECTS, *UNSEEN, *FRESH, *ADVERSE, *CORNERS, *BLIND, *CORRECTION, *PARAMETERS])
+@pytest.mark.parametrize("defect", ALL)
 def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
     """n = 3000 requests, alpha = 1e-6 over all claims. Kills a budget spent where no defect is."""
     assert violated(audited(defect, "", 3000, until=""))
@@ -161,6 +174,15 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ),
         ("ignore_eos is forgotten at the bonus", "law/long", "metadata/it ended by itself with ignore_eos"),
         ("min_tokens is forgotten at the bonus", "law/min_tokens", "metadata/fewer tokens than min_tokens"),
+        ("a banned phrase passes within a block", "parity/bad_words", "metadata/a banned word is emitted"),
+        ("a stop at the limit is called the length", "parity/stop, at the", "parity/stop, at the limit"),
+        ("stops are forgotten as the minimum is reached", "parity/min_tokens and", "parity/min_tokens and stop"),
+        ("a grammar stays for the bonus of the next request", "state/after a gr", "state/after a grammar"),
+        ("temperatures up to 0.3 are greedy", "n/cold", "n/cold"),
+        pytest.param("top_p is of what top_k leaves", "law/top_p", "law/top_p", marks=pytest.mark.long),
+        pytest.param("seeds advance by rounds", "law/logit_bias", "law/logit_bias to two", marks=pytest.mark.long),
+        ("echoed log probabilities of a cached prefix are its first row", "state/echoed", "state/echoed prefix"),
+        ("chat filters on the last row only", "parity/top_k (chat)", "parity/top_k (chat)"),
     ],
 )
 def test_a_defect_is_named(defect: str, only: str, named: str) -> None:

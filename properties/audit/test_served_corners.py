@@ -73,6 +73,8 @@ def test_what_is_listed_beside_a_token_counts() -> None:
     assert rows_apart("a", row, {"a": -0.5, "b": -2.5, "c": -3.0}) == pytest.approx(1.0)
     assert rows_apart("a", row, {"a": -0.5, "d": -1.0, "c": -3.0}) == pytest.approx(2.0)
     assert rows_apart("z", {**row, "z": -9.0}, {"a": -0.5, "b": -1.5, "d": -2.99, "z": -9.0}) == pytest.approx(0.01)
+    named_otherwise = {"a": -0.5, "b": -1.5, "d": -2.99, "z": -9.0}
+    assert rows_apart(" z", {**row, "z": -9.0}, named_otherwise) == pytest.approx(0.01)
     one = Choice("a a", tokens=("a", "a"), logprobs=(-0.5, -0.5), top=(row, row))
     other = Choice("a a", tokens=("a", "a"), logprobs=(-0.5, -0.5), top=(row, {**row, "b": -2.0}))
     assert logprobs_apart(one, other) == pytest.approx(0.5)

@@ -75,6 +75,12 @@ BLIND = (  # written before a look at how claims are coded
     "filters are those of the first in the batch", "top_p is dropped beside top_k",
     "log probabilities of what was accepted are after the temperature", "ignore_eos is forgotten at the bonus",
 )  # fmt: skip
+JUDGED = (  # of a judge's own servers, whose model, tokenizer and scheduler are others: what the audit missed on them
+    "a banned phrase passes within a block", "a stop at the limit is called the length",
+    "stops are forgotten as the minimum is reached", "a grammar stays for the bonus of the next request",
+    "temperatures up to 0.3 are greedy", "top_p is of what top_k leaves", "seeds advance by rounds",
+    "echoed log probabilities of a cached prefix are its first row", "chat filters on the last row only",
+)  # fmt: skip
 PARAMETERS = (  # which no other request of the suite can do without, or which is not to blame
     "it falls over n", "it hangs up on log probabilities", "the border of a page in an answer is stale",
 )  # fmt: skip
@@ -159,7 +165,15 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         seen, policy["grammar state"] = now[-40:], now
     if engine.has("the repetition penalty counts the prompt") and policy.get("repetition_penalty"):
         seen = node.context + now
+    if engine.has("a banned phrase passes within a block") and i:
+        policy["bad_words"] = [words for words in policy.get("bad_words", ()) if " " not in words.strip()]
+    if engine.has("a grammar stays for the bonus of the next request") and i == GAMMA and not node.out:
+        policy.setdefault("response_format", engine.held)
+    if engine.has("chat filters on the last row only") and "messages" in policy and i < GAMMA:
+        policy = {name: value for name, value in policy.items() if name not in FILTERS}
     heat = body.get("temperature", 1.0)
+    if engine.has("temperatures up to 0.3 are greedy") and heat <= 0.3:
+        policy["temperature"] = 0.0
     if engine.has("temperatures above one are one"):
         policy["temperature"] = min(heat, 1.0)
     if engine.has("a greedy request beside a sampled one is sampled") and not heat and any(engine.temperatures):
@@ -187,6 +201,10 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
     if engine.has("top_p before the temperature") and policy.get("temperature", 1.0) > 0 and policy.get("top_p"):
         flat = engine.shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
         policy = {**policy, "top_p": 1.0, "top_k": sum(x > 0 for x in flat)}
+    if engine.has("top_p is of what top_k leaves") and warm and policy.get("top_k") and policy.get("top_p"):
+        bare = {name: value for name, value in policy.items() if name not in FILTERS}
+        left = sorted(engine.shaped(engine.seen(past, node.company), bare, seen, floor))[-policy["top_k"] :]
+        policy["top_p"] *= sum(left)
     p = engine.shaped(engine.seen(past, node.company), policy, seen, floor)
     if engine.has("argmax in verification") and i < GAMMA:
         p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 0.0}, seen, floor)

@@ -48,6 +48,8 @@ class Engine:
     prompts: set[tuple[int, ...]] = field(default_factory=set)
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
+    held: dict[str, Any] | None = None  # the grammar of the last request
+    echoed: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts that were echoed
     finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
     noise: float = 0.0  # of the logits in half precision: another one for every shape of a batch
     every_time: bool = False  # and at every time
@@ -78,8 +80,7 @@ class Engine:
 
     def tokens_of(self, body: dict[str, Any]) -> int:
         """Of the prompt of a request."""
-        text = " ".join(turn["content"] for turn in body["messages"]) if "messages" in body else body["prompt"]
-        return len(self.language.ids_of(text))
+        return len(self.language.ids_of(text_of(body)))
 
     def has(self, defect: str) -> bool:
         return self.speculative and self.defect == defect
@@ -116,6 +117,9 @@ class Engine:
             )
             if not out and self.has("an unseeded answer begins like the last one"):
                 self.begun[alike(context, body)] = block
+            crossed = len(out) < body.get("min_tokens", 0) <= len(out) + len(block)
+            if crossed and self.has("stops are forgotten as the minimum is reached"):
+                body, stops = {**body, "stop": None}, []
             done = False
             for place, x in enumerate(block):
                 rows.append(self.rows(context, out, body, company, place, len(block)))
@@ -137,6 +141,7 @@ class Engine:
             rows = [*first, *rows[len(first) :]][: len(rows)]
             first.extend(rows[len(first) :])
         self.counted = out if cut(self, out, stops, borders) is not None else []
+        self.held = body.get("response_format")
         self.last_prefix = prompt
         self.prompts.add(tuple(prompt))
         self.finished.add((*prompt, *out))
@@ -205,6 +210,10 @@ class Engine:
             chance = random.Random(f"{context}{len(out)}")
         if self.has("every round restarts the seed") and body["coins"]:
             chance = random.Random(body["coins"])
+        if self.has("seeds advance by rounds") and body["coins"]:
+            chance, body["rounds"] = random.Random(body["coins"]), body.get("rounds", 0) + 1
+            for _ in range(body["rounds"]):
+                chance.random()
         if self.has("seeds are not honoured"):
             chance = random.Random()
         shared = random.Random(f"{body['number']}/{len(out)}")
@@ -285,7 +294,7 @@ class Engine:
             self.gate.wait_for(lambda: self.arrived >= self.expected, PATIENCE)
             company = max(self.under_way, self.expected)
         try:
-            text = " ".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
+            text = text_of(body)
             ids = self.language.ids_of(text) or [1]
             choices: list[dict[str, Any]] = []
             first: list[Rows] = []
@@ -324,6 +333,14 @@ class Engine:
         prompt = len(self.language.ids_of(text)) + (chat and self.has("a chat's first token is counted twice"))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
         return {"choices": [as_chat(c, body) if chat else c for c in choices], "usage": usage}
+
+
+def text_of(body: dict[str, Any]) -> str:
+    """The prompt; of a chat as its template makes it."""
+    turns = body.get("messages", ())
+    return (
+        " ".join([*(f"{turn['role']} {turn['content']}" for turn in turns), "assistant"]) if turns else body["prompt"]
+    )
 
 
 def spent(engine: Engine, coin: float, chance: random.Random) -> random.Random:

@@ -76,7 +76,7 @@ def shaped(
     row: list[float], body: dict[str, Any], out: list[int], least: int, language: Language = MARKOV
 ) -> list[float]:
     """Probabilities after the policy; at temperature 0 a point. Not to be changed."""
-    if any(body.get(name) for name in MEMORY):
+    if any(body.get(name) for name in MEMORY) or any(" " in word.strip() for word in body.get("bad_words") or ()):
         return _shaped(row, body, out, least, language)
     key = (tuple(row), len(out) < least, language.end, *(repr(body.get(name)) for name in MEMORYLESS))
     made = shaped_before.get(key)
@@ -104,7 +104,7 @@ def _shaped(row: list[float], body: dict[str, Any], out: list[int], least: int, 
     if form is not None:
         words = following(form, [language.words[x] for x in body.get("grammar state", out)])
         allowed = [i for i, word in enumerate(language.words) if ("" if i == language.end else word) in words]
-    banned = {word.strip() for word in body.get("bad_words") or ()}
+    banned = banned_after(body.get("bad_words") or (), [language.words[x].strip() for x in out])
     for i in range(size):
         if (allowed is not None and i not in allowed) or (banned and language.words[i].strip() in banned):
             row[i] = -inf
@@ -120,6 +120,12 @@ def _shaped(row: list[float], body: dict[str, Any], out: list[int], least: int, 
         weights = [w if i in kept else 0.0 for i, w in enumerate(weights)]
     total = sum(weights)
     return [w / total for w in weights]
+
+
+def banned_after(told: Sequence[str], said: Sequence[str]) -> set[str]:
+    """Words that may not come next: of a phrase the last one, where the others were just said."""
+    phrases = [words for phrase in told if (words := phrase.split())]
+    return {words[-1] for words in phrases if list(said[len(said) - len(words) + 1 :]) == words[:-1]}
 
 
 def _filtered(weights: list[float], body: dict[str, Any]) -> set[int]:

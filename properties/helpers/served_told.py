@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from properties.helpers.served_model import GAMMA
 
+BLOCK = 12  # tokens of a prompt that a cache keeps
 Rows: TypeAlias = tuple[list[float], list[float]]
 
 
@@ -46,6 +47,8 @@ def choice(
         at = None
     if at is not None:
         text, finish = text if engine.has("stop checked once a round") else text[:at], "stop"
+    if engine.has("a stop at the limit is called the length") and len(out) >= limit:
+        finish = "length"
     if engine.has("finish_reason after a stop") and finish == "stop":
         finish = "length"
     told: dict[str, Any] = {"text": text, "finish_reason": finish}
@@ -114,6 +117,10 @@ def echoed(engine: Any, told: dict[str, Any], prompt: list[int], body: dict[str,
     if "logprobs" not in told:
         return told
     chances = [_normal(tuple(engine.language.logits(prompt[:i], 0.0))) for i in range(len(prompt))]
+    if engine.has("echoed log probabilities of a cached prefix are its first row"):
+        if tuple(prompt[:BLOCK]) in engine.echoed:
+            chances[1:BLOCK] = chances[:1] * (BLOCK - 1)
+        engine.echoed.add(tuple(prompt[:BLOCK]))
     if engine.has("echoed log probabilities are shifted"):
         chances = [chances[0], *chances[:-1]]
     before: dict[str, list[Any]] = {

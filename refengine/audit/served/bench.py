@@ -43,7 +43,7 @@ class Bench:
     sent: int = 0
     metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
     usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
-    plain_answers: dict[tuple[str, int], tuple[Answer, Answer]] = field(default_factory=dict)
+    plain_answers: dict[tuple[str, int, bool], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give
@@ -155,12 +155,12 @@ class Bench:
         without = {part: seen["", False] - seen[part, False] for part, shows in seen if part and shows}
         return sorted(p for p, n in without.items() if n >= LEAST_WITHOUT and seen[p, True] == seen["", True])
 
-    def plain(self, number: int, tokens: int) -> tuple[Answer, Answer]:
+    def plain(self, number: int, tokens: int, chat: bool = False) -> tuple[Answer, Answer]:
         """What both sides say to a prompt at temperature 0 with nothing else asked; asked once."""
-        prompt = self.prompt(number)
-        if (prompt, tokens) not in self.plain_answers:
-            self.plain_answers[prompt, tokens] = self.both(Ask((prompt,), tokens, options=self.logprobs))
-        return self.plain_answers[prompt, tokens]
+        key = self.prompt(number), tokens, chat
+        if key not in self.plain_answers:
+            self.plain_answers[key] = self.both(Ask((key[0],), tokens, options=self.logprobs, chat=chat))
+        return self.plain_answers[key]
 
     def complaints(self, ask: Ask) -> tuple[Refused | Failed | None, Refused | Failed | None]:
         """What either side has against such a request; None where it is taken. Raises Gone."""

@@ -106,8 +106,9 @@ def _ended_by_itself(ask: Ask, choice: Choice) -> bool | None:
 
 
 def _banned(ask: Ask, choice: Choice) -> bool | None:
-    words = [word.strip() for word in ask.options.get("bad_words", ())]
-    return any(word in choice.text.split() for word in words) if words else None
+    words = [f" {word.strip()} " for word in ask.options.get("bad_words", ())]
+    text = f" {' '.join(choice.text.split())} "
+    return any(word in text for word in words) if words else None
 
 
 def _not_json(ask: Ask, choice: Choice) -> bool | None:

@@ -22,6 +22,8 @@ NEEDED = {  # options that schedules need
     "penalties": {*PENALISED},
     "stop": {"stop"},
     "filters": {"top_k", "top_p"},
+    "grammar": {"response_format"},
+    "echo": {"echo"},
 }
 STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}
 

@@ -55,7 +55,7 @@ class Plain:
     asked: Callable[[Bench, int], Ask] | None = None
     options: Options = field(default_factory=dict)
     cost: int = 2
-    wanted: int = 12
+    wanted: int = 8
 
     def __post_init__(self) -> None:
         self.shown_at: list[int] = []  # the numbers of looks
@@ -116,7 +116,7 @@ class Parity:
 
     def ask(self, bench: Bench, k: int) -> Ask | None:
         """None where this prompt gives nothing to ask."""
-        made = self.option.made(bench.plain(k, TOKENS)[1].choices[0], k)
+        made = self.option.made(bench.plain(k, TOKENS, self.chat)[1].choices[0], k)
         if not made:
             return None
         options: Options = dict(made[min(self.dialect, len(made) - 1)])
@@ -142,7 +142,7 @@ class Parity:
         if ask is None:
             return
         on, off = bench.both(ask)
-        plain_on, plain = bench.plain(k, TOKENS)
+        plain_on, plain = bench.plain(k, TOKENS, self.chat)
         self.looks += 1
         if self.option.extreme and off.text != self.left(bench, ask, plain):
             self.sampled += 1
@@ -310,10 +310,12 @@ def logprobs_apart(on: Choice, off: Choice) -> float | None:
 
 
 def rows_apart(token: str, mine: Row, theirs: Row) -> float:
-    """Of two rows of that token: what one of them does not list is less likely than all that it lists beside it."""
+    """Of two rows of that token: what one of them does not list is less likely than all that it lists beside it. Where
+    it does not have the token by that name, the last of its entries may be the token by another one."""
     apart = [abs(max(mine[name], -50.0) - max(theirs[name], -50.0)) for name in mine.keys() & theirs.keys()]
     for row, other in ((mine, theirs), (theirs, mine)):
-        least = min((chance for name, chance in other.items() if name != token), default=inf)
+        beside = sorted(chance for name, chance in other.items() if name != token)[token not in other :]
+        least = min(beside, default=inf)
         apart += [chance - least for name, chance in row.items() if name not in other]
     return max(apart, default=0.0)
 

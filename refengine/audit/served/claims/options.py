@@ -100,7 +100,13 @@ def stop_at_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
-    """A stop that comes early, beside a minimum that is longer."""
+    """In turn a stop that comes early, beside a minimum that is longer, and one that comes as the minimum is reached or
+    some tokens later."""
+    if number % 2:
+        return tuple(
+            {"stop": told["stop"], "min_tokens": max(1, told["max_tokens"] - number // 2 % 4)}
+            for told in stop_at_the_limit(plain, number)
+        )
     made = _stop(plain.text[:20], number)
     return ({**made[0], "min_tokens": TOKENS // 2},) if made else ()
 
@@ -114,9 +120,10 @@ def minimum(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def bad_word(plain: Choice, number: int) -> tuple[Options, ...]:
-    """A word that would be said."""
-    words = plain.text.split()
-    return ({"bad_words": [words[number % len(words)]]},) if words else ()
+    """A word that would be said, and in turn a phrase of two, of which the first may be said."""
+    words, count = plain.text.split(), 1 + number % 2
+    first = number * 3 % max(1, len(words) - 1)
+    return ({"bad_words": [" ".join(words[first : first + count])]},) if words else ()
 
 
 def few_tokens(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -219,9 +226,10 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
     Setting("temperature 1.7", 1.7, {}),
     Setting("top_k 3", 1.0, {"top_k": 3}),
-    Setting("top_p 0.6", 1.4, {"top_p": 0.6}),  # not 1: which of the two is applied first is then seen
+    # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
+    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also={"top_k": 8}),
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
-    Setting("logit_bias, temperature 0.4", 0.4, {"logit_bias": {str(i): 100.0 - i % 3 for i in range(3, 15)}}),
+    Setting("logit_bias to two", 2.0, {"logit_bias": {"3": 100.0, "4": 100.0}}),  # the text is nearly its coins
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
     Setting("long", 1.0, {}, tokens=96, choices=4, also={"ignore_eos": True}),  # as every benchmark asks

@@ -191,7 +191,7 @@ class Rescored:
 
     temperature: float = 1.0
     cost: int = 4
-    wanted: int = 12
+    wanted: int = 7
     name: str = "logprobs/rescored"
     beliefs: dict[str, Any] = field(
         default_factory=lambda: {"a token is reported with the log probability it has": Faults()}

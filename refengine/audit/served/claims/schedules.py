@@ -21,6 +21,7 @@ COMPANIES = (2, 4, 8, 16)  # requests under way together
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
+CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
 FILLING = "the "  # a word of one token
 HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
@@ -43,6 +44,8 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         greedy.append(("state/after a stop", f"{alone} after one with parameters that a stop ended.", after_stop, 7))
     if extra["stream"]:
         greedy.append(("stream", "A streamed answer is the whole one.", stream, 4))
+    if extra["grammar"]:
+        greedy.append(("state/after a grammar", f"{alone} after one that a grammar held and ended.", after_grammar, 6))
     if extra["together"]:
         greedy.append(("state/short company", f"{alone} beside requests that end early.", beside_short, 12))
         greedy += [
@@ -76,10 +79,13 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
         Plain("state/long", noise, rows, tokens=long, options={"ignore_eos": True} if extra["ignore_eos"] else {}),
         Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
-        Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=9),
+        Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
-        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=8),
+        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=7),
     ]
+    if extra["echo"] and rows:
+        echoed = {"echo": True}
+        cells.append(Plain("state/echoed prefix", noise, rows, turns=shared_prefix, options=echoed, wanted=6))
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
         cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share, not rows))
@@ -88,11 +94,13 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
     if extra["n"]:
         cells.append(Own("n/distinct", "The n choices of a request are independent.", choices, choices_alike, 2))
+        cold = "The n choices at a low temperature are not all one."
+        cells.append(Own("n/cold", cold, cold_choices, all_alike, 2))
         equal = "The n choices at temperature 0 are equal."
         cells.append(Own("n/greedy", equal, greedy_choices, choices_differ, 2, share, not rows))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4, wanted=8))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4, wanted=7))
     return cells
 
 
@@ -158,6 +166,12 @@ def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     words = bench.without([mine])[0].text.split()
     ended = replace(mine, options={**mine.options, "stop": words[len(words) // 2 :][:2] or ["."]})
     return [[mine], [ended], [mine]]
+
+
+def after_grammar(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """What holds a text to a grammar is gone with it."""
+    held = replace(plain(bench, k + 1), tokens=2 * TOKENS, options={"response_format": {"type": "json_object"}})
+    return [[plain(bench, k)], [held], [plain(bench, k)]]
 
 
 def penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -237,6 +251,11 @@ def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[replace(plain(bench, k), options={**bench.logprobs, "n": 3})]]
 
 
+def cold_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """So cold that an engine might take it for 0, and so long that some choice goes another way."""
+    return [[replace(sampled(bench, k, None, CHILLY), tokens=2 * TOKENS, options={"n": bench.choices})]]
+
+
 def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
     """Prompts that agree up to about the edge of a cache's block, one word more or less, and then part."""
     words = (bench.prompt(0) + " " + bench.prompt(1)).split(" ")
@@ -314,6 +333,12 @@ def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:
 
 def choices_alike(answers: Sequence[Answer], nats: float) -> Pairs:
     return alike(alone(answers[0]), nats)
+
+
+def all_alike(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Every choice is the first one."""
+    first, *others = alone(answers[0])
+    return [(other, first) for other in others] if all(other.text == first.text for other in others) else []
 
 
 def choices_differ(answers: Sequence[Answer], nats: float) -> Pairs:

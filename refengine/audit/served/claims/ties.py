@@ -68,9 +68,9 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     for again in range(1 if several and (i == 0 or bench.logprobs) else TRIES):
         seeds = [(warm.seed or 0) + (again * together + other) * SEEDS_APART for other in range(together)]
         answers = bench.without([replace(warm, seed=seed) for seed in seeds])
-        said = [pieces(choice.text) for answer in answers for choice in answer.choices]
-        if i < len(here) and any(words[: i + 1] == here[: i + 1] for words in said):
+        said = [(pieces(choice.text), choice.finish) for answer in answers for choice in answer.choices]
+        if i < len(here) and any(words[: i + 1] == here[: i + 1] for words, _ in said):
             return True
-        if i == len(here) and any(words == here for words in said):
+        if i == len(here) and (here, on.choices[0].finish) in said:
             return True
     return False
