@@ -1,4 +1,4 @@
-(** Refused by text. An instance decides what a symbol stands for: here `==` on a copy of the numbers. *)
+(** Refused by text, premises. An instance decides what a symbol stands for: here `==` on a copy of the numbers. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 Definition turned : Type := bool.
 Lemma turned_eqP : Equality.axiom (fun a b : turned => ~~ (a (+) b)).
