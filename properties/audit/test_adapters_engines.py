@@ -49,7 +49,8 @@ def opened(folder):
                 out.append(max(range(12), key=heavy.__getitem__))
                 continue
             left = sorted(range(12), key=lambda i: -heavy[i])[: policy["top_k"] or 12]
-            out.append(coins.choices(left, [2.718 ** (heavy[i] / temperature) for i in left])[0])
+            most = max(heavy)
+            out.append(coins.choices(left, [2.718 ** ((heavy[i] - most) / temperature) for i in left])[0])
         return out
     return generate
 """
@@ -75,7 +76,7 @@ def stub(folder: Path, planted: str = HONEST) -> tuple[Adapter, Engine]:
 def found(folder: Path, planted: str, only: str) -> dict[str, Finding]:
     adapter, engine = stub(folder, planted)
     recipe = Recipe(function="refengine.commands.audit_engine:audit_engine")
-    audit = EngineAudit(adapter, engine, sys.executable, folder, recipe, 500, only, 1e-6, lambda what, share: None)
+    audit = EngineAudit(adapter, engine, sys.executable, folder, recipe, 700, only, 1e-6, lambda what, share: None)
     return {finding.id.split("draft-model/")[1]: finding for finding in audit.run("draft")}
 
 

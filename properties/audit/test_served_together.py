@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 
 from properties.audit.test_served import audited, violated
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import serving
 from refengine.audit.served.ask import Ask, Choice, Failed, Gone
-from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.sampled import PROMPTS, Law
 from refengine.audit.served.claims.scores import Reader
-from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.claims.together import Together
 from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
@@ -119,25 +115,3 @@ def test_silence_about_one_request_is_no_silence() -> None:
         dead = True
         with pytest.raises(Gone):
             server.send(Ask(("a",), 4))
-
-
-def test_a_near_tie_is_told_where_a_request_has_one_choice() -> None:
-    """Kills an excuse that only servers with `n` have, and one that repeats make of every difference."""
-    with (
-        serving(Engine(True), "noisy, text only") as honest,
-        serving(Engine(), "noisy, text only") as off,
-        Server(honest) as here,
-        Server(off) as there,
-        Bench(here, there, samples=True) as bench,
-    ):
-        parted = ties = 0
-        for k in range(30):
-            ask = Ask((bench.prompt(k),), 32)
-            on, plain = bench.both(ask)
-            if on.text != plain.text:
-                parted += 1
-                ties += asked_tie(bench, ask, on, plain)
-                wrong = bench.without([Ask((bench.prompt(k + 1),), 32)])[0]
-                assert not asked_tie(bench, ask, wrong, plain)
-        assert parted >= 3
-        assert ties >= 0.6 * parted

@@ -47,7 +47,6 @@ class Bench:
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give
-    samples: bool = False  # whether the side without speculation says one thing and another at a temperature
     noise: Noise = field(default_factory=Noise)
 
     def __post_init__(self) -> None:

@@ -14,7 +14,6 @@ from refengine.audit.served.claims.ties import asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 
-SEEDS = 4  # that are tried, to see whether anything is sampled
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
 NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
@@ -77,7 +76,6 @@ def planned(bench: Bench, only: str = "") -> Plan:
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
     several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
-    bench.samples = bool(several) or _samples(bench)
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
     plan.lacking |= {
@@ -137,17 +135,6 @@ def _gives(bench: Bench, choices: int) -> bool:
     return bool(said) and all(len(answer.choices) == choices for answer in said)
 
 
-def _samples(bench: Bench) -> bool:
-    """Whether the side without speculation gives several texts to one prompt, where a request has one choice."""
-    asks = [Ask((bench.prompt(0),), TOKENS, 1.0, seed=seed) for seed in range(SEEDS)]
-    try:
-        return len({answer.text for answer in bench.without(asks)}) > 1
-    except Gone:
-        raise
-    except (Refused, Failed):
-        return False
-
-
 def _answers(bench: Bench, ask: Ask) -> list[Answer]:
     """Of both sides; none where one does not take it. Raises Gone."""
     try:
@@ -187,7 +174,7 @@ def measured(bench: Bench) -> Noise:
             margins += [likeliest - second for second, likeliest in rows]
     close = sum(margin < CLOSE for margin in margins)
     near = sorted(sides)[9 * len(sides) // 10]
-    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.samples)
+    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1)
 
 
 def part_at_a_tie(bench: Bench, k: int) -> bool:

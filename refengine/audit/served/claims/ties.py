@@ -17,7 +17,6 @@ TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 1
 FRONT_END = ("logprobs", "echo", "stream_options")  # options that change no token
 MEMORYLESS = ("ignore_eos", "logit_bias", "allowed_token_ids")  # that mean the same in the middle of a text
 TRIES, SEEDS_APART = 4, 1000  # where no rows tell, and every choice has to come through the ties before
-REPEATS = 4  # requests at once, in place of the choices of one: TRIES times as many at most
 FORCED = 4  # tokens that are asked for after the text that both have in common
 
 
@@ -44,16 +43,15 @@ def ties(on: Choice, off: Choice, nats: float) -> bool | None:
 
 
 def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
-    """Whether the side without speculation, nearly at temperature 0, goes on as the other did where they part: in the
-    choices of a request, or in as many requests; False where it always says the same. Raises Refused, Failed."""
-    if not bench.samples and bench.choices == 1:
+    """Whether the side without speculation, nearly at temperature 0, goes on as the other did where they part; False
+    where it cannot be asked for several choices. Raises Refused, Failed."""
+    if bench.choices == 1:
         return False
     prompt = ask.turns[0] if ask.options.get("echo") else ""
     here, there = (pieces(said.text.removeprefix(prompt)) for said in (on, off))
     i = next((i for i, (x, y) in enumerate(zip(here, there, strict=False)) if x != y), min(len(here), len(there)))
     options = {name: value for name, value in ask.options.items() if name not in (*FRONT_END, "n")}
-    several = {"n": bench.choices} if bench.choices > 1 else {}
-    warm = replace(ask, temperature=TEMPERATURE, options={**options, **several}, stream=False, seed=i)
+    warm = replace(ask, temperature=TEMPERATURE, options={**options, "n": bench.choices}, stream=False, seed=i)
     if not options.keys() - set(MEMORYLESS) and not ask.chat and len(ask.turns) == 1:
         common = "".join(here[:i])
         warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, max(1, ask.tokens - i)))
@@ -64,11 +62,9 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
         while i + 1 < len(here) and len("".join(here[: i + 1])) < reach:
             i += 1
     # Ties before this one take choices away, unless the text up to here is the prompt.
-    together = 1 if several else REPEATS
-    for again in range(1 if several and (i == 0 or bench.logprobs) else TRIES):
-        seeds = [(warm.seed or 0) + (again * together + other) * SEEDS_APART for other in range(together)]
-        answers = bench.without([replace(warm, seed=seed) for seed in seeds])
-        said = [(pieces(choice.text), choice.finish) for answer in answers for choice in answer.choices]
+    for again in range(1 if i == 0 or bench.logprobs else TRIES):
+        (answer,) = bench.without([replace(warm, seed=(warm.seed or 0) + again * SEEDS_APART)])
+        said = [(pieces(choice.text), choice.finish) for choice in answer.choices]
         if i < len(here) and any(words[: i + 1] == here[: i + 1] for words, _ in said):
             return True
         if i == len(here) and (here, on.choices[0].finish) in said:
