@@ -8,6 +8,7 @@ import torch
 from properties.helpers.coins import COINS
 from refengine.decoder import Stop, generate
 from refengine.decoder.loop import Session, plain
+from refengine.decoder.protocols import Tokens
 from refengine.decoder.targets.toy import ToyDrafter, ToyTarget
 from refengine.engine.coins import Philox, Recorded
 from refengine.engine.policy import greedy, pipeline, presence_penalty, temperature
@@ -60,6 +61,20 @@ def test_a_stop_string_may_span_tokens_and_blocks() -> None:
         stop = Stop(strings=("none", string), decode=lambda tokens: "".join(map(str, tokens)))
         out = generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS, stop).tokens
         assert "".join(map(str, out)) == whole[: whole.index(string) + len(string)]
+
+
+def test_a_character_of_a_stop_string_may_take_several_tokens() -> None:
+    """Kills a stop string that is looked for in as many tokens as it has characters."""
+
+    def decode(tokens: Tokens) -> str:
+        return "".join(chr(97 + 5 * one + two) for one, two in zip(tokens[::2], tokens[1::2], strict=False))
+
+    whole = decode(generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS).tokens)
+    for start in range(len(whole) - 1):
+        for string in (whole[start], whole[start : start + 2]):
+            stop = Stop(strings=(string,), decode=decode)
+            out = generate(*toy(), leviathan, SAMPLED, (0, 1), 20, COINS, stop).tokens
+            assert len(out) == 2 * (whole.index(string) + len(string))
 
 
 def test_bad_requests_are_named() -> None:
