@@ -89,7 +89,7 @@ def prices(audits: list[dict[str, Any]]) -> dict[str, float]:
 def listed(price: dict[str, float]) -> list[dict[str, Any]]:
     """Every class that the evidence lists: calls, the fewest possible, seconds at the prices of this run."""
     rows = []
-    for row in json.loads((RESULTS / "power.json").read_text()):
+    for row in json.loads((RESULTS / "power.json").read_text())["defects"]:
         calls, fewest = row["calls"], row["floor"]
         ratio = round(calls / fewest, 2) if fewest else None
         out = {"class": row["defect"], "ended": row["ended"], "calls": calls, "fewest": fewest, "calls / fewest": ratio}
@@ -100,7 +100,7 @@ def listed(price: dict[str, float]) -> list[dict[str, Any]]:
 def unlisted(price: dict[str, float]) -> list[dict[str, Any]]:
     """Laws that nobody listed: `ratio` of unseen.json is nats spent over log(1/alpha), so fewest = calls / ratio."""
     rows = []
-    for row in json.loads((RESULTS / "unseen.json").read_text()):
+    for row in json.loads((RESULTS / "unseen.json").read_text())["defects"]:
         calls, nats = row["calls"], row["ratio"]
         out = {"place": row["place"], "ended": row["ended"], "calls": calls, "calls / fewest": nats}
         fewest = math.ceil(calls / nats) if nats else 0

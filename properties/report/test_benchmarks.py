@@ -126,3 +126,11 @@ def test_a_peers_version_is_that_of_the_package_around_its_file(tmp_path: Path) 
         (tmp_path / name).mkdir(parents=True)
     assert engine_throughput.version_of("vllm", tmp_path / "vllm" / "v1" / "file.py") == "0.33.0"
     assert engine_throughput.version_of("sglang", tmp_path / "vllm" / "v1" / "file.py") == "unknown"
+
+
+def test_detection_reads_what_power_and_unseen_wrote() -> None:
+    """Kills: a reader of the committed campaigns that their writers have left behind."""
+    price = {"start": 1.0, "call": 0.0}
+    for rows in (detection.listed(price), detection.unlisted(price)):
+        assert rows
+        assert all(row["seconds"] == 1.0 for row in rows)
