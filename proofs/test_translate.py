@@ -51,6 +51,14 @@ def test_every_translated_rule_is_proved_to_be_that_of_the_theorems() -> None:
 
 
 # One file in `make test`; `make prove` has them all.
+def read_instead(monkeypatch: pytest.MonkeyPatch, file: str, text: str) -> None:
+    """The translator reads that text in the place of one file, and every other as it stands."""
+    stands = translate.EXACT
+    monkeypatch.setattr(
+        translate, "source", lambda other: text if other == file else (stands / f"{other}.py").read_text()
+    )
+
+
 @pytest.mark.parametrize(
     "file", [pytest.param(f, marks=() if f == "rules/greedy" else pytest.mark.long) for f in FILES]
 )
@@ -59,11 +67,7 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
     module = "refengine.exact." + file.replace("/", ".")
     ours, unseen = written(), []
     for mutant in mutants(module):
-        monkeypatch.setattr(
-            translate,
-            "source",
-            lambda other, text=mutant.source: text if other == file else (translate.EXACT / f"{other}.py").read_text(),
-        )
+        read_instead(monkeypatch, file, mutant.source)
         try:
             same = written() == ours
         except Untranslated:
@@ -96,11 +100,7 @@ def test_a_coin_that_may_be_used_twice_is_refused(
     """Kills: one coin for two decisions, which the words of Python.v, where every decision has its own, prove right."""
     ours = translate.source(file)
     assert text in ours
-    monkeypatch.setattr(
-        translate,
-        "source",
-        lambda other: ours.replace(text, instead) if other == file else (translate.EXACT / f"{other}.py").read_text(),
-    )
+    read_instead(monkeypatch, file, ours.replace(text, instead))
     with pytest.raises(Untranslated, match=why):
         written()
 
@@ -151,13 +151,7 @@ def test_a_word_is_what_the_translator_takes_it_for(
     """Kills: a mistake that stands beside the statements of a rule, and leaves the translation as it was."""
     ours = translate.source(file)
     assert text in ours
-    monkeypatch.setattr(
-        translate,
-        "source",
-        lambda other: (
-            ours.replace(text, instead, 1) if other == file else (translate.EXACT / f"{other}.py").read_text()
-        ),
-    )
+    read_instead(monkeypatch, file, ours.replace(text, instead, 1))
     with pytest.raises(Untranslated):
         written()
 
@@ -188,9 +182,7 @@ def test_what_it_has_no_words_for_is_refused(text: str) -> None:
 def test_helpers_that_are_known_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: another meaning of `row_after` or `children` under rules that are proved with the old one."""
     text = (translate.EXACT / "block.py").read_text().replace("return p[node + 1]", "return p[node]")
-    monkeypatch.setattr(
-        translate, "source", lambda file: text if file == "block" else (translate.EXACT / f"{file}.py").read_text()
-    )
+    read_instead(monkeypatch, "block", text)
     with pytest.raises(Untranslated, match="row_after is not what"):
         written()
 

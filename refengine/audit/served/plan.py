@@ -81,9 +81,12 @@ def planned(bench: Bench, only: str = "") -> Plan:
     plan.lacking |= {
         way: "not taken by both sides" for way, taken in (("chat", chat), ("stream", streams)) if not taken
     }
-    asked = [Answered("logprobs", {"logprobs": True})] * (not rows) + [Answered("n", {"n": CHOICES[-1]})] * (
-        not several
-    )
+    untaken: dict[str, Options] = {}
+    if not rows:
+        untaken["logprobs"] = {"logprobs": True}
+    if not several:
+        untaken["n"] = {"n": CHOICES[-1]}
+    asked = [Answered(parameter, options) for parameter, options in untaken.items()]
     plan.cells += [cell for cell in asked if wanted(cell.name) and cell.falls(bench)]
     if rows:
         plan.cells.append(Rescored())

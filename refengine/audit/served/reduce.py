@@ -49,9 +49,8 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
         low, high = (low, middle) if shows(replace(found, tokens=middle)) else (middle, high)
     small = replace(found, tokens=high)
     bare = isinstance(cell, Parity) and not shows(replace(small, options={}, temperature=0.0))
-    first = bench.plain_answers.get(
-        (small.turns[0], TOKENS, small.chat)
-    )  # of this prompt, when nothing like it had been asked
+    # Of this prompt, when nothing like it had been asked.
+    first = bench.plain_answers.get((small.turns[0], TOKENS, small.chat))
     tried = {
         f"below {high} tokens": high > 1,
         "without the parameter": bare,

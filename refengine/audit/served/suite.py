@@ -23,6 +23,7 @@ from refengine.audit.served.reduce import TRIES, reduced
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
+BY_ITSELF = Own | AllLaws  # claims that are looked at alone
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
 
 
@@ -134,9 +135,9 @@ class Suite:
             order = fresh
         else:
             order = sorted(open_, key=lambda s: s.looks / s.cell.wanted)
-        if not order or isinstance(order[0].cell, Own | AllLaws):
+        if not order or isinstance(order[0].cell, BY_ITSELF):
             return order[:1]
-        together = [s for s in order if not isinstance(s.cell, Own | AllLaws)][:TOGETHER]
+        together = [s for s in order if not isinstance(s.cell, BY_ITSELF)][:TOGETHER]
         return together[: max(1, left // max(s.cell.cost for s in together))]
 
 

@@ -32,7 +32,7 @@ class Cell(Protocol):
     def unit(self, bench: Bench, k: int) -> None: ...
 
 
-FEW_TOKENS = 4
+FEW_TOKENS = 4  # of an answer whose text is nobody's claim
 SEED_APART = 1 << 20  # of a request that is made again
 TEXT = "the text is that of plain decoding"
 LOGPROBS = "the log probabilities are those of plain decoding"

@@ -129,12 +129,15 @@ class Server:
 
     def wait(self) -> float:
         """Seconds of silence: where some requests were never answered, the others say how long an answer takes."""
-        return min(self.seconds, max(LEAST_WAIT, SLOWER * self.longest)) if self.hangs else self.seconds
+        return self._patience() if self.hangs else self.seconds
+
+    def _patience(self) -> float:
+        return min(self.seconds, max(LEAST_WAIT, SLOWER * self.longest))
 
     def _answers_others(self) -> bool:
         """Whether it answers the plainest request."""
         try:
-            waits = httpx.Timeout(min(self.seconds, max(LEAST_WAIT, SLOWER * self.longest)), connect=5.0, pool=None)
+            waits = httpx.Timeout(self._patience(), connect=5.0, pool=None)
             said = self.client.post(self.base + "/completions", json=self.body(Ask(("a",), 1)), timeout=waits)
         except httpx.HTTPError:
             return False
