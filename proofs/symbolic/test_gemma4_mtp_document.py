@@ -4,6 +4,7 @@ The assistant class cannot be built by every transformers 5.x, so the loop is dr
 parts that are under test are the library's own.
 """
 
+import inspect
 import json
 from collections.abc import Sequence
 from fractions import Fraction
@@ -35,7 +36,11 @@ assistant = pytest.importorskip(
 from transformers import Gemma4AssistantConfig as GemmaConfig  # noqa: E402
 from transformers import GenerationConfig  # noqa: E402
 from transformers.generation.candidate_generator import SinglePositionMultiTokenCandidateGenerator  # noqa: E402
-from transformers.masking_utils import causal_mask_function  # noqa: E402
+from transformers.masking_utils import (  # noqa: E402
+    causal_mask_function,
+    create_bidirectional_sliding_window_mask,
+    sliding_window_causal_mask_function,
+)
 
 V, BACKBONE, WINDOW, LENGTH, DRAFTS = 12, 6, 8, 9, 4
 
@@ -166,6 +171,36 @@ def test_sliding_window_keeps_one_key_more(config: Any) -> None:
     assert visible.tolist() == [False] * (20 - WINDOW - 1) + [True] * (WINDOW + 1)
 
 
+def test_the_windows_of_the_figure(config: Any) -> None:
+    """Five keys, W = 3: before the flip, after it, of the target's last token, and of exact windows at 5, 6 and 7.
+
+    Kills a flip that leaves the window at the front, "t4 in target SWA" called the same as "d0 after flip", and an
+    exact window that would stay: (t3, t4), (t4) and none, as the figure has them.
+    """
+    config.sliding_window = 3
+    keys, text = torch.zeros(1, 2, 5, 16), SimpleNamespace(get_text_config=lambda: config)
+    given = (torch.zeros(1, 1, 32), torch.ones(1, 5))
+    front = create_bidirectional_sliding_window_mask(config, *given, encoder_hidden_states=keys[:, 0])
+    masks = assistant.Gemma4AssistantForCausalLM.create_attention_masks(
+        SimpleNamespace(config=text), *given, dict.fromkeys(config.layer_types, (keys, keys))
+    )
+    before, after = ((mask[0, 0, 0] == 0).nonzero()[:, 0].tolist() for mask in (front, masks["sliding_attention"]))
+    own = sliding_window_causal_mask_function(3)
+    place = torch.arange(8)
+    exact = {query: [key for key in range(5) if own(0, 0, place[query], place[key])] for query in (4, 5, 6, 7)}
+    assert (before, after) == ([0, 1, 2, 3], [1, 2, 3, 4])
+    assert exact == {4: [2, 3, 4], 5: [3, 4], 6: [4], 7: []}
+
+
+def test_the_released_code_says_that_its_masks_are_bidirectional() -> None:
+    """Kills a quotation of a text that the release does not have."""
+    text = inspect.getsource(assistant.Gemma4AssistantForCausalLM.create_attention_masks)
+    assert {"create_bidirectional_mask(", "create_bidirectional_sliding_window_mask("} <= set(text.split())
+    said = "no difference for the edge case of q_len == 1 as it acts as full attention no matter what"
+    assert said in " ".join(text.replace("`", "").split())
+    assert text.count("swa_mask.flip(dims=(-1,))") == 1
+
+
 def test_unselected_tokens_keep_mass() -> None:
     """The centroid head gives every unselected token the least selected logit minus one, not minus infinity.
 
@@ -184,20 +219,26 @@ def test_unselected_tokens_keep_mass() -> None:
 
 
 def test_saved_computation() -> None:
-    """Rows of the head: 1 - 4096/262144 = 98.4 %. But 2048 centroids are scored too: 97.7 % of the dot products."""
+    """Rows of the head: 1 - 4096/262144 = 98.4 %, as of 256,000; 32 of 2048 centroids are 1.6 %. But all of these are
+    scored too: 97.7 % of the dot products. Kills 256,000 tokens in 2048 clusters of 128."""
     scored, vocabulary, centroids = 32 * 128, 262_144, 2048
-    assert (scored, vocabulary // centroids) == (4096, 128)
-    assert round(100 * (1 - scored / vocabulary), 1) == 98.4
+    assert (scored, centroids * 128) == (4096, vocabulary)
+    assert [round(100 * (1 - scored / size), 1) for size in (vocabulary, 256_000)] == [98.4, 98.4]
+    assert round(100 * 32 / centroids, 1) == 1.6
     assert round(100 * (1 - (scored + centroids) / vocabulary), 1) == 97.7
 
 
 def test_share_of_key_and_value_projections() -> None:
-    """K and V are 2/3 of QKV only with as many key heads as query heads; E2B's assistant has 4 and 1: 1/3."""
+    """K and V are 2/3 of QKV with as many key heads as query heads, and less with fewer, as the config class has them."""
+    from transformers import Gemma4TextConfig
+
+    default = Gemma4TextConfig()
 
     def share(heads: int, kv_heads: int) -> Fraction:
         return Fraction(2 * kv_heads, heads + 2 * kv_heads)
 
-    assert share(8, 8) == Fraction(2, 3)
+    assert {share(heads, heads) for heads in range(1, 65)} == {Fraction(2, 3)}
+    assert share(default.num_attention_heads, default.num_key_value_heads) == share(8, 4) == Fraction(1, 2)
     assert share(4, 1) == Fraction(1, 3)
 
 
@@ -261,9 +302,9 @@ def test_shared_sliding_keys_are_not_w_rows() -> None:
 
 def test_heads_of_parallel_drafters() -> None:
     """P-EAGLE and DART bring a head over fewer tokens, DFlash brings none. Kills "full LM head" for all, and "tied"."""
-    for case in ("sp_peagle_A", "dart_A"):
+    for case, rows in {"sp_peagle_A": 48, "dart_A": 64}.items():
         shapes = recorded(f"{case}/drafter/model.safetensors")
-        assert shapes["lm_head.weight"][0] == shapes["d2t"][0] < shapes["t2d"][0]
+        assert (shapes["lm_head.weight"][0], shapes["d2t"][0], shapes["t2d"][0]) == (rows, rows, 96)
     assert "lm_head.weight" not in recorded("dflash_zlab_A/drafter/model.safetensors")
 
 

@@ -1,7 +1,9 @@
-"""The document on speculators and MTP: the step weights of FastMTP, Eq. 2."""
+"""The document on speculators and MTP: the step weights of FastMTP, Eq. 2; which models have a module."""
 
+import re
 from fractions import Fraction
 
+import pytest
 import sympy as sp
 import torch
 from torch import nn
@@ -45,3 +47,15 @@ def test_conversion_by_names_can_be_silently_wrong() -> None:
     with torch.no_grad():
         loaded.weight.copy_(torch.cat([layer.weight[:, 4:], layer.weight[:, :4]], dim=1))
     assert (loaded(torch.cat([embedding, hidden])) - theirs).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("name", ["Qwen3NextForCausalLM", "Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"])
+def test_the_library_expects_modules_in_files_of_these_models(name: str) -> None:
+    """Kills a module of a model whose files have none: tensors `mtp.*` are passed over by name, others are not."""
+    model = getattr(pytest.importorskip("transformers", reason="not tested: needs transformers 5"), name)
+    passed_over = [
+        tensor
+        for tensor in ("mtp.fc.weight", "mtp.layers.0.mlp.gate_proj.weight", "model.norm.weight", "lm_head.weight")
+        if any(re.search(pattern, tensor) for pattern in model._keys_to_ignore_on_load_unexpected)
+    ]
+    assert passed_over == ["mtp.fc.weight", "mtp.layers.0.mlp.gate_proj.weight"]

@@ -86,6 +86,17 @@ def test_the_printed_medusa_step() -> None:
     assert [len(line) for line in beside["in one batch"]] == [1, 1]
 
 
+def test_the_printed_model_and_its_tree() -> None:
+    """Kills a program that is taken for one that runs, and a pass over a tree that is judged by its shape alone."""
+    (model,), (tree,) = (findings(name).values() for name in ("MedusaModel", "medusa_generate_step"))
+    assert model.witness is not None
+    assert "last_hidden_state" in model.witness["raised"]
+    assert tree.witness is not None
+    rows = tree.witness["likeliest after each node"]
+    assert len(rows["came"]) == len(rows["due"]) == 3
+    assert model.verdict == tree.verdict == "violated"
+
+
 def test_the_printed_networks_are_not_the_released_ones() -> None:
     """Kills a network that is judged by the shapes of its tensors."""
     assert verdicts("MedusaHead") == {"network": "violated"}

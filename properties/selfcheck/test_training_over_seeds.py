@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.training import blocks, heads, joint, lookups, recurrences, rollouts, world
+from benchmarks.training import afterwards, blocks, heads, joint, lookups, recurrences, rollouts, tuning, world
 from benchmarks.training.rollouts import DEPTHS, EAGLE3, Branches, gumbel, overlaps, rollout, start_eagle3
 from benchmarks.training.world import BEGINNING, SEEDS, VOCABULARY, Llama, Read, World, seeded, target_shape
 from fixtures.train import losses
@@ -148,6 +148,7 @@ VERDICTS = {  # what the committed runs say
     "training-time-test": "consistent",
     "step-weights": "not tested",
     "own-steps": "consistent",
+    "fine-tuning": "consistent",
     "draft-attention": "consistent",
     "medusa-heads": "consistent",
     "medusa-own-outputs": "not tested",
@@ -159,6 +160,7 @@ VERDICTS = {  # what the committed runs say
     "lookups": "consistent",
     "domains": "consistent",
     "deepseek-loss": "not tested",
+    "joint-training": "not tested",
     "modest-lambda": "consistent",
     "sequential-heads": "consistent",
 }
@@ -195,6 +197,8 @@ IDLE = {  # runs whose variants start alike
     "recurrences.training_time_test": recurrences.training_time_test,
     "blocks.dspark_heads": blocks.dspark_heads,
     "recurrences.domains": recurrences.domains,
+    "tuning.fine_tuning": tuning.fine_tuning,
+    "afterwards.modules": afterwards.modules,
 }
 
 
@@ -203,7 +207,7 @@ def test_training_that_does_nothing_shows_nothing(
     run: str, untrained: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Kills an effect of the measurement: variants that were trained on nothing are told apart."""
-    for module in (rollouts, blocks, joint):
+    for module in (rollouts, blocks, joint, afterwards):
         monkeypatch.setattr(module, "learn", lambda *_, **__: None)
     monkeypatch.setattr(world, "MEASURED", 2)
     monkeypatch.setattr(world, "CORPUS", 2)

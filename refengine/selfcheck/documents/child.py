@@ -7,6 +7,7 @@ from refengine.audit.adapters.documents.printed import FOLDER
 from refengine.audit.sandbox.child import Handler, subject_code
 from refengine.selfcheck.documents.judges import JUDGES, Found
 from refengine.selfcheck.documents.judges_of_loops import LOOPS
+from refengine.selfcheck.documents.judges_of_medusa import MEDUSA
 
 
 def make() -> Handler:
@@ -16,7 +17,7 @@ def make() -> Handler:
 def answer(request: dict[str, Any]) -> Found:
     """The judge of a promise, on the printed text with these edits."""
     program = loaded(request["file"], request["edits"])
-    judge = {**JUDGES, **LOOPS}[request["promise"]]
+    judge = {**JUDGES, **LOOPS, **MEDUSA}[request["promise"]]
     return {"numbers": {}, "witness": {}, **judge(program)}
 
 

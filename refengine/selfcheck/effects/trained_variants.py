@@ -98,6 +98,21 @@ EFFECTS: dict[str, Effect] = {
             *(Difference("FastMTP", "before", x, judged=False) for x in ("overlap 1", "overlap 2", "tau")),
         ),
     ),
+    "fine-tuning": Effect(
+        "tuning.fine_tuning",
+        "A native module that is tuned on texts of one domain has more tokens per pass there than before, and than "
+        "one that is tuned as long on texts of two.",
+        "speculators' MTP page, lines 2 and 8",
+        "Qwen's module trained on one step on texts of two domains, which its target knows both; then tuned on three "
+        "steps with weights 0.51, 0.31, 0.18, on as many texts of one of them, or of both",
+        (
+            Difference("one domain, at home", "before, at home", "tau"),
+            Difference("one domain, at home", "both domains, at home", "tau"),
+            Difference("both domains, at home", "before, at home", "tau", judged=False),
+            Difference("one domain, elsewhere", "before, elsewhere", "tau", judged=False),
+            Difference("one domain, elsewhere", "both domains, elsewhere", "tau", judged=False),
+        ),
+    ),
     "draft-attention": Effect(
         "recurrences.draft_attention",
         "Without attention between drafts the overlap falls faster along the draft than with it.",
@@ -209,6 +224,20 @@ EFFECTS: dict[str, Effect] = {
         (
             Difference("none", "chain", "next-word loss"),
             *(Difference("chain", "none", x, judged=False) for x in ("overlap 1", "overlap 2", "tau")),
+        ),
+    ),
+    "joint-training": Effect(
+        "afterwards.modules",
+        "Modules that learn together with their target have more tokens per pass than modules that learn as long "
+        "afterwards, with the target frozen.",
+        "Gemma 4 MTP document, lines 196-205 (of an assistant that reads keys and values; here of modules that read "
+        "the last hidden state)",
+        "a chain of two modules under DeepSeek's loss, lambda 0.3, on the same sentences: with the target from the "
+        "start, or after a target that learned alone; each measured on its own target's texts",
+        (
+            *(Difference("together", "afterwards", x, judged=False) for x in ("overlap 1", "overlap 2")),
+            Difference("together", "afterwards", "tau"),
+            Difference("together", "afterwards", "next-word loss", judged=False),
         ),
     ),
     "modest-lambda": Effect(

@@ -209,6 +209,26 @@ PROMISES = (
         wrong="one acceptance decides for the whole batch",
     ),
     Promise(
+        "MedusaModel",
+        "runs",
+        "medusa",
+        f"{MEDUSA}, lines 33-58",
+        "It runs on a causal language model of transformers, and its base logits are that model's.",
+        mend=(
+            ("outputs = self.base_model(input_ids, **kwargs)", "outputs = self.base_model.model(input_ids, **kwargs)"),
+        ),
+        wrong="the output of a causal model has no last_hidden_state; that of the model within it has, which has no head",
+    ),
+    Promise(
+        "medusa_generate_step",
+        "text",
+        "medusa",
+        f"{MEDUSA}, lines 68-92",
+        "The pass over the tree gives the target's rows after the text and the nodes.",
+        mend=(("tree_attention_mask=...)", "tree_attention_mask=..., kv_cache=kv_cache)"),),
+        wrong="the tree's pass is not handed the cache, so its rows are those of the tree without the text",
+    ),
+    Promise(
         "MedusaHead",
         "network",
         "medusa",
