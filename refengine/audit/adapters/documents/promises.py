@@ -217,7 +217,7 @@ PROMISES = (
         mend=(
             ("outputs = self.base_model(input_ids, **kwargs)", "outputs = self.base_model.model(input_ids, **kwargs)"),
         ),
-        wrong="the output of a causal model has no last_hidden_state; that of the model within it has, which has no head",
+        wrong="the output of a causal model has no last_hidden_state, and the model within it has no head",
     ),
     Promise(
         "medusa_generate_step",
