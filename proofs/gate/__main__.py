@@ -86,7 +86,7 @@ def main() -> int:
         if refused := compiled(jobs=int(os.environ.get("JOBS", "2"))):
             print(f"violated: Coq refuses a file: {refused}")
             return 1
-        accepted.FILE.write_text(accepted.written(accepted.told(BUILD, to_be_read(), listed(), {})))
+        accepted.FILE.write_text(accepted.written(accepted.told(BUILD, to_be_read(), listed())))
         return 0
     for lines in wrong():
         if lines:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from proofs.gate import text
 from proofs.gate.kernel import asked
-from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, listed, sentences
+from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, sentences
 
 FILE = Path(__file__).resolve().parent / "accepted.txt"
 COMMAND = "python3 -m proofs.gate --accept"
@@ -27,6 +27,7 @@ EXACT = "Set Printing All.\nSet Printing Width 1000.\nSet Printing Depth 100000.
 READABLE = "Unset Printing Implicit Defensive.\nSet Printing Width 110.\nSet Printing Depth 100000."
 QUALIFIED = re.compile(r"(?<![\w.'])[A-Z]\w*\.[A-Za-z_][\w']*")
 AROUND = re.compile(r"From [\w.]+ Require|Import |(?:Local )?Open Scope")
+OURS = re.compile(r"From Proofs |(?:Local )?Open Scope")
 THE_PROGRAM = "Translated."
 
 
@@ -38,31 +39,30 @@ class Entry(NamedTuple):
 
 
 def told(
-    build: Path, wanted: Collection[str], files: Sequence[str], known: Mapping[str, Entry], sources: Path = SOURCES
+    build: Path, wanted: Collection[str], files: Sequence[str], known: Collection[str] = (), sources: Path = SOURCES
 ) -> dict[str, Entry]:
     """What Coq says of `wanted`, and of each word of `files` that it is said in. RuntimeError where it stops.
 
-    The text of what is `known` by its digest is not asked again.
+    What was `known` is asked about at once, which is all where nothing has changed.
     """
     lines = questions(sources, files)
     whole, digests, todo = dict[str, str](), dict[str, str](), {*wanted}
     while todo:
-        if todo - whole.keys():  # the first time all that is known, which is all in the end where nothing has changed
+        if todo - whole.keys():
             ask = {name: line for name, line in lines.items() if name in todo or (name in known and not whole)}
             whole |= {name: _said(answer) for name, answer in asked(build, files, ask, EXACT).items()}
         digests |= {name: hashlib.sha256(whole[name].encode()).hexdigest()[:16] for name in todo}
         said = {word for name in todo for word in QUALIFIED.findall(whole[name])}
         todo = said & lines.keys() - digests.keys()
     digests = {name: digest for name, digest in sorted(digests.items()) if not name.startswith(THE_PROGRAM)}
-    found = {name: known[name] for name, digest in digests.items() if name in known and known[name].digest == digest}
-    stated = [name for name in sorted(digests.keys() - found) if lines[name].startswith("Check")]
-    texts = asked(build, files, _among_their_own(stated, lines, sources), READABLE) if stated else {}
-    return {name: found.get(name, Entry(digest, _said(texts.get(name, "")))) for name, digest in digests.items()}
+    stated = [name for name in digests if lines[name].startswith("Check")]
+    texts = asked(build, files, _among_their_own(stated, lines, sources), READABLE)
+    return {name: Entry(digest, _said(texts.get(name, ""))) for name, digest in digests.items()}
 
 
 def questions(sources: Path, files: Sequence[str]) -> dict[str, str]:
     """What Coq is asked about each name that files give when their sections are closed: of a proof what it proves."""
-    lines = {}
+    lines = dict[str, str]()
     for file in files:
         for sentence in sentences((sources / f"{file}.v").read_text()):
             if sentence.word() not in ("Let", "Notation"):
@@ -73,15 +73,27 @@ def questions(sources: Path, files: Sequence[str]) -> dict[str, str]:
 
 def _among_their_own(names: Sequence[str], lines: Mapping[str, str], sources: Path) -> dict[str, str]:
     """The questions, each asked among the notations of the file that the name stands in."""
-    asking = {}
-    for file in dict.fromkeys(name.split(".")[0] for name in names):
-        around = [s.text for s in sentences((sources / f"{file}.v").read_text()) if AROUND.match(s.text)]
-        mine = [name for name in names if name.startswith(f"{file}.")]
-        asking |= {name: lines[name] for name in mine}
-        opening = " ".join([f"Module Asked_{file}.", *around, f"From Proofs Require Import {file}."])
-        asking[mine[0]] = f"{opening}\n{asking[mine[0]]}"
-        asking[mine[-1]] += f"\nEnd Asked_{file}."
+    found = {file: sentences((sources / f"{file}.v").read_text()) for file in {name.split(".")[0] for name in names}}
+    around = {file: [s.text for s in found[file] if AROUND.match(s.text)] for file in found}
+    libraries = {file: " ".join(text for text in around[file] if not OURS.match(text)) for file in found}
+    asking = dict[str, str]()
+    for words in sorted({*libraries.values()}):  # which are slow to import: once for all files that have the same
+        among = dict[str, str]()
+        for file in sorted(file for file in found if libraries[file] == words):
+            ours = [text for text in around[file] if OURS.match(text)]
+            opening = " ".join([f"Module Asked_{file}.", *ours, f"From Proofs Require Import {file}."])
+            among |= _inside(opening, {name: lines[name] for name in names if name.startswith(f"{file}.")})
+        asking |= _inside(f"Module Among_{len(asking)}. {words}", among)
     return asking
+
+
+def _inside(opening: str, asking: Mapping[str, str]) -> dict[str, str]:
+    """The questions in a module that begins so and ends after the last."""
+    names, module = [*asking], opening.split()[1]
+    return {
+        name: (f"{opening}\n" if name == names[0] else "") + line + (f"\nEnd {module}" if name == names[-1] else "")
+        for name, line in asking.items()
+    }
 
 
 def _said(answer: str) -> str:
@@ -126,5 +138,5 @@ def stands_for(build: Path, cheat: str) -> list[str]:
     name = re.search(r"It stands for ([\w.']+)\. ", cheat)
     if name is None:
         return []
-    now = told(build, ["Cheat.anything"], ["Cheat"], {}, build)["Cheat.anything"]
+    now = told(build, ["Cheat.anything"], ["Cheat"], sources=build)["Cheat.anything"]
     return list(unread({name[1]: read()[name[1]]}, {name[1]: now}))
