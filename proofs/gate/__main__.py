@@ -60,9 +60,9 @@ def wrong() -> Iterator[list[str]]:
     yield [line for file in listed() if (line := read_otherwise(file))]
     meanings, borrowed = text.meanings(), words.borrowed(BUILD, listed())
     yield [line for file in listed() for line in words.misread(BUILD, file, meanings, borrowed)]
+    yield kernel.assumptions(BUILD, statements, text.granted()["axioms"])
     before = accepted.read()
     yield list(accepted.unread(before, accepted.told(BUILD, to_be_read(), listed(), before)))
-    yield kernel.assumptions(BUILD, statements, text.granted()["axioms"])
     told = kernel.quantified(BUILD, statements)
     yield kernel.hidden_premises(told, text.granted()["inhabited"])
     try:
@@ -86,7 +86,7 @@ def main() -> int:
         if refused := compiled(jobs=int(os.environ.get("JOBS", "2"))):
             print(f"violated: Coq refuses a file: {refused}")
             return 1
-        accepted.FILE.write_text(accepted.written(accepted.told(BUILD, to_be_read(), listed())))
+        accepted.FILE.write_text(accepted.written(accepted.told(BUILD, to_be_read(), listed(), accepted.read())))
         return 0
     for lines in wrong():
         if lines:

@@ -25,7 +25,7 @@ COMMAND = "python3 -m proofs.gate --accept"
 HEAD = f"What is cited and what it is said in, read as {{coq}} told it. `{COMMAND}` writes it again."
 EXACT = "Set Printing All.\nSet Printing Width 1000.\nSet Printing Depth 100000."
 READABLE = "Unset Printing Implicit Defensive.\nSet Printing Width 110.\nSet Printing Depth 100000."
-QUALIFIED = re.compile(r"(?<![\w.'])[A-Z]\w*\.[A-Za-z_][\w']*")
+QUALIFIED = re.compile(r"(?<![\w.'])(?:Proofs\.)?([A-Z]\w*\.[A-Za-z_][\w']*)")
 AROUND = re.compile(r"From [\w.]+ Require|Import |(?:Local )?Open Scope")
 OURS = re.compile(r"From Proofs |(?:Local )?Open Scope")
 THE_PROGRAM = "Translated."
@@ -46,7 +46,7 @@ def told(
     What was `known` is asked about at once, which is all where nothing has changed.
     """
     lines = questions(sources, files)
-    whole, digests, todo = dict[str, str](), dict[str, str](), {*wanted}
+    whole, digests, todo = dict[str, str](), dict[str, str](), lines.keys() & {*wanted}
     while todo:
         if todo - whole.keys():
             ask = {name: line for name, line in lines.items() if name in todo or (name in known and not whole)}
@@ -134,9 +134,9 @@ def unread(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[st
 
 
 def stands_for(build: Path, cheat: str) -> list[str]:
-    """What tells the statement of a cheat from the one that its first comment says it stands for."""
+    """That the statement of a cheat is another than the one that its first comment says it stands for."""
     name = re.search(r"It stands for ([\w.']+)\. ", cheat)
     if name is None:
         return []
     now = told(build, ["Cheat.anything"], ["Cheat"], sources=build)["Cheat.anything"]
-    return list(unread({name[1]: read()[name[1]]}, {name[1]: now}))
+    return [f"{name[1]} says something else"] if now.digest != read()[name[1]].digest else []
