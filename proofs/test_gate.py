@@ -1,11 +1,14 @@
 """The gate of `make prove`: what it lets through, and the cheats that it must refuse. What needs Coq runs there."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from proofs.gate import build, cheats, kernel, terms, text
+from proofs.gate import accepted, build, cheats, kernel, terms, text
+from proofs.gate.__main__ import to_be_read
+from proofs.gate.accepted import Entry
 from proofs.gate.build import absent
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
@@ -25,7 +28,8 @@ def test_cheats_are_refused_by_their_text(cheat: Path) -> None:
 def test_every_reader_has_cheats_of_its_own() -> None:
     """Kills: a reader that nothing would miss."""
     alone = {frozenset(cheats.named(cheat)) for cheat in cheats.every()}
-    assert {frozenset({reader}) for reader in ("text", "words", "premises", "names", "assumptions", "applied")} <= alone
+    readers = ("text", "words", "premises", "names", "assumptions", "applied", "accepted")
+    assert {frozenset({reader}) for reader in readers} <= alone
     assert sum("coqchk" in readers for readers in alone) >= 1
 
 
@@ -156,6 +160,45 @@ def test_a_compiled_file_from_elsewhere_is_not_believed(tmp_path: Path, monkeypa
     before = (made / "Cheat.vo").stat().st_mtime_ns
     assert build.compiled() == ""
     assert (made / "Cheat.vo").stat().st_mtime_ns == before  # what was made here is kept
+
+
+def test_what_is_cited_was_read() -> None:
+    """Kills: a theorem that a claim begins to cite, and whose statement nobody has accepted; this needs no prover."""
+    entries = accepted.read()
+    assert all(entries[name].says for name in to_be_read())
+    assert len(entries) > len(to_be_read()) > 200
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["Greedy.greedy_tree_lossless", "Greedy.greedy_is_greedy"])
+def test_a_faithful_copy_is_what_was_read(name: str, tmp_path: Path) -> None:
+    """Kills: cheats that are refused for where they stand, and not for what they say."""
+    if missing := absent():
+        pytest.skip(missing)
+    assert build.compiled("Greedy.vo") == ""
+    for file in build.BUILD.glob("*.vo"):
+        (tmp_path / file.name).symlink_to(file)
+    same = f"ltac:(let t := type of @Proofs.{name} in exact t)"
+    head, proof = f"(** It stands for {name}. *)\nFrom Proofs Require Greedy.", f"Proof. exact @Proofs.{name}. Qed."
+    (tmp_path / "Cheat.v").write_text(f"{head}\nLemma anything : {same}.\n{proof}\n")
+    command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Cheat.v"]
+    subprocess.run(command, cwd=tmp_path, env=build.clean(), check=True)
+    assert accepted.stands_for(tmp_path, head) == []
+
+
+def test_what_has_changed_is_shown() -> None:
+    """Kills: a weaker theorem under its old name, a word of less, and a change that neither of the texts shows."""
+    before = {"A.t": Entry("1", "a = b"), "A.u": Entry("2", "n < 2"), "A.w": Entry("3"), "A.gone": Entry("4", "c")}
+    now = {"A.t": Entry("5", "a <= b"), "A.u": Entry("6", "n < 2"), "A.w": Entry("7"), "A.v": Entry("8")}
+    assert list(accepted.unread(before, before)) == []
+    assert list(accepted.unread(before, now)) == [
+        "A.gone was read, and is neither cited now nor said in what is",
+        "A.t is not what was read:\n  - a = b\n  + a <= b",
+        "A.u reads as it did, and is about something else: see `git diff` of proofs/rocq/A.v",
+        "A.v is said in what is cited, and was not read",
+        "A.w means something else than it did: see `git diff` of proofs/rocq/A.v",
+        "read it again, with the claims that cite it; then python3 -m proofs.gate --accept, and commit accepted.txt",
+    ]
 
 
 def test_comments_and_strings_are_read_as_coq_reads_them() -> None:

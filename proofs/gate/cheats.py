@@ -1,9 +1,10 @@
-"""The negative controls: every file of proofs/cheats states `anything`, which is false or has no proof.
+"""The negative controls: every file of proofs/cheats states `anything`: false, not proved, or less than it stands for.
 
 Its first comment names the readers that refuse it, and what it tries. `text` reads it as if it were the last file of
 proofs/rocq; `compile` is Coq itself, or that there is no such statement in the end; `assumptions`, `premises`,
 `names`, `words` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own.
 `applied` reads the cheat as a file of instances: what assumes something is refused where no proof applies it to all.
+`accepted` compares `anything` with what was read of the name that the cheat stands for.
 """
 
 import re
@@ -15,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from proofs.gate import kernel, text, words
+from proofs.gate import accepted, kernel, text, words
 from proofs.gate.applied import applied_nowhere
 from proofs.gate.build import BUILD, clean
 from refengine.selfcheck.claims.coq_text import listed, sentences, stated
@@ -75,6 +76,7 @@ def by_kernel(cheat: Path) -> set[str]:
             "applied": applied_nowhere(build, told, [claimed], ["Cheat"]),
             "coqchk": kernel.checked(build, ["Cheat"]),
             "words": _misread(build),
+            "accepted": accepted.stands_for(build, cheat.read_text("utf-8")),
         }
     return {reader for reader, wrong in answers.items() if wrong}
 
