@@ -11,6 +11,7 @@ from typing import TypeAlias
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
+from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
@@ -19,6 +20,7 @@ LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
+MANY = 40  # looks at one claim
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -75,9 +77,11 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["seed"] and extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request with a seed are the whole ones."
         cells.append(Own("stream/choices", whole, streamed_choices, differ, 4))
+    unending = {"ignore_eos": True} if extra["ignore_eos"] else {}
     cells += [
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
-        Plain("state/long", noise, rows, tokens=long, options={"ignore_eos": True} if extra["ignore_eos"] else {}),
+        Plain("state/long", noise, rows, tokens=long, options=unending),
+        Plain(ANY_REQUEST, noise, rows, tokens=4 * TOKENS, turns=not_asked_yet, options=unending, wanted=MANY),
         Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
         Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
@@ -261,6 +265,11 @@ def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
     words = (bench.prompt(0) + " " + bench.prompt(1)).split(" ")
     length = BLOCK * (1 + k // 3 % 3) + k % 3 - 1
     return (" ".join([*(words * BLOCK)[:length], bench.prompt(k % len(bench.prompts))]),)
+
+
+def not_asked_yet(bench: Bench, k: int) -> tuple[str, ...]:
+    """For what shows in one request of twenty, whichever: some dozens of texts that are long enough to show it."""
+    return (bench.fresh(2000 + k),)
 
 
 def one_word(bench: Bench, k: int) -> tuple[str, ...]:
