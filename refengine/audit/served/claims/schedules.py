@@ -20,7 +20,7 @@ LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
-MANY = 40  # looks at one claim
+MANY = 20  # looks at one claim
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -85,7 +85,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
         Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
-        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=7),
+        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=12),
     ]
     if extra["echo"] and rows:
         echoed = {"echo": True}
@@ -291,14 +291,20 @@ def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def continued(bench: Bench, k: int) -> tuple[str, ...]:
-    """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more."""
-    more = (" " + bench.prompt(k + 1)) * (k % 2)
-    return (bench.prompt(k) + answered(bench, Ask((bench.prompt(k),), TOKENS // 2 + k % 7)) + more,)
+    """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more. Both
+    are new to the cache, and end anywhere in a block."""
+    first, more = bench.fresh(3000 + k), (" " + bench.prompt(k + 1)) * (k % 2)
+    return (first + answered(bench, Ask((first,), some_tokens(k))) + more,)
 
 
 def conversation(bench: Bench, k: int) -> tuple[str, ...]:
-    first = bench.prompt(k)
-    return (first, answered(bench, Ask((first,), TOKENS // 2 + k % 7, chat=True)).strip() or first, bench.prompt(k + 2))
+    first = bench.fresh(4000 + k)
+    return (first, answered(bench, Ask((first,), some_tokens(k), chat=True)).strip() or first, bench.prompt(k + 2))
+
+
+def some_tokens(k: int) -> int:
+    """Half a block to three blocks."""
+    return BLOCK // 2 + 11 * k % (5 * BLOCK // 2)
 
 
 def answered(bench: Bench, ask: Ask) -> str:
