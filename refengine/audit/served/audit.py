@@ -171,7 +171,7 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
         if without and not said.endswith(IGNORED):
             said = f"{without[0]}: another text with speculation, also in requests with {cell.option.name}"
     elif isinstance(cell, Sampled):
-        said = f"{cell.setting.name}: sampled from another law with speculation"
+        said = f"{cell.name.partition('/')[2]}: sampled from another law with speculation"
     elif isinstance(cell, Answered):
         said = f"{cell.parameter}: a request with it is not answered, with speculation alone"
     elif isinstance(cell, AllLaws):

@@ -105,7 +105,9 @@ def planned(bench: Bench, only: str = "") -> Plan:
         if not wanted(f"law/{setting.name}"):
             continue
         choices = next((n for n in several if n <= setting.choices), 1)
-        laws = [Sampled(replace(setting, options=options), choices, together.told) for options in setting.forms]
+        apis = (True, False) if chat and setting.talks else (False,)
+        forms = [replace(setting, options=options) for options in setting.forms]
+        laws = [Sampled(form, choices, together.told, in_chat) for in_chat in apis for form in forms]
         plan.tries(bench, laws[0].name, laws)
     taken = [cell for cell in plan.cells if isinstance(cell, Sampled)]
     if len(taken) >= LEAST:

@@ -206,7 +206,8 @@ OPTIONS: tuple[Option, ...] = (
 @dataclass(frozen=True)
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
-    a seed, where servers take one; also: what is asked too, where servers take it."""
+    a seed, where servers take one; also: what is asked too, where servers take it; talks: through the chat API, where
+    both sides have it."""
 
     name: str
     temperature: float
@@ -215,6 +216,7 @@ class Setting:
     choices: int = 16
     seeded: bool = True
     also: Options = field(default_factory=dict)
+    talks: bool = False
 
     @property
     def forms(self) -> tuple[Options, ...]:
@@ -224,7 +226,7 @@ class Setting:
 
 SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
-    Setting("temperature 1.7", 1.7, {}),
+    Setting("temperature 1.7", 1.7, {}, talks=True),  # engines render a chat, and begin its answer, by other code
     Setting("top_k 3", 1.0, {"top_k": 3}),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also={"top_k": 8}),
