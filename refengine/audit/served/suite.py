@@ -1,10 +1,9 @@
 """The suite: looks at the claims of a plan are shared out by what has been seen so far.
 
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
-depend on the evidence. Half of the turns go to the claims with the most evidence against them that are not yet decided,
-the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Until every claim
-was looked at once it is a quarter. Where there is more evidence than chance gives, it is half of the requests, so that
-a claim whose looks are cheap is decided too.
+depend on the evidence. A quarter of the turns goes to the claims with the most evidence against them that are not yet
+decided, the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where
+there is more evidence than chance gives, it is half of the requests.
 """
 
 from collections.abc import Iterator
@@ -138,8 +137,8 @@ class Suite:
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
         if suspects and self.doubt(suspects[0]) > SUSPECT_NATS and 2 * self.pursued <= self.bench.sent:
             order = suspects[:SUSPECTS]
-        elif suspects and turn % 4 in ((1,) if fresh else (1, 2)):
-            order = ((of_others, of_options)[turn % 4 == 1] or suspects)[:SUSPECTS]
+        elif suspects and turn % 4 == 1:
+            order = ((of_others, of_options)[turn % 8 == 1] or suspects)[:SUSPECTS]
         elif fresh:
             order = fresh
         else:
