@@ -8,6 +8,7 @@ of their own; they take turns in one process, and a ratio is the median over the
 
     reading        a plain sum over as many bytes as the rule needs of p and q: two rows of a lane that refused a draft,
                    one of a lane that kept them all
+    reading all    a plain sum over all of p and q, once
     compiled       refengine.engine.kernels.compiled(leviathan) with Philox coins
     checked        the same after check_rows, which reads all of p and q
     plain          the text in plain torch
@@ -89,7 +90,7 @@ def sides(p: Tensor, block: Block, options: argparse.Namespace) -> tuple[list[Si
                        Philox(0, requests[:DISTINCT])).length  # fmt: skip
     mean_rows = float(torch.where(length == places, 1.0, 2.0).mean())
     needed = max(1, round(lanes * mean_rows)) * vocabulary
-    flat = p.view(-1)
+    flat, drafted = p.view(-1), block.q.view(-1)
 
     def at(turn: int) -> int:
         """Elsewhere in every turn, as the rule is: what has just been read may still lie in a cache."""
@@ -102,6 +103,7 @@ def sides(p: Tensor, block: Block, options: argparse.Namespace) -> tuple[list[Si
     rows = lanes * places
     taking = [
         Side("reading", lambda turn: flat[at(turn) : at(turn) + needed].sum(), rows),
+        Side("reading all", lambda turn: (flat.sum(), drafted.sum()), rows),
         Side("compiled", lambda turn: fast(p, block, Philox(turn, requests)), rows),
         Side("checked", checked, rows),
         Side("plain", lambda turn: leviathan(p, block, Philox(turn, requests)), rows),

@@ -183,6 +183,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         pytest.param("seeds advance by rounds", "law/logit_bias", "law/logit_bias to two", marks=pytest.mark.long),
         ("echoed log probabilities of a cached prefix are its first row", "state/echoed", "state/echoed prefix"),
         ("chat filters on the last row only", "parity/top_k (chat)", "parity/top_k (chat)"),
+        ("one request in twenty keeps every draft", "state/any", "greedy/a text is another, far from any tie"),
     ],
 )
 def test_a_defect_is_named(defect: str, only: str, named: str) -> None:

@@ -80,6 +80,7 @@ JUDGED = (  # of a judge's own servers, whose model, tokenizer and scheduler are
     "stops are forgotten as the minimum is reached", "a grammar stays for the bonus of the next request",
     "temperatures up to 0.3 are greedy", "top_p is of what top_k leaves", "seeds advance by rounds",
     "echoed log probabilities of a cached prefix are its first row", "chat filters on the last row only",
+    "one request in twenty keeps every draft",
 )  # fmt: skip
 PARAMETERS = (  # which no other request of the suite can do without, or which is not to blame
     "it falls over n", "it hangs up on log probabilities", "the border of a page in an answer is stale",

@@ -246,7 +246,8 @@ class Engine:
             q = self.drafted(context + now, body, now, least)
             x = drafted[i]
             coin = (lanes if self.has("two choices share the coins of acceptance") else chance).random()
-            if coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
+            every = self.has("one request in twenty keeps every draft") and body["number"] % 20 == 7
+            if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
                 if x == self.language.end and not self.has("drafts go on past the end"):
                     return emitted

@@ -13,13 +13,12 @@ from refengine.audit.served.belief import Faults
 from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Answered, Parity, Plain
 from refengine.audit.served.claims.sampled import Law, Sampled
 from refengine.audit.served.claims.together import MOST_UNSEEN_SHIFT, AllLaws, Together
-from refengine.audit.served.suite import State, Suite, beliefs
+from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
 IGNORED = "ignored with speculation"
-SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
 
 
 @dataclass(frozen=True)
@@ -172,13 +171,13 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
         if without and not said.endswith(IGNORED):
             said = f"{without[0]}: another text with speculation, also in requests with {cell.option.name}"
     elif isinstance(cell, Sampled):
-        said = f"{cell.setting.name}: sampled from another law with speculation"
+        said = f"{cell.name.partition('/')[2]}: sampled from another law with speculation"
     elif isinstance(cell, Answered):
         said = f"{cell.parameter}: a request with it is not answered, with speculation alone"
     elif isinstance(cell, AllLaws):
         said = f"sampled from another law with speculation: {cell.belief.named()}"
     elif cell is None:
-        fault = name.removeprefix("metadata/")
+        fault = name.partition("/")[2]
         needs = suite.bench.needs(fault)
         said = f"{fault}, with speculation alone" + (f", in requests with {' and '.join(needs)}" if needs else "")
     else:

@@ -29,6 +29,8 @@ UNANSWERED = "a request is not answered"
 LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, before it is said to need that
 OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options"}
 USAGE = "the same text has another usage than without speculation"
+FAR = "a text is another, far from any tie"
+FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so
 
 
 @dataclass
@@ -43,6 +45,8 @@ class Bench:
     sent: int = 0
     metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
     usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
+    far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/far.py)
+    strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed
     plain_answers: dict[tuple[str, int, bool], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
@@ -91,7 +95,7 @@ class Bench:
 
     def of_answers(self) -> dict[str, Faults | Partings]:
         """What was gathered from all answers, by its name."""
-        return {**self.metadata, USAGE: self.usage}
+        return {**self.metadata, USAGE: self.usage, FAR: self.far}
 
     def inspect(self, ask: Ask, on: Answer, off: Answer, sampled: bool = False) -> None:
         """Hold the metadata of two answers to one request side against side; of sampled ones only for what never showed
@@ -137,9 +141,8 @@ class Bench:
         return [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
 
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
-        heard: set[str] = getattr(self.heard, "names", set())
         if on and not off:
-            heard.add(name)
+            self.listened().add(name)
         parts = witness["request"].keys() - OF_EVERY_REQUEST
         with self.lock:
             self.asked_of[name].update((part, on and not off) for part in ("", *parts))
@@ -147,6 +150,19 @@ class Bench:
                 self.usage.add(on, witness)
             else:
                 self.metadata[name].add(on, off, witness)
+
+    def listened(self) -> set[str]:
+        """The faults that the look of this thread came upon."""
+        names: set[str] = getattr(self.heard, "names", set())
+        return names
+
+    def keep_far(self, turns: tuple[str, ...], shows: bool, witness: dict[str, Any]) -> None:
+        with self.lock:
+            if turns not in self.strayed:
+                self.far.add(shows, witness)
+        if shows:
+            self.strayed.add(turns)
+            self.listened().add(FAR)
 
     def needs(self, name: str) -> list[str]:
         """What every request has at which a fault of answers showed with speculation alone, and others lack."""

@@ -20,6 +20,7 @@ UNIT = 32  # tokens, of which that is the share
 LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
 DOUBT = 0.01  # that the share is larger than its bound
 NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
+FAR = 2.0  # times the least or the measured margin of a tie
 ROUNDING = 1e-3  # nats, to which log probabilities may be printed
 CLOSE = 0.5  # nats: a margin below which the density of margins is taken to be even
 
@@ -39,6 +40,7 @@ class Noise:
     close: int = 0
     sides_apart: float = 0.0
     asked: bool = False  # whether it can be asked about a parting
+    decides: bool = False  # rows are reported, and every token of plain decoding is the likeliest of its own
 
     def tie_share(self, tokens: int = UNIT) -> float:
         """Of completions of so many tokens, position for position alike."""
@@ -69,3 +71,8 @@ class Noise:
     def nats(self) -> float:
         """The least distance of two log probabilities that is more than noise, and the margin of a parting that is."""
         return allowed(self.apart, NATS)
+
+    @property
+    def far(self) -> float:
+        """The margin, in nats, behind which no parting is rounding: many times what the sides were seen to be apart."""
+        return max(FAR * NATS, FAR * allowed(self.apart), FAR * allowed(self.sides_apart))

@@ -105,7 +105,9 @@ def planned(bench: Bench, only: str = "") -> Plan:
         if not wanted(f"law/{setting.name}"):
             continue
         choices = next((n for n in several if n <= setting.choices), 1)
-        laws = [Sampled(replace(setting, options=options), choices, together.told) for options in setting.forms]
+        apis = (True, False) if chat and setting.talks else (False,)
+        forms = [replace(setting, options=options) for options in setting.forms]
+        laws = [Sampled(form, choices, together.told, in_chat) for in_chat in apis for form in forms]
         plan.tries(bench, laws[0].name, laws)
     taken = [cell for cell in plan.cells if isinstance(cell, Sampled)]
     if len(taken) >= LEAST:
@@ -161,7 +163,7 @@ def measured(bench: Bench) -> Noise:
     """The side without speculation beside itself: every prompt alone, then some together; and rows side by side.
     Where rows say of the sides that they part at a tie, that is noise too."""
     parted, tied_sides, apart = 0, 0, 0.0
-    sides, margins = [], []
+    sides, margins, decides = [], [], True
     for first in range(0, LOOKS, NOISE_COMPANY):
         numbers = range(first, first + NOISE_COMPANY)
         alone = [bench.plain(k, TOKENS)[1] for k in numbers]
@@ -175,9 +177,14 @@ def measured(bench: Bench) -> Noise:
             tied_sides += part_at_a_tie(bench, k)
             rows = [sorted(row.values())[-2:] for row in off.top or () if len(row) > 1]
             margins += [likeliest - second for second, likeliest in rows]
+            decides &= all(
+                row.get(x) == max(row.values()) for x, row in zip(off.tokens or (), off.top or (), strict=False)
+            )
     close = sum(margin < CLOSE for margin in margins)
     near = sorted(sides)[9 * len(sides) // 10]
-    return Noise(LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1)
+    return Noise(
+        LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1, decides and bool(margins)
+    )
 
 
 def part_at_a_tie(bench: Bench, k: int) -> bool:

@@ -1,9 +1,9 @@
 """The suite: looks at the claims of a plan are shared out by what has been seen so far.
 
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
-depend on the evidence. Half of the turns go to the claims with the most evidence against them that are not yet decided,
-the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Until every claim
-was looked at once it is a quarter.
+depend on the evidence. A quarter of the turns goes to the claims with the most evidence against them that are not yet
+decided, the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where
+there is more evidence than chance gives, it is half of the requests.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,16 @@ from typing import Any
 
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
-from refengine.audit.served.bench import UNANSWERED, Bench
+from refengine.audit.served.bench import FAR, UNANSWERED, Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity
+from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.reduce import TRIES, reduced
 
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
+SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
 SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
 BY_ITSELF = Own | AllLaws  # claims that are looked at alone
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
@@ -60,6 +62,7 @@ class Suite:
     plan: Plan
     alpha: float
     requests: int
+    pursued: int = 0  # requests that went to claims with so much evidence
     gone: str = ""  # what was heard last of a server that answers no more
 
     def __post_init__(self) -> None:
@@ -75,7 +78,9 @@ class Suite:
         with ThreadPoolExecutor(TOGETHER) as pool:
             while not self.gone and (chosen := self.chosen(turn)):
                 turn += 1
+                pursuing, sent = self.doubt(chosen[0]) > SUSPECT_NATS, self.bench.sent
                 list(pool.map(self.look, chosen))
+                self.pursued += pursuing * (self.bench.sent - sent)
                 for state in chosen:
                     self.make_small(state)
                 progress(f"{chosen[0].cell.name}, {self.bench.sent} requests", self.bench.sent / self.requests)
@@ -113,7 +118,8 @@ class Suite:
     def heard(self, state: State) -> float:
         """The most evidence for a fault of answers that its looks came upon, and that is not decided."""
         told = self.bench.of_answers()
-        found = (told[name].log_evidence for name in state.heard)
+        names = state.heard | ({FAR} if self.bench.strayed and state.cell.name == ANY_REQUEST else set())
+        found = (told[name].log_evidence for name in names)
         return max((evidence for evidence in found if evidence < self.bar), default=-inf)
 
     def doubt(self, state: State) -> float:
@@ -126,11 +132,13 @@ class Suite:
         open_ = [s for s in asked if s.evidence() < self.bar and s.cell.cost <= left]
         fresh = [s for s in open_ if not s.looks]
         doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
-        suspects = sorted(doubted, key=self.doubt, reverse=True)
+        suspects = sorted(doubted, key=lambda s: (self.doubt(s), s.cell.name == ANY_REQUEST), reverse=True)
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
-        if suspects and turn % 4 in ((1,) if fresh else (1, 2)):
-            order = ((of_others, of_options)[turn % 4 == 1] or suspects)[:SUSPECTS]
+        if suspects and self.doubt(suspects[0]) > SUSPECT_NATS and 2 * self.pursued <= self.bench.sent:
+            order = suspects[:SUSPECTS]
+        elif suspects and turn % 4 == 1:
+            order = ((of_others, of_options)[turn % 8 == 1] or suspects)[:SUSPECTS]
         elif fresh:
             order = fresh
         else:
@@ -148,4 +156,5 @@ def beliefs(suite: Suite) -> Iterator[tuple[str, str, Any, State | None]]:
             yield state.cell.name, claim, belief, state
     for name, belief in suite.bench.of_answers().items():
         if belief.looks:
-            yield f"metadata/{name}", f"Of an answer it is not so that {name}.", belief, None
+            kind = "greedy" if name == FAR else "metadata"
+            yield f"{kind}/{name}", f"Of an answer it is not so that {name}.", belief, None

@@ -48,8 +48,7 @@ def verify(name: str, p: Tensor, block: Block, uniforms: Uniforms) -> Round | No
     length = np.empty(lanes, np.int64)
 
     def judge(first: int, end: int) -> None:
-        work = lane.scratch(vocabulary, name in lane.KEEPING)
-        lane.RULES[name](first, end, *arguments, uniforms, work, out, path, length)
+        lane.RULES[name](first, end, *arguments, uniforms, out, path, length)
 
     shared(lanes, vocabulary, judge)
     return Round(*map(torch.from_numpy, (out, path, length))) if length.all() else None
@@ -64,7 +63,7 @@ def choose(coins: Philox, weights: Tensor, kind: int, place: int | Tensor, node:
     rows, key, out = stored(weights), (coins.seed & MASK, coins.seed >> 32), np.empty(lanes, np.int64)
 
     def pick(first: int, end: int) -> None:
-        lane.picks(first, end, rows, kind, requests, places, nodes, key, lane.scratch(vocabulary, False), out)
+        lane.picks(first, end, rows, kind, requests, places, nodes, key, out)
 
     shared(lanes, vocabulary, pick)
     return torch.from_numpy(out)

@@ -50,7 +50,9 @@ class Scratch(NamedTuple):
     pool: np.ndarray
 
 
-def scratch(vocabulary: int, rows: bool) -> Scratch:
+@njit
+def scratch(vocabulary, rows):
+    """Of one thread's lanes; `rows` where the rule works on a row of its own."""
     tiles = 1
     while tiles * TILE < vocabulary:
         tiles *= 2
@@ -456,58 +458,59 @@ def note(lane, kept, tokens, out, path, length):
 
 
 @njit(nogil=True, cache=True)
-def leviathan_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+def leviathan_lanes(first, end, p, q, tokens, parents, coins, out, path, length):
+    work = scratch(p.shape[2], False)
     for b in range(first, end):
         kept = leviathan(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
         note(b, kept, tokens, out, path, length)
 
 
 @njit(nogil=True, cache=True)
-def block_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+def block_lanes(first, end, p, q, tokens, parents, coins, out, path, length):
+    work = scratch(p.shape[2], False)
     for b in range(first, end):
         kept = block(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
         note(b, kept, tokens, out, path, length)
 
 
 @njit(nogil=True, cache=True)
-def greedy_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+def greedy_lanes(first, end, p, q, tokens, parents, coins, out, path, length):
+    work = scratch(p.shape[2], False)
     for b in range(first, end):
         kept = greedy(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
         note(b, kept, tokens, out, path, length)
 
 
 @njit(nogil=True, cache=True)
-def agreement_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+def agreement_lanes(first, end, p, q, tokens, parents, coins, out, path, length):
+    work = scratch(p.shape[2], False)
     for b in range(first, end):
         kept = agreement(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
         note(b, kept, tokens, out, path, length)
 
 
 @njit(nogil=True, cache=True)
-def point_mass_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+def point_mass_lanes(first, end, p, q, tokens, parents, coins, out, path, length):
+    work = scratch(p.shape[2], True)
     for b in range(first, end):
         kept = point_mass(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
         note(b, kept, tokens, out, path, length)
 
 
 @njit(nogil=True, cache=True)
-def iid_candidates_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+def iid_candidates_lanes(first, end, p, q, tokens, parents, coins, out, path, length):
+    work = scratch(p.shape[2], True)
     for b in range(first, end):
         kept = iid_candidates(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
         note(b, kept, tokens, out, path, length)
 
 
 @njit(nogil=True, cache=True)
-def without_replacement_lanes(first, end, p, q, tokens, parents, coins, work, out, path, length):
+def without_replacement_lanes(first, end, p, q, tokens, parents, coins, out, path, length):
+    work = scratch(p.shape[2], True)
     for b in range(first, end):
-        note(
-            b,
-            without_replacement(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b]),
-            tokens,
-            out,
-            path,
-            length,
-        )
+        kept = without_replacement(b, p[b], q[b], tokens[b], parents[b], coins, work, path[b])
+        note(b, kept, tokens, out, path, length)
 
 
 RULES = {
@@ -520,12 +523,12 @@ RULES = {
     "without_replacement": without_replacement_lanes,
 }
 WEIGHING = ("leviathan", "block", "iid_candidates", "without_replacement")  # those that read q
-KEEPING = ("point_mass", "iid_candidates", "without_replacement")  # those that work on a row of their own
 
 
 @njit(nogil=True, cache=True)
-def picks(first, end, rows, kind, requests, places, nodes, key, work, out):
+def picks(first, end, rows, kind, requests, places, nodes, key, out):
     """out [B]: a token of each row [B, V], with the coin of its site."""
+    work = scratch(rows.shape[1], False)
     for lane in range(first, end):
         row = rows[lane]
         total(row, row[:0], 1.0, 1.0, work)

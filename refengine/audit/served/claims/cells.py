@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Refused, Row
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.far import count_far
 from refengine.audit.served.claims.options import FILTERS, TOKENS, Option, Options
 from refengine.audit.served.claims.ties import FRONT_END, asked_tie, parted, tied
 from refengine.audit.served.faults import contradicts, shown
@@ -78,6 +79,8 @@ class Plain:
             self.shown_at.append(k)
         self.beliefs[TEXT].add(shows, difference(ask, on, off))
         compare_logprobs(self.beliefs, bench, ask, on, off)
+        if not self.asked:  # at a context's edge an honest pair may end apart
+            count_far(bench, ask, [(on, off)], difference(ask, on, off))
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
         if self.rows or not parted(on, off):
@@ -154,6 +157,7 @@ class Parity:
             self.shown_at.append(k)
         self.beliefs[TEXT].add(shows, difference(ask, on, off))
         compare_logprobs(self.beliefs, bench, ask, on, off)
+        count_far(bench, ask, [(on, off)], difference(ask, on, off))
 
     def left(self, bench: Bench, ask: Ask, plain: Answer) -> str:
         """The text of the side without speculation where one token is left: the plain one, unless other options move
@@ -240,7 +244,7 @@ class Own:
     asks: bool = False
 
     def __post_init__(self) -> None:
-        self.wanted = 5 if self.cost <= DEAR else 3
+        self.wanted = 5 if self.cost <= DEAR else 3 if self.cost < 2 * DEAR else 2
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
@@ -269,6 +273,7 @@ class Own:
             "on": [shown(answer) for answer in said[0]],
             "off": [shown(answer) for answer in said[1]],
         }
+        count_far(bench, steps[-1][-1], [] if shown_off else shown_on, witness)
         return on, off, witness
 
 

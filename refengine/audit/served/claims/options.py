@@ -203,10 +203,16 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
+def biased_to(*tokens: int) -> Options:
+    """Hardly any other token comes."""
+    return {"logit_bias": {str(token): 100.0 for token in tokens}}
+
+
 @dataclass(frozen=True)
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
-    a seed, where servers take one; also: what is asked too, where servers take it."""
+    a seed, where servers take one; also: what is asked too, where servers take it; talks: through the chat API, where
+    both sides have it."""
 
     name: str
     temperature: float
@@ -215,6 +221,7 @@ class Setting:
     choices: int = 16
     seeded: bool = True
     also: Options = field(default_factory=dict)
+    talks: bool = False
 
     @property
     def forms(self) -> tuple[Options, ...]:
@@ -224,12 +231,13 @@ class Setting:
 
 SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
-    Setting("temperature 1.7", 1.7, {}),
+    Setting("temperature 1.7", 1.7, {}, talks=True),  # engines render a chat, and begin its answer, by other code
     Setting("top_k 3", 1.0, {"top_k": 3}),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also={"top_k": 8}),
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
-    Setting("logit_bias to two", 2.0, {"logit_bias": {"3": 100.0, "4": 100.0}}),  # the text is nearly its coins
+    # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
+    Setting("logit_bias to two", 2.0, biased_to(3, 4), also=biased_to(300, 301)),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
     Setting("long", 1.0, {}, tokens=96, choices=4, also={"ignore_eos": True}),  # as every benchmark asks

@@ -150,6 +150,7 @@ class Sampled:
     setting: Setting
     choices: int = 1
     told: Heard = lambda number, setting, pair: None
+    chat: bool = False
     cost: int = 2
 
     def __post_init__(self) -> None:
@@ -158,7 +159,7 @@ class Sampled:
 
     @property
     def name(self) -> str:
-        return f"law/{self.setting.name}"
+        return f"law/{self.setting.name}" + " (chat)" * self.chat
 
     def ask(self, bench: Bench, place: int, seed: int) -> Ask:
         several = {"n": self.choices} if self.choices > 1 else {}
@@ -168,6 +169,7 @@ class Sampled:
             self.setting.tokens,
             self.setting.temperature,
             options,
+            chat=self.chat,
             seed=seed if self.setting.seeded else None,
         )
 

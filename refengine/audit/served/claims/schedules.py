@@ -11,6 +11,7 @@ from typing import TypeAlias
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
+from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
@@ -19,6 +20,7 @@ LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
+MANY = 20  # looks at one claim
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -75,13 +77,15 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["seed"] and extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request with a seed are the whole ones."
         cells.append(Own("stream/choices", whole, streamed_choices, differ, 4))
+    unending = {"ignore_eos": True} if extra["ignore_eos"] else {}
     cells += [
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
-        Plain("state/long", noise, rows, tokens=long, options={"ignore_eos": True} if extra["ignore_eos"] else {}),
+        Plain("state/long", noise, rows, tokens=long, options=unending),
+        Plain(ANY_REQUEST, noise, rows, tokens=4 * TOKENS, turns=not_asked_yet, options=unending, wanted=MANY),
         Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
         Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
-        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=7),
+        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=12),
     ]
     if extra["echo"] and rows:
         echoed = {"echo": True}
@@ -263,6 +267,11 @@ def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
     return (" ".join([*(words * BLOCK)[:length], bench.prompt(k % len(bench.prompts))]),)
 
 
+def not_asked_yet(bench: Bench, k: int) -> tuple[str, ...]:
+    """For what shows in one request of twenty, whichever: some dozens of texts that are long enough to show it."""
+    return (bench.fresh(2000 + k),)
+
+
 def one_word(bench: Bench, k: int) -> tuple[str, ...]:
     """A prompt with hardly anything before the first token that is drafted."""
     words = sorted(set(" ".join(bench.prompts).split()))
@@ -282,14 +291,20 @@ def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def continued(bench: Bench, k: int) -> tuple[str, ...]:
-    """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more."""
-    more = (" " + bench.prompt(k + 1)) * (k % 2)
-    return (bench.prompt(k) + answered(bench, Ask((bench.prompt(k),), TOKENS // 2 + k % 7)) + more,)
+    """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more. Both
+    are new to the cache, and end anywhere in a block."""
+    first, more = bench.fresh(3000 + k), (" " + bench.prompt(k + 1)) * (k % 2)
+    return (first + answered(bench, Ask((first,), some_tokens(k))) + more,)
 
 
 def conversation(bench: Bench, k: int) -> tuple[str, ...]:
-    first = bench.prompt(k)
-    return (first, answered(bench, Ask((first,), TOKENS // 2 + k % 7, chat=True)).strip() or first, bench.prompt(k + 2))
+    first = bench.fresh(4000 + k)
+    return (first, answered(bench, Ask((first,), some_tokens(k), chat=True)).strip() or first, bench.prompt(k + 2))
+
+
+def some_tokens(k: int) -> int:
+    """Half a block to three blocks."""
+    return BLOCK // 2 + 11 * k % (5 * BLOCK // 2)
 
 
 def answered(bench: Bench, ask: Ask) -> str:

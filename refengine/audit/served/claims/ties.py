@@ -7,7 +7,7 @@ near tie shows itself and a token that is a nat behind does not. It needs no row
 
 from dataclasses import replace
 
-from refengine.audit.served.ask import Answer, Ask, Choice
+from refengine.audit.served.ask import Answer, Ask, Choice, Row
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.scores import pieces
 from refengine.audit.served.faults import stops
@@ -33,13 +33,21 @@ def ties(on: Choice, off: Choice, nats: float) -> bool | None:
     """Whether the first two tokens that differ are as close in the second row; None where no row says."""
     if on.tokens is None or off.tokens is None or not off.top:
         return None
-    if on.tokens == off.tokens:
-        return False
-    i = next((i for i, (x, y) in enumerate(zip(on.tokens, off.tokens, strict=False)) if x != y), None)
-    if i is None or i >= len(off.top) or off.tokens[i] not in off.top[i]:
-        return False
-    row = off.top[i]
-    return on.tokens[i] in row and within(row[off.tokens[i]] - row[on.tokens[i]], 0.0, nats)
+    mine, theirs, row = _part(on, off)
+    return mine in row and theirs in row and within(row[theirs] - row[mine], 0.0, nats)
+
+
+def margin(on: Choice, off: Choice) -> float | None:
+    """How many nats, at least, the second row prefers its own token by where they part; None where no row says."""
+    mine, theirs, row = _part(on, off)
+    return row[theirs] - row.get(mine, min(row.values())) if theirs in row else None
+
+
+def _part(on: Choice, off: Choice) -> tuple[str, str, Row]:
+    """The first two tokens that differ, and the second row there: {} where there is none."""
+    tokens = enumerate(zip(on.tokens or (), off.tokens or (), strict=False))
+    i, (mine, theirs) = next(((i, pair) for i, pair in tokens if pair[0] != pair[1]), (0, ("", "")))
+    return mine, theirs, off.top[i] if mine != theirs and off.top and i < len(off.top) else {}
 
 
 def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
