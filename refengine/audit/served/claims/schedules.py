@@ -55,12 +55,13 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         ]
     if extra["together"] and extra["penalties"]:
         greedy.append(("state/company, penalties", f"{alone} with penalties, alone and in company.", penalised, 18))
-    if extra["together"] and extra["neighbour"]:
-        greedy.append(("independence", "Parameters of a request do not move another's answer.", neighbours, 10))
     if extra["together"]:
         moved = "The temperature of a request does not move another's answer."
         greedy.append(("independence/temperature", moved, hot_neighbours, 10))
     cells: list[Cell] = [Own(name, claim, steps, differ, cost, share, not rows) for name, claim, steps, cost in greedy]
+    if extra["together"] and extra["neighbour"]:
+        moved = "Parameters of a request do not move another's answer."
+        cells.append(Own("independence", moved, neighbours, in_company_differ, 12, share, not rows))
     if extra["together"] and extra["filters"]:
         theirs = "The filters of a request are its own in company."
         cells.append(Own("independence/filters", theirs, among_filters, filters_moved, 8, share, not rows))
@@ -223,9 +224,10 @@ def company(n: int) -> Steps:
 
 
 def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """As the first of those that are under way together, and as the last."""
     mine = plain(bench, k)
     heavy = [replace(mine, turns=(bench.prompt(k + i),), options={**mine.options, **HEAVY}) for i in range(1, 4)]
-    return [[mine], [*heavy, mine]]
+    return [[mine], [mine, *heavy, mine]]
 
 
 def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -323,6 +325,12 @@ def first_and_last_differ(answers: Sequence[Answer], nats: float) -> Pairs:
 def differing(answers: Sequence[Answer], first: Answer, nats: float) -> Pairs:
     """Those that part from the first, and not at a tie."""
     return [(said, first) for said in answers if parted(said, first) and not tied(said, first, nats)]
+
+
+def in_company_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """The first or the last of those that were under way together."""
+    alone, first, *_, last = answers
+    return differing([first, last], alone, nats)
 
 
 def last_two_differ(answers: Sequence[Answer], nats: float) -> Pairs:
