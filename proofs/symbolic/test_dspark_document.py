@@ -47,8 +47,8 @@ def test_worked_example() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_leftover_lives_on_under_drafted_tokens(seed: int) -> None:
-    """(p_t - p_d)+ > 0 exactly where p_t > p_d; the rule never refuses a draft there, and refuses of every other one
-    just its excess p_d - p_t. Kills a residual from |p - q|, and a ratio below 1 for a token that was drafted too little.
+    """(p_t - p_d)+ > 0 exactly where p_t > p_d; the rule never refuses a draft there, and of every other one just its
+    excess p_d - p_t. Kills a residual from |p - q|, and a ratio below 1 for a token that was drafted too little.
     """
     source = random.Random(seed)
     p, q = (row([source.randint(0, 5) for _ in range(3)] + [1]) for _ in range(2))
@@ -81,7 +81,7 @@ def test_clamped_draft_probability() -> None:
 
 
 def test_what_the_clamp_loses_adds_up_over_a_vocabulary() -> None:
-    """q of 5e-9 on all but two of 151,936 tokens, p = q there: the printed function keeps each with 1/2, and all that it
+    """q of 5e-9 on all but two of 151,936 tokens, p = q there: the printed function keeps each with 1/2, and what it
     refuses comes out as token 1. TV = 3.8e-4, a quarter of 1e-8 a token, which is the most that the clamp can take:
     min(p, q) - q p / 1e-8 <= x - x^2 / 1e-8 for the larger of both. Kills "off by at most 1e-8".
     """
@@ -255,7 +255,7 @@ def test_what_a_block_costs_and_whether_its_second_token_knows_its_first(name: s
     a module that does not, and a backbone that runs once a token.
     """
     blocks, ran = blocks_of(name, 12)
-    by_first = {token: row for token, row in blocks}
+    by_first = dict(blocks)
     assert len(by_first) > 1
     assert all(torch.equal(row, by_first[token]) for token, row in blocks)
     one, *others = by_first.values()

@@ -112,8 +112,8 @@ def layers(count: int, hidden: int, wide: int, heads: int, shared: int) -> int:
 
 
 def test_printed_memory_is_two_bytes_a_parameter() -> None:
-    """8.1 GB (Qwen3-4B), 9.3 with Qwen3-0.6B, 8.1 without it, 10.9 with the draft: two bytes for each parameter that the
-    published sizes give, and at most 0.1 GB of anything else. In float32 the target alone is above a T4's 16 GB. Kills a
+    """8.1 GB (Qwen3-4B), 9.3 with Qwen3-0.6B, 8.1 without it, 10.9 with the draft: two bytes for each parameter by the
+    published sizes, and at most 0.1 GB of anything else. In float32 the target alone is above a T4's 16 GB. Kills a
     draft that borrows the target's embedding and head (1.6 GB less), and a third model that is still held.
     """
     target = VOCABULARY * 2560 + layers(36, 2560, 9728, 32, 8) + 2560
