@@ -1,5 +1,6 @@
 """L = (T_draft + T_verify) / tau, its break-even conditions, and the cost (gamma + 1) / tau."""
 
+import random
 from fractions import Fraction
 from itertools import pairwise
 
@@ -17,6 +18,16 @@ def test_closed_form(drafts: int) -> None:
     """Leviathan 2023, Eq. 1: (1 - alpha^(gamma+1)) / (1 - alpha) emitted. Kills an exponent off by one."""
     closed = (1 - alpha ** (drafts + 1)) / (1 - alpha)
     assert sp.simplify(emitted([alpha] * drafts) - closed) == 0
+
+
+def test_latency_is_all_time_over_all_tokens() -> None:
+    """Two texts of 12 tokens in 6 rounds and in 2: time over tokens is L with tau = 24 / 8, all tokens over all rounds.
+    The mean of the texts' taus, 2 and 6, is another number. Kills an L with that mean.
+    """
+    rounds = [2] * 6 + [6] * 2  # tokens of each
+    time = len(rounds) * (draft + verify)
+    assert sp.simplify(time / sum(rounds) - latency(draft, verify, sp.Rational(sum(rounds), len(rounds)))) == 0
+    assert sp.simplify(time / sum(rounds) - latency(draft, verify, sp.Rational(2 + 6, 2))) != 0
 
 
 def test_speedup_of_an_autoregressive_drafter() -> None:
@@ -63,6 +74,33 @@ def test_cost_grows_with_gamma(a: Fraction) -> None:
     costs = [cost(g, emitted([a] * g)) for g in range(10)]
     assert costs[0] == 1
     assert all(x < y for x, y in pairwise(costs))
+
+
+def test_shorter_blocks_cost_less_whatever_their_acceptance() -> None:
+    """Each further position adds one row and no more than one token: less than the mean of those before it, or as much.
+
+    Acceptances of nine depths in any order, 0 and 1 among them. Kills a cost that falls where a deep position is
+    accepted more often than one before it.
+    """
+    source = random.Random(0)
+    for _ in range(200):
+        alphas = [Fraction(source.randint(0, 4), 4) for _ in range(9)]
+        assert all(x <= y for x, y in pairwise(cost(g, emitted(alphas[:g])) for g in range(10)))
+
+
+def test_a_cut_of_the_wrong_blocks_costs_more() -> None:
+    """Half of the blocks have ten drafts that are all kept, half one that never is. Cutting the former, as a confidence
+    that is turned round does, raises rows for a token from 13/12 to 3/2; cutting the latter lowers it to 1.
+
+    Kills "pruning lowers the cost" said of any cut.
+    """
+
+    def together(*blocks: tuple[int, int]) -> Fraction:  # drafted, kept
+        return Fraction(sum(n + 1 for n, _ in blocks), sum(kept + 1 for _, kept in blocks))
+
+    assert together((10, 10), (1, 0)) == Fraction(13, 12)
+    assert together((0, 0), (1, 0)) == Fraction(3, 2)
+    assert together((10, 10), (0, 0)) == 1
 
 
 def test_cost_is_one_only_for_a_perfect_draft() -> None:

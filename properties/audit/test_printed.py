@@ -47,6 +47,14 @@ def test_the_switch_of_the_printed_temperature() -> None:
     assert found.magnitude.tv.value == 0.5
 
 
+def test_the_printed_baseline() -> None:
+    """Kills a baseline that is taken for greedy decoding unseen: it goes on after a stop token that comes first."""
+    found = findings("greedy_ar")["tokens"]
+    assert found.verdict == "violated"
+    assert found.witness is not None
+    assert found.witness["plain"] == [found.witness["stop"]] == found.witness["committed"][:1]
+
+
 @pytest.mark.parametrize("program", ["spec_decode_ar", "spec_decode_dspark"])
 def test_the_printed_loops(program: str) -> None:
     """Kills a loop that is judged by its tokens alone: what it does with its end, its first token and its caches."""

@@ -84,7 +84,7 @@ def test_times_are_of_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tokenizer(template: str | None) -> Any:
     """Words to ids, <s> before every text."""
-    words = {word: i for i, word in enumerate(("<s>", "[user]", "[assistant]", "hello", "there"))}
+    words = {word: i for i, word in enumerate(("<s>", "[user]", "[assistant]", "hello", "there", "[quiet]"))}
     inner = Tokenizer(models.WordLevel(words, unk_token="<s>"))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
@@ -94,14 +94,16 @@ def tokenizer(template: str | None) -> Any:
 
 
 TURNS = "<s> {% for m in messages %}[{{ m['role'] }}] {{ m['content'] }} {% endfor %}"
-CHAT = TURNS + "{% if add_generation_prompt %}[assistant]{% endif %}"
+QUIET = "{% if enable_thinking is defined and enable_thinking is false %} [quiet]{% endif %}"  # as Qwen3's has it
+CHAT = TURNS + "{% if add_generation_prompt %}[assistant]" + QUIET + "{% endif %}"
 
 
-@pytest.mark.parametrize(("chat", "prompt"), [(False, (0, 3, 4)), (True, (0, 1, 3, 4, 2))])
+@pytest.mark.parametrize(("chat", "prompt"), [(False, (0, 3, 4)), (True, (0, 1, 3, 4, 2, 5))])
 def test_a_chat_is_put_into_the_words_of_the_template(
     chat: bool, prompt: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kills a prompt without the assistant's turn, and one that begins twice, in the loop that the command plays."""
+    """Kills a prompt without the assistant's turn, one that begins twice, and one that asks the target to think, in the
+    loop that the command plays."""
     asked: list[Tokens] = []
 
     def noted(session: Session, prompt: Tokens, coins: Any) -> Any:

@@ -72,7 +72,7 @@ def decode(
     ] = None,
     markov: Annotated[Switch, typer.Option(help="DSpark: off drafts without the Markov head.")] = Switch.on,
     chat: Annotated[
-        bool, typer.Option("--chat", help="The prompt is a user's message: apply the tokenizer's template.")
+        bool, typer.Option("--chat", help="The prompt is a user's message: apply the template, without thinking.")
     ] = False,
     bitwise: Annotated[
         bool, typer.Option("--bitwise", help="Logits have the same bits however a row is computed; slower.")

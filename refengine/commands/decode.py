@@ -119,12 +119,17 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def as_chat(prompt: str, tokenizer: Any) -> str:
-    """The prompt as the one message of a user, in the words of the tokenizer's template. Raises BadInput."""
+    """The prompt as the one message of a user, in the words of the tokenizer's template. Raises BadInput.
+
+    A template that knows a mode of thinking (Qwen3's) leaves it out: so DSpark was trained, and so it was measured. To
+    another template the name says nothing.
+    """
     if tokenizer is None or not getattr(tokenizer, "chat_template", None):
         raise BadInput("--chat: the target's folder has no tokenizer with a chat template")
     message = [{"role": "user", "content": prompt}]
+    how = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
     try:
-        text: str = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        text: str = tokenizer.apply_chat_template(message, **how)
     except Exception as error:  # a template is a program: it raises what it likes
         raise BadInput(f"--chat: the template of the target's tokenizer: {reason(error)}") from error
     return text

@@ -46,6 +46,20 @@ def runs(program: ModuleType, name: str) -> Found:
     return {"numbers": {"prompts": 3}}
 
 
+def baseline(program: ModuleType) -> Found:
+    """Every prompt, with a stop token, which the target writes first after some."""
+    program.__dict__["STOP"] = {STOP}
+    target, _ = tiny("tiny/dspark")
+    for prompt in PROMPTS:
+        wanted = plain(target, GREEDY, prompt, LIMIT, COINS, Stop(tokens=frozenset({STOP})))
+        with subject_code():
+            committed = program.greedy_ar(model("target"), torch.tensor([prompt]), max_new=LIMIT)
+        if tuple(committed) != wanted:
+            told = {"prompt": list(prompt), "limit": LIMIT, "stop": STOP}
+            return {"witness": {**told, "committed": committed, "plain": list(wanted)}}
+    return {"numbers": {"prompts": len(PROMPTS)}}
+
+
 def same_as_greedy(program: ModuleType, name: str) -> Found:
     """Every prompt, with a stop token: the committed tokens are plain greedy decoding's, no more and no fewer."""
     program.__dict__["STOP"] = {STOP}
@@ -105,5 +119,6 @@ LOOPS: dict[str, Callable[[ModuleType], Found]] = {
         for name in ("spec_decode_ar", "spec_decode_dspark")
         for promise, judge in (("runs", runs), ("greedy", same_as_greedy), ("first-token", first_token))
     },
+    "greedy_ar/tokens": baseline,
     "spec_decode_ar/draft-cache": draft_cache,
 }

@@ -1,4 +1,4 @@
-"""The programs that two documents print, run as they stand: a verifier, two loops, two steps, a cache, networks.
+"""The programs that two documents print, run as they stand: a verifier, loops, steps, a cache, networks.
 
 Read `promises.py` (what each must do, and the edit of its text by which it does), then `printed.py` (the findings). The
 child that they run in is `selfcheck/documents`; the programs are typed in under `fixtures/subjects/printed`.

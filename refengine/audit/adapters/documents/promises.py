@@ -96,6 +96,15 @@ def _loop(program: str, lines: str, crop: Edit, first: str, commit: str) -> tupl
 
 PROMISES = (
     Promise(
+        "greedy_ar",
+        "tokens",
+        "dspark",
+        f"{DSPARK}, lines 78-100",
+        "The loop that the others are measured by is plain greedy decoding, its end included.",
+        mend=(("while len(toks) < max_new:", "while len(toks) < max_new and toks[-1] not in STOP:"),),
+        diagnosis="goes on after stop: the first token is not compared with the stop tokens",
+    ),
+    Promise(
         "verify",
         "law",
         "dspark",
