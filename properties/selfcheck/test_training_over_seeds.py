@@ -163,6 +163,9 @@ VERDICTS = {  # what the committed runs say
     "joint-training": "not tested",
     "modest-lambda": "consistent",
     "sequential-heads": "consistent",
+    "more-texts": "consistent",
+    "feature-plateau": "not tested",
+    "small-drafts": "not tested",
 }
 
 

@@ -216,6 +216,41 @@ EFFECTS: dict[str, Effect] = {
             Difference("EAGLE-1, formulaic", "EAGLE-1, plain", "tau", judged=False),
         ),
     ),
+    "more-texts": Effect(
+        "amounts.texts",
+        "A drafter trained by EAGLE-3's loss has more tokens per pass the more texts it learns from.",
+        "EAGLE-3, section 1; EAGLE notes, line 297",
+        "EAGLE-1's network under EAGLE-3's loss on 16, 64 and 256 texts of the target, in equally many steps",
+        (
+            Difference("EAGLE-3's loss, 64 texts", "EAGLE-3's loss, 16 texts", "tau"),
+            Difference("EAGLE-3's loss, 256 texts", "EAGLE-3's loss, 64 texts", "tau"),
+        ),
+    ),
+    "feature-plateau": Effect(
+        "amounts.texts",
+        "A drafter trained by EAGLE-1's loss, which regresses features, gains less by more texts than one trained by "
+        "EAGLE-3's.",
+        "EAGLE-3, section 1; EAGLE notes, lines 273-279 and 383",
+        "EAGLE-1's network under either loss; the gain in tokens per pass from 16 texts of the target to 256",
+        (
+            Difference("EAGLE-3's loss", "EAGLE-1's loss", "gain by more texts"),
+            *(
+                Difference(f"EAGLE-1's loss, {more} texts", f"EAGLE-1's loss, {less} texts", "tau", judged=False)
+                for less, more in ((16, 64), (64, 256))
+            ),
+            Difference("EAGLE-3's loss, 256 texts", "EAGLE-1's loss, 256 texts", "tau", judged=False),
+        ),
+    ),
+    "small-drafts": Effect(
+        "amounts.sizes",
+        "A small drafter gains more by features of three layers than a large one does.",
+        "EAGLE notes, line 412",
+        "EAGLE-3 with a feed-forward of 12 and of 192, each trained to read three layers, or the top one three times",
+        (
+            Difference("small", "large", "gain by fused features"),
+            *(Difference(f"{size}, fused", f"{size}, top", "tau", judged=False) for size in ("small", "large")),
+        ),
+    ),
     "deepseek-loss": Effect(
         "joint.modules",
         "Training with DeepSeek's loss of prediction modules lowers the target's own next-token loss.",
