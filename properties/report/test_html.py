@@ -266,7 +266,7 @@ def test_names_at_the_ends_of_lines_are_apart(last: tuple[float, float, float]) 
     }
     svg = str(plots.sweep(columns))
     feet = [float(re.search(rf'y="([\d.]+)"[^>]*>{name}', svg)[1]) for name in plots.SWEPT]
-    assert all(abs(a - b) >= 11 for a, b in combinations(feet, 2))
+    assert all(abs(a - b) >= 11 for a, b in itertools.combinations(feet, 2))
     assert max(feet) <= plots.Frame((0, 1), (0, 1)).bottom + 4
 
 
