@@ -10,7 +10,7 @@ import typer
 from refengine.cli.output import CONSISTENT, VIOLATED, print_rows
 from refengine.cli.reporting import AsJson, writable
 
-Against = Annotated[Path | None, typer.Option(help="An earlier report.json: the page begins with what is new, gone or changed.")]
+Against = Annotated[Path | None, typer.Option(help="An earlier report.json: the page begins with what changed.")]
 
 
 def report(
