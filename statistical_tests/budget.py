@@ -11,6 +11,11 @@ from refengine.evidence.alpha import ALPHA as FAMILY
 TESTS = 1000  # at least as many as there are; test_budget.py counts them
 ALPHA = FAMILY / TESTS
 STATEMENT = "null:"  # how a line of `state` begins
+HOW_TO_READ = (
+    "Each line is a test that passed. null: what it takes for true. n: tokens, rounds or picks that were counted.",
+    "alpha: with this probability at most it fails though the null is true. A total variation of the size at the end",
+    "(TV: the largest error in the probability of any event; 0 if the laws are equal) fails it with probability 0.99.",
+)
 # Every large sample has a long version, ten times as many: `-m "stat and long"`. What one run of it stated is kept in
 # benchmarks/results/stat_long.txt.
 SCALES = [pytest.param(1, id="once"), pytest.param(10, id="tenfold", marks=pytest.mark.long)]

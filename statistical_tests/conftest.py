@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from statistical_tests.budget import ALPHA, STATEMENT
+from statistical_tests.budget import ALPHA, HOW_TO_READ, STATEMENT
 from statistical_tests.table import Together, lines_of, shown, together
 
 
-def _printed(config: pytest.Config) -> list[str]:
+def _printed(config: pytest.Config, outcome: str = "passed") -> list[str]:
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    reports = reporter.getreports("passed") if reporter else []
+    reports = reporter.getreports(outcome) if reporter else []
     return [line for report in reports for line in report.capstdout.splitlines()]
 
 
@@ -31,8 +31,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     failed = [
         f"FAILED all drafters of {x.rule}: {x.question} of {x.n:,} tokens, p = {x.p:.2g}" for x in _improbable(printed)
     ]
-    table = shown(lines_of(printed))
-    for title, lines in (("what was tested", stated), ("every drafter against its target", [*table, *failed])):
+    wrong = _printed(terminalreporter.config, "failed")
+    table = shown(lines_of([*printed, *wrong]), lines_of(wrong))
+    for title, lines in (
+        ("what was tested", stated and [*HOW_TO_READ, *stated]),
+        ("every drafter against its target", [*table, *failed]),
+    ):
         if lines:
             terminalreporter.section(title)
             for line in lines:

@@ -1,12 +1,13 @@
-"""The table at the end of `make stat`: one line for every drafter and rule, of its tables and of its running loop; and
+"""The table at the end of `make stat`: one line for every drafter and rule, of stored rows and of the running loop; and
 what all drafters of a rule show together, where a deviation that they share stands out with fewer tokens of each."""
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+from scipy.stats import norm
 
 from refengine.evidence.power import detectable_tv
 from statistical_tests.budget import ALPHA, FAMILY
@@ -15,7 +16,8 @@ from statistical_tests.counts import Bet, Places, bets_together, chi_square, p_o
 CONFIDENCE = 0.99  # of all bounds of the table together
 LINES = 200  # at least as many as the table has; test_budget.py counts them
 MARK = "line of the table: "
-LOOP, TABLES = "running loop", "its tables"
+LOOP, TABLES = "loop", "tables"
+Mean = tuple[float, float, float]  # as seen, as due, and the standard error of what is seen
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class Line:
     decoded      how many of them the loop emitted itself; of the others it was looked up what it says: running_loop.py
     tv           what the mean TV over places, weighted by their draws, is at most
     detectable   which TV at every place the chi-square test of the tokens sees with probability 0.99
-    kept         share of rounds whose first draft is kept, and the probability of it: 1 - TV where it is drawn from q
-    length       mean tokens of a round, and their expectation
+    kept         share of rounds whose first draft is kept: due is 1 - TV where it is drawn from q
+    length       mean tokens of a round
     chi_squares  by question, (statistic, freedom); "tokens" is one
     bets         by question
     """
@@ -38,8 +40,8 @@ class Line:
     decoded: int
     tv: float
     detectable: float
-    kept: tuple[float, float]
-    length: tuple[float, float]
+    kept: Mean
+    length: Mean
     chi_squares: dict[str, tuple[float, int]]
     bets: dict[str, Bet] = field(default_factory=dict)
 
@@ -52,8 +54,8 @@ def line(
     rows: Places,
     planned: int,
     part: float,
-    kept: tuple[float, ...],
-    length: tuple[float, ...],
+    kept: Mean,
+    length: Mean,
     chi_squares: Mapping[str, tuple[float, int]] | None = None,
     bets: Mapping[str, Bet] | None = None,
     decoded: int | None = None,
@@ -61,7 +63,6 @@ def line(
     """Print and return the line of one sample of about `planned` tokens.
 
     part         the alpha of one of the test's questions
-    kept, length as seen, and as they should be
     chi_squares  that of the tokens is made here where it is not given
     """
     n = int(sum(counts.sum() for counts in seen.values()))
@@ -70,7 +71,7 @@ def line(
         drafter, rule, drafts, n, n if decoded is None else decoded,
         tv_at_most(seen, rows, planned, (1 - CONFIDENCE) / LINES),
         detectable_tv(n, chi["tokens"][1] + 1, part),
-        (kept[0], kept[1]), (length[0], length[1]), chi, dict(bets or {}),
+        kept, length, chi, dict(bets or {}),
     )  # fmt: skip
     print(MARK + json.dumps(asdict(found)))
     return found
@@ -112,40 +113,86 @@ def together(lines: Iterable[Line]) -> list[Together]:
     return found
 
 
-def shown(lines: list[Line]) -> list[str]:
-    """The table."""
-    titles = (
-        ("tokens", 11), ("decoded", 11), ("p", 7), ("sees TV", 9), ("TV <=", 8), ("1st kept", 10), ("expected", 10),
-        ("length", 9), ("expected", 10),
-    )  # fmt: skip
-    head = f"{'drafter':20}{'rule':20}{'rounds of':13}" + "".join(f"{title:>{width}}" for title, width in titles)
-    body = [
-        f"{x.drafter:20}{x.rule:20}{x.drafts:13}{x.n:>11,}{x.decoded:>11,}{p_of(x.chi_squares['tokens']):>7.3f}"
-        f"{x.detectable:>9.4f}{x.tv:>8.4f}{x.kept[0]:>10.4f}{x.kept[1]:>10.4f}{x.length[0]:>9.4f}{x.length[1]:>10.4f}"
-        for x in lines
+def shown(lines: list[Line], failed: Collection[Line] = ()) -> list[str]:
+    """The table, with what it says in short and how it is read above it. failed: the lines whose test failed."""
+    if not lines:
+        return []
+    body = [_row(x) + ("  FAILED" if x in failed else "") for x in lines]
+    pooled = [f"{x.rule:20}{x.question:26}{x.drafters:>9}{x.n:>13,}{_p(x.p):>8}{x.sees:>8.4f}" for x in together(lines)]
+    if pooled:
+        titled = f"{'rule':20}{'question':26}{'drafters':>9}{'tokens':>13}{'p':>8}{'sees':>8}"
+        pooled = ["", *POOLED, "", titled, *pooled]
+    return [*_in_short(lines, failed), "", *LEGEND, "", *HEAD, *body, *pooled]
+
+
+def _row(x: Line) -> str:
+    means = "".join(f"{mean[0]:>7.4f}{mean[1]:>7.4f}{off(mean):>+5.1f}" for _, mean in _means(x))
+    p = _p(p_of(x.chi_squares["tokens"]))
+    source = f"{LOOP} {x.decoded / x.n:.0%}" if x.drafts == LOOP else x.drafts
+    return f"{x.drafter:20}{x.rule:20}{source:9}{x.n:>11,}{p:>6}{x.detectable:>7.4f}{x.tv:>8.4f}{means}"
+
+
+def _p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
+
+
+def _means(x: Line) -> list[tuple[str, Mean]]:
+    return [("1st draft kept", x.kept), ("tokens a round", x.length)]
+
+
+def off(mean: Mean) -> float:
+    """What is seen less what is due, in standard errors."""
+    return (mean[0] - mean[1]) / max(mean[2], 1e-9)
+
+
+def _in_short(lines: list[Line], failed: Collection[Line]) -> list[str]:
+    """The answer, and of each kind of number the one that speaks most against it."""
+    ps = [(p_of(chi), f"{_name(x)}, {question}") for x in lines for question, chi in x.chi_squares.items()]
+    offs = [(abs(off(mean)), f"{_name(x)}, {name}") for x in lines for name, mean in _means(x)]
+    (p, least), (far, farthest) = min(ps), max(offs)
+    bound, loosest = max((x.tv, _name(x)) for x in lines)
+    tails = 2 * norm.sf(far) * len(offs)
+    said = f"{len(failed)} FAILED." if failed else "nothing speaks against it."
+    return [
+        "Does a model with a drafter emit what it emits without one?",
+        f"{len(lines)} samples of {len({x.drafter for x in lines})} drafters: {said}",
+        f"    smallest p         {_p(p):8}{least}; chance gives {p * len(ps):.2g} of {len(ps)}",
+        f"    largest TV bound   {bound:<8.4f}{loosest}",
+        f"    farthest off       {far:<8.1f}{farthest}; chance gives {tails:.2g} of {len(offs)}",
     ]
-    pooled = [f"{x.rule:22}{x.question:26}{x.drafters:>8}{x.n:>13,}{x.p:>8.3f}{x.sees:>9.4f}" for x in together(lines)]
-    titled = f"{'all running loops of':22}{'question':26}{'drafters':>8}{'tokens':>13}{'p':>8}{'sees TV':>9}"
-    return [head, *body, "", *([titled, *pooled, ""] if pooled else []), *NOTES] if body else []
 
 
-NOTES = (
-    "Emitted tokens are compared with the target's own rows, text by text (a text: what was emitted before).",
-    "rounds of: the running loop with its caches, policies, stop and limit; or tables, made once, of all that the",
-    "    drafter can propose at six prefixes, and of the target's rows there.",
-    "decoded: so many of the tokens were emitted by the loop itself. The other requests' coins answered every",
-    "    question as those of a decoded request did, so they say what it said; every eighth is decoded all the same,",
-    "    to see that it does. What is decoded answers every coin as the definitions do, or the test fails: what was",
-    "    stated above of corrections, coin by coin, is a TV that would part them once with probability 0.99.",
-    "p: of the chi-square test that the tokens are draws from those rows; uniform on [0, 1] if they are. A test fails",
-    f"    below {ALPHA:.0e} divided by the number of its questions, and a correct build in any test of the suite with",
-    f"    probability {FAMILY:.0e} at most.",
-    "sees TV: a total variation of this size after every text, or in every round or correction that a question is",
-    "    about, would fail the test with probability 0.99.",
-    f"TV <=: the mean total variation is at most this. All bounds hold at once with probability {CONFIDENCE}.",
-    "1st kept: share of rounds that keep the first drafted token; expected: by the rule's definition, round by round;",
-    "    for a chain drawn from q and judged by leviathan that is the mean of 1 - TV(p, q).",
-    "length: mean tokens of a round; expected: 1 + the sum over k of the probability that k drafts are kept.",
-    "All running loops of a rule: the same questions of all its drafters at once, which see what they share at a",
-    "    smaller TV. The p of first draft, length and correction is a bound: 1 where nothing speaks against the rule.",
+def _name(x: Line) -> str:
+    return f"{x.drafter}, {x.rule}, {x.drafts}"
+
+
+LEGEND = (
+    "How to read it. One line is one sample. A text: what was emitted before a token. A row: a model's probabilities",
+    "of the next token. The null hypothesis: each emitted token is a draw from the target's row after its text.",
+    "  from      loop: the running loop with its caches, policies, stop token and limit. It emitted so many percent of",
+    "            the tokens itself. The coins of the other requests answer every question as those of one before did,",
+    "            so they say what that said; one in eight of them is decoded all the same, to see that it does.",
+    "            tables: rounds of the rule on stored rows of drafter and target, at six prefixes, without the loop.",
+    "  tokens    emitted tokens that were compared",
+    "  p         of the chi-square test: anything between 0 and 1, each as likely as another, if the null is true.",
+    f"            Bad is below {ALPHA:.0e} divided by the number of questions that the test asks: then the test fails.",
+    f"            All tests of the suite together fail a correct build with probability {FAMILY:.0e} at most.",
+    "  TV        total variation, the largest error in the probability of any event: 0 if the laws are equal.",
+    "            sees: a TV of this size after every text fails the test with probability 0.99.",
+    "            at most: the upper end of a confidence interval for the mean TV over texts. It falls with more tokens",
+    f"            and is never 0. The ends of all lines hold at once with probability {CONFIDENCE}.",
+    "  1st draft kept    share of rounds that keep the first drafted token. due: its probability by the definition of",
+    "            the rule; under leviathan the mean of 1 - TV(p, q) of the target's row p and the drafter's row q.",
+    "  tokens a round    the mean. due: 1 + the sum over k of the probability that k drafts are kept.",
+    "  off       seen - due, in standard errors: beyond 3 in one of 370 correct means",
+    "  chance gives, above: so many of that many numbers are as extreme, or more, where the null is true",
+)
+HEAD = (
+    f"{'':66}{'TV':>8}{'1st draft kept':>22}{'tokens a round':>19}",
+    f"{'drafter':20}{'rule':20}{'from':9}{'tokens':>11}{'p':>6}{'sees':>7}{'at most':>8}"
+    + f"{'seen':>7}{'due':>7}{'off':>5}" * 2,
+)
+POOLED = (
+    "All loops of a rule at once: a deviation that its drafters share is seen at a smaller TV. The p of tokens and of",
+    "rounds is a chi-square test's; the p of the others is an upper bound, 1 where nothing speaks against the rule.",
 )

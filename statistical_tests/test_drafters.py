@@ -1,6 +1,7 @@
 """10^6 emitted tokens of every drafter under every rule that fits it, from the tables of its real network."""
 
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -15,12 +16,13 @@ from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.counts import p_of
 from statistical_tests.real_tables import PREFIXES, Drawn, path_tokens, rounds, tables
-from statistical_tests.table import TABLES, line
+from statistical_tests.table import TABLES, Mean, line
 
 pytestmark = pytest.mark.stat
 
 TOKENS = 1_000_000
 PAIRS = [(drafter, rule) for drafter, row in ROWS.items() for rule in row.rules]
+Rounds = Mapping[tuple[int, ...], float]  # block and emitted tokens -> how often, or how probable
 PARTS = ALPHA / 5  # of one sample: its tokens, place by place and together, the round, its length, its first draft
 
 
@@ -75,10 +77,8 @@ def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None
     seen = _follow_the_target(places, rows)
     n, cells = _follow_the_rule(joint, law_of_rounds)
     _have_its_lengths(joint, law_of_rounds, n)
-    both = ((joint, n), (law_of_rounds, 1.0))
     kept, length = (
-        tuple(sum(of(len(key) - 1) * x for key, x in table.items()) / whole for table, whole in both)
-        for of in (lambda tokens: tokens > 1, lambda tokens: tokens)
+        mean(joint, law_of_rounds, n, score) for score in (lambda key: len(key) > 2, lambda key: len(key) - 1)
     )
     found_line = line(drafter, rule, TABLES, places, rows, times * TOKENS, PARTS, kept, length)
     assert p_of(found_line.chi_squares["tokens"]) > PARTS
@@ -86,6 +86,13 @@ def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None
         _keep_one_minus_tv(joint, found, n)
     state(f"{drafter}/{rule}: tokens of the busiest place", seen, detectable_tv(seen, 3, PARTS), PARTS)
     state(f"{drafter}/{rule}: block, length and tokens by the declared rule", n, detectable_tv(n, cells, PARTS), PARTS)
+
+
+def mean(joint: Rounds, declared: Rounds, n: int, score: Callable[[tuple[int, ...]], float]) -> Mean:
+    """The mean score of n rounds, as it was and as it should be, and its standard error."""
+    seen = sum(score(key) * count for key, count in joint.items()) / n
+    due, square = (sum(score(key) ** power * mass for key, mass in declared.items()) for power in (1, 2))
+    return seen, due, float(np.sqrt(max(square - due**2, 0.0) / n))
 
 
 def _follow_the_target(places: dict[object, np.ndarray], rows: dict[object, np.ndarray]) -> int:

@@ -33,7 +33,7 @@ from statistical_tests.budget import ALPHA, SCALES, state
 from statistical_tests.coin_by_coin import Exactly
 from statistical_tests.counts import bet, chi_square, p_of
 from statistical_tests.running_loop import Key, Requests, coins_ahead, row_after, serve
-from statistical_tests.table import LOOP, line
+from statistical_tests.table import LOOP, Mean, line
 
 pytestmark = pytest.mark.stat
 
@@ -83,7 +83,7 @@ def examine(drafter: str, served: list[Requests], planned: int) -> None:
         drafter, rule, LOOP, seen, rows, planned, part,
         chi_squares={"tokens": chi_square(seen, rows, number), "rounds": chi_square(ends, laws, 1000 + number)},
         bets={name: bet(ends, laws, score, moves[name]) for name, score in scores.items()},
-        kept=means(ends, laws, scores["first draft kept"]), length=means(ends, laws, scores["length of a round"]),
+        kept=mean(ends, laws, scores["first draft kept"]), length=mean(ends, laws, scores["length of a round"]),
         decoded=sum(requests.decoded for requests in served),
     )  # fmt: skip
     assert len(found.chi_squares) + len(found.bets) == QUESTIONS
@@ -143,12 +143,14 @@ def declared(rule: str, played: Played) -> tuple[Block, dict[End, float]]:
     return known.block, {one: float(mass) for one, mass in law(end).items()}
 
 
-def means(seen: dict[Key, np.ndarray], rows: dict[Key, np.ndarray], scores: dict[Key, np.ndarray]) -> tuple[float, ...]:
-    """The mean score of a draw, as it was and as it should be at these places."""
-    total = sum(counts.sum() for counts in seen.values())
-    had = sum(counts @ scores[place] for place, counts in seen.items())
-    should = sum(counts.sum() * (rows[place] @ scores[place]) for place, counts in seen.items())
-    return float(had / total), float(should / total)
+def mean(seen: dict[Key, np.ndarray], rows: dict[Key, np.ndarray], scores: dict[Key, np.ndarray]) -> Mean:
+    """The mean score of a draw, as it was and as it should be at these places, and its standard error."""
+    had = should = variance = total = 0.0
+    for place, counts in seen.items():
+        n, row, score = counts.sum(), rows[place], scores[place]
+        total, had, should = total + n, had + counts @ score, should + n * (row @ score)
+        variance += n * (row @ score**2 - (row @ score) ** 2)
+    return float(had / total), float(should / total), float(np.sqrt(max(variance, 0.0)) / total)
 
 
 # --- scores of the ends of a round, and what a total variation of 1 moves their mean by ------------------------------

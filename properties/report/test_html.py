@@ -247,6 +247,29 @@ def test_evidence_plot_keeps_the_last_point() -> None:
     assert svg.count("L") < 2 * plots.EVIDENCE_POINTS
 
 
+def test_a_counted_share_has_its_interval() -> None:
+    """Kills dots without bars where counts are known, bars where every draw was enumerated, bars of another width."""
+    columns = {"position": [1, 2], "expected": [0.5, 0.5], "observed": [0.5, 0.25]}
+    axes = plots.acceptance(columns).count("<line")
+    assert plots.acceptance({**columns, "count": [100, 400]}).count("<line") == axes + 2
+    low, high = plots.wilson(0.0, 100)
+    assert (low, high) == pytest.approx((0.0, 0.0370), abs=1e-4)  # z^2 / (n + z^2)
+    assert plots.wilson(0.5, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)
+
+
+@pytest.mark.parametrize("last", [(1.0, 1.0, 1.0), (0.0, 1.0, 1.01), (2.0, 1.0, 0.0)])
+def test_names_at_the_ends_of_lines_are_apart(last: tuple[float, float, float]) -> None:
+    """Kills names that are printed upon each other, or below the axis, where lines end together."""
+    columns = {
+        "threshold": [0.0, 0.9],
+        **{name: [3.0, y] for name, y in zip(("proposed", "tau", "cost"), last, strict=True)},
+    }
+    svg = str(plots.sweep(columns))
+    feet = [float(re.search(rf'y="([\d.]+)"[^>]*>{name}', svg)[1]) for name in plots.SWEPT]
+    assert all(abs(a - b) >= 11 for a, b in itertools.combinations(feet, 2))
+    assert max(feet) <= plots.Frame((0, 1), (0, 1)).bottom + 4
+
+
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_ticks_are_few_round_and_inside(low: float, span: float) -> None:
     """Kills axes without ticks, with hundreds, or with ticks outside the paper."""

@@ -13,7 +13,7 @@ from refengine.engine.coins import Philox
 from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
 from refengine.selfcheck.effects import confidence
-from refengine.selfcheck.effects.confidence_rounds import BINS, Round, in_bins
+from refengine.selfcheck.effects.confidence_rounds import BINS, Round, in_bins, reliability_table
 from refengine.source_tree import FIXTURES
 
 
@@ -65,6 +65,7 @@ def test_reliability_by_hand() -> None:
     bins = in_bins(places)
     assert len(bins) == BINS == 8
     assert bins[0] == ((0 + 1) / 32, 1 - 1 / 32, 0.5)
+    assert reliability_table(places[:15], 0.0)["count"] == [1, *[2] * 7], "an interval of a bin knows how many it has"
 
 
 # --- without the Markov head -----------------------------------------------------------------------------------------

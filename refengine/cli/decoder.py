@@ -130,7 +130,7 @@ def drafters(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The drafters of the reference decoder by what every one of them passes, with reasons for what is not tested."""
+    """Every drafter of the reference decoder: the checks that it passes, and why a check is not tested."""
     from refengine.report.report import load_report
 
     if report is None and REPORT.exists():

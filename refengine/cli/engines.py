@@ -50,7 +50,7 @@ def tiny(
     python: Python = None,
     seed: WeightsSeed = 0,
 ) -> None:
-    """Write a tiny target and drafter in the layout that an engine loads, with law.json, which says their law."""
+    """Write a tiny target and drafter in the layout that an engine loads, and law.json: what they emit, exactly."""
     from refengine.audit.adapters import check_format
 
     check_format(layout)

@@ -14,7 +14,7 @@ def bugs(
     about: Annotated[str, typer.Argument(help="Part of a class or an id, such as `row slip`; all without it.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """The catalogue of real defects, each an edit of the running source, and the classes that no edit expresses."""
+    """The catalogue of real defects: each as an edit of our source, and the classes that no edit can express."""
     from refengine.bugs.catalogue import all_bugs
     from refengine.bugs.catalogue.classes import KNOWN
 

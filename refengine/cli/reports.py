@@ -10,12 +10,12 @@ import typer
 from refengine.cli.output import CONSISTENT, VIOLATED, print_rows
 from refengine.cli.reporting import AsJson, writable
 
-Against = Annotated[Path | None, typer.Option(help="An earlier report.json: the page says what appeared, went, moved.")]
+Against = Annotated[Path | None, typer.Option(help="An earlier report.json: the page begins with what changed.")]
 
 
 def report(
     out: Annotated[Path, typer.Option(help="Folder for report.json, report.html and run.json.")] = Path("out"),
-    full: Annotated[bool, typer.Option("--full", help="Run everything again and compare.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run again what is on record too, and compare.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when any subject is violated.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the journal of an interrupted run.")] = False,
     against: Against = None,

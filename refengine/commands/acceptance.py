@@ -131,4 +131,5 @@ def _table(tally: Tally) -> dict[str, list[Any]]:
         "position": list(range(1, len(tally.positions) + 1)),
         "expected": [round(x.promised / x.judged, 4) for x in tally.positions],
         "observed": [round(x.kept / x.judged, 4) for x in tally.positions],
+        "count": [x.judged for x in tally.positions],
     }

@@ -10,10 +10,11 @@ Tables are columns of equal length. Ten names are drawn; any other name is shown
 "evidence"     draws (int, ascending), log10_wealth; optionally log10_threshold, where the verdict falls
 "calibration"  log10_bar (bars of the evidence), reached, allowed: shares of the audits of correct samplers
 "power"        defect, nats_a_call, calls until it was found, fewest (the calls that information theory demands)
-"acceptance"   position (int), expected (1 - TV of the rows there), observed (the accepted share)
+"acceptance"   position (int), expected (by the rows there, in a chain 1 - TV), observed (the accepted share)
 "reliability"  confidence, expected, observed: by bins of the confidence that a drafter states, the mean of 1 - TV there
                and the accepted share
 "survival"     position (int), expected (the product of the confidences), observed (the share of rounds that got there)
+               These three optionally count: of how many draws `observed` is the share
 "sweep"        threshold of the confidence, proposed (drafts a round), tau (tokens a round), cost ((proposed + 1) / tau)
 "kill matrix"  bug, class, check, outcome ("killed", "survived", "not tested", "crashed", "hung"): one entry per cell,
                none where a check does not apply. The tables of all findings are drawn as one matrix.

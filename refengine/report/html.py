@@ -47,10 +47,32 @@ ROLES: tuple[tuple[Role, str, str, str], ...] = (
 KINDS = (
     ("law", "Law against target", "Bars are what came out, ticks are what the target demands."),
     ("evidence", "Evidence against draws", "Wealth of the bets against losslessness. A lossless subject stays low."),
-    ("acceptance", "Acceptance against 1 − TV", "A rejection rule accepts exactly where the two rows overlap."),
-    ("reliability", "Confidence against acceptance", "A calibrated confidence lies on the diagonal."),
-    ("survival", "Survival along the block", "The product of the confidences beside the rounds that got there."),
-    ("sweep", "Threshold on the confidence", "Shorter blocks, tokens a round, and what the target computes a token."),
+    (
+        "acceptance",
+        "Acceptance against 1 − TV",
+        "Share of drafts accepted at each position, of those that are reached (dots), beside what the rows of target "
+        "and drafter demand (diamonds): in a chain that is drawn from q, 1 − TV(p, q). A dot belongs in its diamond. "
+        "Where it was counted it has a bar, a 95% interval; where every draw was enumerated it has none.",
+    ),
+    (
+        "reliability",
+        "Confidence against acceptance",
+        "Positions in bins of equal size by the confidence that the drafter states: the share accepted (dots, with a "
+        "95% interval) and the mean of 1 − TV(p, q) (diamonds). On the diagonal the confidence is right; below, it is "
+        "too high.",
+    ),
+    (
+        "survival",
+        "Survival along the block",
+        "Share of rounds that accept every draft up to a position (dots, with a 95% interval), beside the mean product "
+        "of the confidences up to it (diamonds). A diamond above the bar: the confidences promise too much.",
+    ),
+    (
+        "sweep",
+        "Threshold on the confidence",
+        "A block ends before the first confidence below the threshold. That pays where the positions that the target "
+        "computes for a token, (drafts + 1) / tokens, become fewer; its price is that a round emits fewer tokens.",
+    ),
     ("calibration", "Calibration", "How much evidence correct samplers ever see. Ville's bound stays above it."),
     ("power", "Power", "Calls until a known defect is found, beside the fewest that its law allows."),
 )

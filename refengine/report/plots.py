@@ -18,6 +18,9 @@ WIDTH = 360
 LAW_ROWS = 16  # outcomes shown one by one; the others are added up in a last row
 EVIDENCE_POINTS = 300
 DECADES = 8  # of the bars of magnitudes
+QUARTERS = (0, 0.25, 0.5, 0.75, 1)
+Z = 1.96
+SWEPT = ("drafts a round", "tokens a round", "positions a token")
 
 
 @dataclass(frozen=True)
@@ -175,66 +178,85 @@ def evidence(columns: Columns) -> Markup:
 
 
 def acceptance(columns: Columns) -> Markup:
-    """The share accepted at each position of the block (dots) against 1 - TV of the rows there (diamonds)."""
-    rows = list(zip(*(map(number, columns[name]) for name in ("position", "expected", "observed")), strict=True))
-    positions = [row[0] for row in rows]
-    frame = Frame((min(positions) - 0.5, max(positions) + 0.5), (0, 1))
-    every = max(1, math.ceil(len(positions) / 10))
-    parts = _axes(frame, positions[::every], [0, 0.25, 0.5, 0.75, 1], "position in the block", "share accepted")
-    for before, after in itertools.pairwise(rows):
-        parts.append(_line(frame.px(before[0]), frame.py(before[1]), frame.px(after[0]), frame.py(after[1]), "dashed"))
-    for position, expected, seen in rows:
-        parts.append(_diamond(frame.px(position), frame.py(expected)))
-        parts.append(_dot(frame.px(position), frame.py(seen)))
-    return _svg(frame.height, f"acceptance at {len(rows)} positions against 1 - TV", parts + _key(frame, "1 − TV"))
+    """The share accepted at each position of the block (dots) against that of the rows there (diamonds)."""
+    frame, every = _positions(columns), max(1, math.ceil(len(columns["position"]) / 10))
+    parts = _axes(
+        frame, columns["position"][::every], QUARTERS, "position in the block", "share accepted, where reached"
+    )
+    for before, after in itertools.pairwise(zip(columns["position"], columns["expected"], strict=True)):
+        (x, y), (x2, y2) = ([number(v) for v in point] for point in (before, after))
+        parts.append(_line(frame.px(x), frame.py(y), frame.px(x2), frame.py(y2), "dashed"))
+    parts += _accepted(frame, columns, "position", "expected")
+    return _svg(frame.height, f"acceptance at {len(columns['position'])} positions against what is expected", parts)
 
 
 def reliability(columns: Columns) -> Markup:
     """By stated confidence: the accepted share (dots) and the mean of 1 - TV (diamonds), which a right one equals."""
-    names = ("confidence", "expected", "observed")
-    rows = list(zip(*(map(number, columns[name]) for name in names), strict=True))
-    frame, quarters = Frame((0, 1), (0, 1)), [0, 0.25, 0.5, 0.75, 1]
-    parts = _axes(frame, quarters, quarters, "confidence", "share accepted")
+    frame = Frame((0, 1), (0, 1))
+    parts = _axes(frame, QUARTERS, QUARTERS, "confidence, as stated", "share accepted")
     parts.append(_line(frame.px(0), frame.py(0), frame.px(1), frame.py(1), "dashed"))
-    for stated, expected, seen in rows:
-        parts += [_diamond(frame.px(stated), frame.py(expected)), _dot(frame.px(stated), frame.py(seen))]
-    return _svg(frame.height, f"acceptance in {len(rows)} bins of the stated confidence", parts + _key(frame, "1 − TV"))
+    parts += _accepted(frame, columns, "confidence", "1 − TV")
+    return _svg(frame.height, f"acceptance in {len(columns['confidence'])} bins of the stated confidence", parts)
 
 
 def survival(columns: Columns) -> Markup:
     """The share of rounds whose first drafts were all accepted (dots) beside the product of the confidences."""
-    rows = list(zip(*(map(number, columns[name]) for name in ("position", "expected", "observed")), strict=True))
-    positions = [row[0] for row in rows]
-    frame = Frame((min(positions) - 0.5, max(positions) + 0.5), (0, 1))
-    parts = _axes(frame, positions, [0, 0.25, 0.5, 0.75, 1], "position in the block", "share of rounds")
-    for position, product, seen in rows:
-        parts += [_diamond(frame.px(position), frame.py(product)), _dot(frame.px(position), frame.py(seen))]
-    return _svg(frame.height, f"survival along {len(rows)} positions", parts + _key(frame, "product"))
+    frame = _positions(columns)
+    parts = _axes(frame, columns["position"], QUARTERS, "position in the block", "share of rounds")
+    parts += _accepted(frame, columns, "position", "product")
+    return _svg(frame.height, f"survival along {len(columns['position'])} positions", parts)
+
+
+def _positions(columns: Columns) -> Frame:
+    return Frame((min(columns["position"]) - 0.5, max(columns["position"]) + 0.5), (0, 1))
+
+
+def _accepted(frame: Frame, columns: Columns, across: str, diamonds: str) -> list[Markup]:
+    """What is expected (diamonds) and accepted (dots), with a bar where it is known of how many; and the key."""
+    parts = [_diamond(frame.right - 148, 7.5), _text(frame.right - 139, 11, diamonds, "name")]
+    parts += [_dot(frame.right - 74, 7.5), _text(frame.right - 66, 11, "accepted", "name")]
+    counts = columns.get("count", [None] * len(columns[across]))
+    for x, expected, seen, n in zip(columns[across], columns["expected"], columns["observed"], counts, strict=True):
+        at, share = frame.px(number(x)), number(seen)
+        if n is not None:
+            low, high = wilson(share, number(n))
+            parts.append(_line(at, frame.py(low), at, frame.py(high), "curve"))
+        parts += [_diamond(at, frame.py(number(expected))), _dot(at, frame.py(share))]
+    return parts
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Wilson's interval (1927) of a share of n independent draws: it holds the probability 95 times of 100."""
+    middle, half = share + Z**2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return (middle - half) / (1 + Z**2 / n), (middle + half) / (1 + Z**2 / n)
 
 
 def sweep(columns: Columns) -> Markup:
     """By threshold: drafts proposed a round (dashed), tokens a round (line), positions computed a token (dots)."""
-    names = ("threshold", "proposed", "tau", "cost")
-    rows = list(zip(*(map(number, columns[name]) for name in names), strict=True))
-    frame = Frame((0, 1), (0, max(max(row[1:]) for row in rows) * 1.1), right=WIDTH - 50)  # names beside the lines
-    parts = _axes(frame, [row[0] for row in rows], ticks(*frame.y), "threshold", "tokens a round, positions a token")
+    rows = list(zip(*(map(number, columns[name]) for name in ("threshold", "proposed", "tau", "cost")), strict=True))
+    most = max(max(row[1:]) for row in rows)
+    frame = Frame((0, rows[-1][0] or 1), (0, most * 1.1), right=WIDTH - 96)  # names beside the lines
+    parts = _axes(frame, [row[0] for row in rows], ticks(*frame.y), "confidence threshold", "mean number")
     for column, kind in ((1, "dashed"), (2, "curve"), (3, "target")):
         for a, b in itertools.pairwise(rows):
             parts.append(_line(frame.px(a[0]), frame.py(a[column]), frame.px(b[0]), frame.py(b[column]), kind))
-        last = rows[-1]
-        parts.append(_text(frame.px(last[0]) + 4, frame.py(last[column]) + 3.5, names[column], "name"))
     parts += [_dot(frame.px(row[0]), frame.py(row[3])) for row in rows]
-    return _svg(frame.height, f"{len(rows)} thresholds: proposed, tau, cost", parts)
+    parts += _names(
+        frame.px(rows[-1][0]) + 6, [(frame.py(y), name) for y, name in zip(rows[-1][1:], SWEPT, strict=True)]
+    )
+    return _svg(frame.height, f"{len(rows)} thresholds: {', '.join(SWEPT)}", parts)
+
+
+def _names(x: float, ends: Sequence[tuple[float, str]]) -> list[Markup]:
+    """The names of lines beside their ends, none upon another, and none under the lowest end."""
+    feet = list[float]()
+    for y, _ in sorted(ends, reverse=True):
+        feet.append(min(y + 3.5, feet[-1] - 12 if feet else math.inf))
+    return [_text(x, foot, name, "name") for foot, (_, name) in zip(feet, sorted(ends, reverse=True), strict=True)]
 
 
 def _dot(x: float, y: float) -> Markup:
     return Markup('<circle cx="{}" cy="{}" r="3.5" class="dot"/>').format(x, y)
-
-
-def _key(frame: Frame, diamonds: str) -> list[Markup]:
-    """What diamonds and dots are."""
-    parts = [_diamond(frame.right - 138, 7.5), _text(frame.right - 129, 11, diamonds, "name")]
-    return [*parts, _dot(frame.right - 74, 7.5), _text(frame.right - 66, 11, "observed", "name")]
 
 
 def calibration(columns: Columns) -> Markup:
@@ -293,11 +315,8 @@ def growth(columns: Columns) -> Markup:
             parts.append(_line(before[0], before[1], after[0], after[1], "dashed"))
         for x, y, low, high in points:
             parts += [_line(x, low, x, high, "axis"), _dot(x, y)]
-        ends.append((points[-1][1] + 3.5, _label(name)))
-    foot = -math.inf
-    for y, name in sorted(ends):
-        foot = max(y, foot + 12)
-        parts.append(_text(frame.right + 8, foot, name, "name"))
+        ends.append((points[-1][1], _label(name)))
+    parts += _names(frame.right + 8, ends)
     return _svg(frame.height, f"{columns['y name'][0]} by {columns['x name'][0]}, {len(rows)} points", parts)
 
 

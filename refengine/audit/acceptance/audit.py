@@ -159,6 +159,7 @@ class Named:
             "position": [_index(place)],
             "expected": [round(_middle(one), 4)],
             "observed": [round(place.share.rate, 4)],
+            "count": [round(one.share.judged, 4)],
         }
         common |= {"numbers": numbers, "tables": {"acceptance": table}}
         bar = log(2 * len(every) / alpha)

@@ -88,7 +88,7 @@ def sweep(name: str) -> list[Finding]:
         Finding(
             id=f"effects/confidence/{name}/sweep",
             subject="effects in miniature",
-            claim="A threshold shortens the proposed block by more than tau, and the highest saves the target work.",
+            claim="A threshold cuts drafts by a larger factor than tokens, and the highest one saves the target work.",
             source=SOURCE,
             verdict="consistent" if faster and cost(*columns[-1]) < cost(*columns[0]) else "violated",
             method=_method("blocks end before the first confidence below the threshold"),

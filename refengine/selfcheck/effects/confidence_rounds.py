@@ -67,11 +67,12 @@ def judged_places(rounds: Sequence[Round]) -> list[Place]:
 
 def in_bins(places: Sequence[Place]) -> list[Place]:
     """The mean place of each of BINS bins of equal size."""
+    return [(fmean(x for x, _, _ in b), fmean(y for _, y, _ in b), fmean(z for _, _, z in b)) for b in bins(places)]
+
+
+def bins(places: Sequence[Place]) -> list[Sequence[Place]]:
     cuts = [len(places) * b // BINS for b in range(BINS + 1)]
-    return [
-        (fmean(x for x, _, _ in part), fmean(y for _, y, _ in part), fmean(z for _, _, z in part))
-        for part in (places[low:high] for low, high in pairwise(cuts))
-    ]
+    return [places[low:high] for low, high in pairwise(cuts)]
 
 
 def calibration_error(places: Sequence[Place]) -> float:
@@ -83,7 +84,8 @@ def calibration_error(places: Sequence[Place]) -> float:
 
 
 def reliability_table(places: Sequence[Place], tolerance: float) -> Columns:
-    return _quantities(("confidence", "expected", "observed"), in_bins(places), tolerance)
+    drawn = _quantities(("confidence", "expected", "observed"), in_bins(places), tolerance)
+    return {**drawn, "count": [len(part) for part in bins(places)]}
 
 
 def survival_table(rounds: Sequence[Round], tolerance: float) -> Columns:
@@ -91,7 +93,8 @@ def survival_table(rounds: Sequence[Round], tolerance: float) -> Columns:
     slots = range(min(len(r.confidences) for r in rounds))
     products = [[*accumulate(r.confidences, mul)] for r in rounds]
     means = [(fmean(p[k] for p in products), fmean(float(r.accepted > k) for r in rounds)) for k in slots]
-    return {"position": [k + 1 for k in slots], **_quantities(("expected", "observed"), means, tolerance)}
+    drawn = _quantities(("expected", "observed"), means, tolerance)
+    return {"position": [k + 1 for k in slots], **drawn, "count": [len(rounds)] * len(slots)}
 
 
 def sweep_table(columns: Sequence[tuple[float, float]], tolerance: float) -> Columns:
