@@ -19,7 +19,7 @@ records: $(READY)           ## make again every committed record that is stale; 
 	$(BIN)/python -m refengine.selfcheck.records $(RECORDS)
 
 test: $(READY)              ## the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not stat and not coq"
 
 docs: $(READY)              ## the site of all pages, with one of each rule, drafter and module: build/site (needs the extra `docs`)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
@@ -38,7 +38,7 @@ gpu: $(READY)               ## what needs a CUDA device, 8 minutes: figures go t
 
 prove: $(READY)             ## the machine-checked proofs (needs coq; says what to install), and engine = exact on z3's terms
 	bash proofs/check.sh
-	$(BIN)/python -m pytest -n 2 -m long proofs
+	$(BIN)/python -m pytest -n 2 -m "long or coq" proofs
 
 lint: $(READY)              ## style and types
 	$(BIN)/ruff check .

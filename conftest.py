@@ -18,6 +18,7 @@ MARKERS = (
     "stat: a large-sample test that states null, n, alpha and the total variation it would detect",
     "long: the ten- to hundredfold version of a test",
     "gpu: needs a CUDA device",
+    "coq: asks Coq; `make prove` runs these, `make test` does not",
 )
 # Where `properties` and `statistical_tests` are: in the source tree one place, in a wheel two.
 sys.path[:0] = [str(place) for place in (Path(__file__).parent, ROOT) if str(place) not in sys.path]

@@ -9,7 +9,6 @@ import pytest
 from proofs.gate import accepted, build, cheats, kernel, terms, text
 from proofs.gate.__main__ import to_be_read
 from proofs.gate.accepted import Entry
-from proofs.gate.build import absent
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
 
@@ -33,11 +32,10 @@ def test_every_reader_has_cheats_of_its_own() -> None:
     assert sum("coqchk" in readers for readers in alone) >= 1
 
 
+@pytest.mark.coq
 @pytest.mark.parametrize("name", ["guard", "premise_as_variable", "named_and_not_applied"])
 def test_coq_refuses_them_too(name: str) -> None:
     """Kills: readers that stand only on our own reading of the text. Three of them; `make prove` asks about all."""
-    if missing := absent():
-        pytest.skip(missing)
     cheat = cheats.FOLDER / f"{name}.v"
     assert cheats.by_kernel(cheat) == cheats.named(cheat) - {"text"}
 
@@ -128,13 +126,12 @@ def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
     assert "more/Cheat.v" in " ".join(text.project(sources))
 
 
+@pytest.mark.coq
 def test_a_compiled_file_from_elsewhere_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: a folder of compiled files that a commit brings along, with a proof in it that its text does not have.
 
     It is as a run of the gate leaves it, the list of what was made included, but for that the text was another then.
     """
-    if missing := absent():
-        pytest.skip(missing)
     sources, made = tmp_path / "rocq", tmp_path / "build" / "rocq"
     sources.mkdir()
     (sources / "_CoqProject").write_text("\n".join([*text.PROJECT, "Cheat.v"]) + "\n")

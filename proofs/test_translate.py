@@ -2,13 +2,12 @@
 
 import ast
 import random
-from importlib import import_module
 
 import pytest
 
 from proofs import bridge
 from proofs.bridge import coq_list, coq_number, coq_tokens
-from proofs.gate.build import absent, compiled
+from proofs.gate.build import compiled
 from proofs.translate import rules as translate
 from proofs.translate.function import Function
 from proofs.translate.rules import FILE, needed, translated, written
@@ -227,19 +226,16 @@ def query(name: str, p: list[Row], block: Block) -> str:
 FIELD = "qc_realFieldType"
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_the_translation_has_the_law_of_the_program(name: str) -> None:
+@pytest.mark.coq
+def test_the_translation_has_the_law_of_the_program() -> None:
     """Kills: a translator that is wrong about Python: both are run on blocks that are drawn anew for every commit."""
-    if missing := absent():
-        pytest.skip(missing)
     assert compiled("Bridge.vo") == compiled("Translated.vo") == ""
-    chance = random.Random(f"{commit_seed()} {name}")
-    cases = [case(name, chance) for _ in range(6)]
-    rule = getattr(import_module(f"refengine.exact.rules.{name}"), name)
-    words = "From Proofs Require Import Python Translated."
-    found = bridge.ask([query(name, p, block) for p, block in cases], words=words)
-    for (p, block), coq in zip(cases, found, strict=True):
-        assert coq == law(lambda chance, p=p, block=block: rule(p, block, chance).tokens), (p, block)
+    chances = {name: random.Random(f"{commit_seed()} {name}") for name in RULES}
+    cases = [(name, *case(name, chance)) for name, chance in chances.items() for _ in range(6)]
+    found = bridge.ask([query(*one) for one in cases], words="From Proofs Require Import Python Translated.")
+    for (name, p, block), coq in zip(cases, found, strict=True):
+        rule = CARDS[name].rule
+        assert coq == law(lambda chance, p=p, block=block, rule=rule: rule(p, block, chance).tokens), (name, p, block)
 
 
 TABLE = "fun (h : seq vocab2) (x : vocab2) => nth (frac 0 1) (if odd (size h) then {odd} else {even}) (id2 x)"
@@ -254,11 +250,10 @@ def coq_row(r: Row) -> list[str]:
     return [coq_number(str(w)) for w in r]
 
 
+@pytest.mark.coq
 @pytest.mark.parametrize("rule", [leviathan, block_rule], ids=lambda rule: rule.__name__)
 def test_the_translation_of_the_loop_has_the_law_of_the_loop(rule: Rule) -> None:
     """Kills: a stop, a limit or a cut that Python reads otherwise: chains of two drafts, three tokens, prompts."""
-    if missing := absent():
-        pytest.skip(missing)
     assert compiled("Bridge.vo") == compiled("RunningLoop.vo") == ""
     chance = random.Random(f"{commit_seed()} {rule.__name__}")
     queries, laws = [], []

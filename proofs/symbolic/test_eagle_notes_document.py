@@ -226,7 +226,7 @@ def rejections(p: Target, q: Target, length: int, gamma: int) -> Fraction:
     return sum((mass * count for count, mass in law(program).items()), Fraction(0))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_expected_rejections_are_the_sum_of_tv(seed: int) -> None:
     """Yin et al. 2024, Theorem 1: sum over n of E TV(p_n, q_n), prefixes from the target's law and not the drafter's.
 

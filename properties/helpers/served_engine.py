@@ -216,9 +216,11 @@ class Engine:
                 chance.random()
         if self.has("seeds are not honoured"):
             chance = random.Random()
-        shared = random.Random(f"{body['number']}/{len(out)}")
-        lanes = random.Random(f"{body['number']}/{len(out)}/accept")
-        drafting = shared if self.has("the choices share the drafter's coins") else chance
+        drafting, lanes = chance, None  # to seed a generator takes longer than the rest of a round
+        if self.has("the choices share the drafter's coins"):
+            drafting = random.Random(f"{body['number']}/{len(out)}")
+        if self.has("two choices share the coins of acceptance"):
+            lanes = random.Random(f"{body['number']}/{len(out)}/accept")
         if self.has("the choices share coins after the first round") and out:
             chance = drafting = random.Random(f"{body.get('seed', body['number'])}/{len(out)}")
         if self.has("an unseeded answer begins like the last one") and not out and body["coins"] is None:
@@ -245,7 +247,7 @@ class Engine:
                 return emitted
             q = self.drafted(context + now, body, now, least)
             x = drafted[i]
-            coin = (lanes if self.has("two choices share the coins of acceptance") else chance).random()
+            coin = (lanes or chance).random()
             every = self.has("one request in twenty keeps every draft") and body["number"] % 20 == 7
             if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
