@@ -230,14 +230,16 @@ def shapes(card: Card, mode: Mode, most: int = NODES) -> Iterator[Shape]:
     Where all drafted tokens are distinct it stands beside each of the other blocks, else beside one of them in turn.
     There is one more place than both have where there is room. The judged lane is the first and the second in turn.
 
-    A rule with options is dearer to ask about: its blocks of `most` nodes have distinct tokens and stand beside an
-    empty lane, and where a switch is on there are none of them.
+    A rule with options is dearer to ask about: its blocks of `most` nodes have distinct tokens. The chain of them comes
+    first and stands beside another, the trees beside an empty lane, and where a switch is on there are none of these.
     """
     chain, fan = tuple(range(-1, most - 1)), (-1,) * min(most, 2)
     others = list(chains(most)) if card.shape == "chain" else [(), chain, fan]
+    if mode:
+        yield Shape((chain, chain), most, 0, tuple(range(most)))
     for at, own in enumerate(chains(most) if card.shape == "chain" else trees(most)):
         dear = bool(mode) and len(own) == most
-        if dear and any(value is True for value in mode.values()):
+        if dear and (own == chain or any(value is True for value in mode.values())):
             continue
         for turn, pattern in enumerate(reversed(list(samenesses(len(own))))):
             if dear and turn:

@@ -36,8 +36,8 @@ class Row(tuple[Real, ...]):
     def __getitem__(self, at: Any) -> Any:
         return super().__getitem__(column_of(at))
 
-    def __iter__(self) -> Iterator[Real]:
-        return (Weight(entry.term, entry.world) for entry in super().__iter__())
+    def __iter__(self) -> Iterator[Any]:
+        return (Weight(e.term, e.world) if isinstance(e, Real) else e for e in super().__iter__())
 
 
 @contextmanager
