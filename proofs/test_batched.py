@@ -10,9 +10,10 @@ pytest.importorskip("z3", reason="not tested: z3-solver is not installed")
 
 import torch
 
-from proofs.batched import levels
+from proofs.batched import heads, levels
 from proofs.batched.expected import expected, samenesses
-from proofs.batched.lanes import Shape, difference, shapes, trees
+from proofs.batched.lanes import Shape, difference, difference_in, shapes, trees
+from proofs.batched.modes import modes, options, told
 from proofs.batched.mutated import rule_with
 from proofs.batched.tensor import Terms, entries
 from proofs.batched.terms import ANY, Paths
@@ -54,6 +55,41 @@ MISTAKES = [
     ("point_mass", "rules.point_mass", "(block.parents[:, j] == at) & ", ""),
     ("point_mass", "rules.point_mass", "accepted = judged & ", "accepted = "),
     ("without_replacement", "rules.without_replacement", ".where(~taken, 0.0)", ""),
+    ("leviathan", "block", "if block.q is None:", "if False:"),
+    ("typical", "rules.typical", "probability > threshold", "probability >= threshold"),
+    ("typical", "rules.typical", "threshold(at, epsilon, delta, INSIDE_LOG)", "threshold(at, epsilon, delta, 0.0)"),
+    (
+        "typical",
+        "rules.typical",
+        "threshold(at, epsilon, delta, INSIDE_LOG)",
+        "threshold(at, delta, epsilon, INSIDE_LOG)",
+    ),
+    ("typical", "rules.typical", "(delta * torch.exp(-entropy)).clamp(max=epsilon)", "delta * torch.exp(-entropy)"),
+    ("typical", "rules.typical", "torch.exp(-entropy)", "torch.exp(entropy)"),
+    ("typical", "rules.typical", "delta: float = DELTA", "delta: float = EPSILON"),
+    ("typical", "rules.typical", "passing[:, j] & (block.tokens[:, j] != NOTHING)", "passing[:, j]"),
+    ("typical", "rules.typical", " & (depth.gather(1, up)[:, 0] >= 0)", ""),
+    ("typical", "rules.typical", "likelihood[:, j + 1] >= ", "likelihood[:, j + 1] > "),
+    ("typical", "rules.typical", "((longer == 0) & likelier)", "likelier"),
+    ("typical", "rules.typical", "block.parents.where(block.tokens != NOTHING, ROOT)", "block.parents"),
+    ("typical_inclusive", "rules.typical", "probability >= threshold", "probability > threshold"),
+    (
+        "typical_inclusive",
+        "rules.typical",
+        "threshold(at, epsilon, delta, 0.0)",
+        "threshold(at, epsilon, delta, INSIDE_LOG)",
+    ),
+    ("nucleus", "rules.nucleus", "head(p.double(), top_p)", "head(p.double(), 1 - top_p)"),
+    ("nucleus", "rules.nucleus", "p.double().where(head(p.double(), top_p), 0.0)", "p.double()"),
+    ("nucleus", "rules.nucleus", "fast: bool = False", "fast: bool = True"),
+    ("nucleus", "rules.nucleus", "row.argmax(-1) if fast else ", ""),
+    ("nucleus", "rules.nucleus", "row.argmax(-1) if fast else ", "row.argmax(-1) if not fast else "),
+    ("nucleus", "rules.nucleus", "there[:, leaf] & ~", "~"),
+    ("nucleus", "rules.nucleus", "kept.sum(1) > best.sum(1)", "kept.sum(1) >= best.sum(1)"),
+    ("nucleus", "rules.nucleus", "row_after(filtered, tip)", "row_after(p, tip)"),
+    ("nucleus", "rules.nucleus", "live = live & (y == ", "live = (y == "),
+    ("nucleus", "rules.nucleus", '("agree", depth, leaf)', '("agree", depth)'),
+    ("nucleus", "rules.nucleus", "value=ROOT).amax(1)", "value=0).amax(1)"),
 ]
 
 
@@ -120,14 +156,42 @@ OTHER_SUMS = [
     ("return pairs(weights)[1]", "return pairs(weights)[0][0][..., 0][..., 0]"),
 ]
 
-LOSSLESS = [name for name, card in RULES.items() if card.lossless]
+# The same of the head of a row: another order, another place, a token too many or too few, weights that are not added.
+OTHER_HEADS = [
+    ("before < p * cdf", "before <= p * cdf"),
+    ("descending=True, stable=True", "descending=True, stable=False"),
+    ("descending=True, stable=True", "stable=True"),
+    ("cdf[..., :-1], (1, 0)", "cdf[..., :-1], (0, 1)"),
+    ("torch.nn.functional.pad(cdf[..., :-1], (1, 0))", "cdf"),
+    ("before < p * cdf[..., -1:]", "before < cdf[..., -1:]"),
+    ("gather(-1, order).cumsum(-1)", "gather(-1, order)"),
+    ("if p == 1:", "if p > 1 / 2:"),
+    ("torch.ones_like(weights, dtype=torch.bool)", "torch.zeros_like(weights, dtype=torch.bool)"),
+]
+
+MODES = [(name, mode) for name, card in RULES.items() for mode in modes(card.rule)]
 QUICK = ("leviathan", "greedy")  # seconds; `make prove` asks for the others too, which take minutes
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in LOSSLESS])
-def test_the_batched_text_is_the_exact_text(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [pytest.param(n, m, marks=() if n in QUICK else pytest.mark.long, id=told(n, m)) for n, m in MODES],
+)
+def test_the_batched_text_is_the_exact_text(name: str, mode: dict[str, Any]) -> None:
     """Kills: other odds, sites, rounds or a look at what may be anything, on any row of nonnegative numbers."""
-    assert difference(RULES[name], rule_with(RULES[name], {}), [*shapes(RULES[name])]) == ""
+    card = RULES[name]
+    assert difference_in(card, rule_with(card, {}), mode, shapes(card, mode)) == ""
+
+
+def test_every_rule_is_asked_about_in_every_mode() -> None:
+    """Kills: a rule, a switch or a number of it that nothing is asked of, and defaults of one text alone."""
+    assert {name for name, _ in MODES} == RULES.keys()
+    for name, card in RULES.items():
+        asked = [mode for asked, mode in MODES if asked == name]
+        switches = [option for option, value in options(card.rule).items() if isinstance(value, bool)]
+        assert options(rule_with(card, {})) == options(card.rule)
+        assert all(mode.keys() == options(card.rule).keys() for mode in asked)
+        assert len({tuple(mode[switch] for switch in switches) for mode in asked}) == len(asked) == 2 ** len(switches)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +201,7 @@ def test_the_batched_text_is_the_exact_text(name: str) -> None:
 )
 def test_a_mistake_in_the_text_makes_a_difference(name: str, module: str, old: str, new: str) -> None:
     """Kills: an equality that holds of everything; guards, masks, what a rule calls and large vocabularies included."""
-    assert difference(RULES[name], mistaken(name, module, old, new), [*shapes(RULES[name])])
+    assert difference(RULES[name], mistaken(name, module, old, new))
 
 
 def mistaken(name: str, module: str, old: str, new: str) -> Callable[..., Any]:
@@ -160,10 +224,24 @@ def test_another_sum_is_seen(old: str, new: str) -> None:
     assert levels.difference(text.replace(old, new, 1))
 
 
+def test_the_head_is_that_of_the_exact_text_in_a_row_of_any_length() -> None:
+    """Kills: a head that is right on the rows that a test has, and stands for every head in the equality."""
+    assert heads.difference() == ""
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER_HEADS, ids=lambda text: text[:40])
+def test_another_head_is_seen(old: str, new: str) -> None:
+    """Kills: a head of which nothing is asked."""
+    text = source_path(heads.POLICY).read_text()
+    assert old in text
+    assert heads.difference(text.replace(old, new, 1))
+
+
 COUNTING = ["rules.leviathan", "rules.block", "rules.point_mass", "rules.iid_candidates", "rules.without_replacement"]
+OTHERS = ["rules.greedy", "rules.agreement", "rules.typical", "rules.nucleus"]
 
 
-@pytest.mark.parametrize("module", [*COUNTING, "rules.greedy", "rules.agreement", "row", "path", "block"])
+@pytest.mark.parametrize("module", [*COUNTING, *OTHERS, "row", "path", "block"])
 def test_no_text_can_count_beyond_the_nodes_that_are_shown(module: str) -> None:
     """Kills: a loop over the first four nodes, which is right on the three that the equality is asked about."""
     tree = ast.parse(source_path(f"refengine.engine.{module}").read_text())
@@ -173,8 +251,13 @@ def test_no_text_can_count_beyond_the_nodes_that_are_shown(module: str) -> None:
 
 def test_the_paths_of_the_exact_text_are_all_there() -> None:
     """Kills: an equality on fewer paths than there are: chains are refused at every place or nowhere."""
-    kept = sorted(len(path.round.path) for path in expected(RULES["leviathan"], (-1, 0, 1), (0, 1, 2)))
+    kept = sorted(len(path.round.path) for path in expected(RULES["leviathan"], {}, (-1, 0, 1), (0, 1, 2)))
     assert kept == [0, 1, 2, 3]
+    (mode,) = modes(RULES["typical"].rule)
+    kept = sorted(len(path.round.path) for path in expected(RULES["typical"], mode, (-1, 0), (0, 1)))
+    assert kept == [0, 0, 1, 2]
+    for mode in modes(RULES["nucleus"].rule):  # its draw is the candidate, or another token
+        assert sorted(len(path.round.path) for path in expected(RULES["nucleus"], mode, (-1,), (0,))) == [0, 1]
     assert len(list(trees(3))) == 1 + 1 + 2 + 6
     assert len(list(samenesses(3))) == 5
 
@@ -193,5 +276,5 @@ def test_the_other_lane_decides_nothing() -> None:
         return rule(p[torch.tensor([1, 0])], block, coins)
 
     rule = rule_with(RULES["leviathan"], {})
-    found = difference(RULES["leviathan"], crossed, [Shape(((-1,), (-1,)), 1, 0, (0,))])
+    found = difference_in(RULES["leviathan"], crossed, {}, [Shape(((-1,), (-1,)), 1, 0, (0,))])
     assert "is decided by what may be anything" in found

@@ -10,7 +10,7 @@ facts are used that every sum has (`masses.py`). `proofs/rocq/EveryVocabulary.v`
 look at a vocabulary in these ways only; that the rules are such texts is so by construction, because the axis has no
 length and every other word is refused (`vocabulary.py`, `tensor.py`).
 
-Read `terms.py` (numbers), `masses.py`, `powers.py`, `tensor.py` (torch's words on them), `expected.py` (the exact
-text), `lanes.py` (what is asked), `levels.py` (the sum of a row), `mutated.py` (the text that is run). `python -m
-proofs.batched` asks all of it.
+Read `terms.py` (numbers), `masses.py`, `powers.py`, `tensor.py` (torch's words on them), `words.py` (Python's),
+`modes.py` (what a rule can be asked with), `expected.py` (the exact text), `lanes.py` (what is asked), `levels.py` (the
+sum of a row), `heads.py` (its nucleus), `mutated.py` (the text that is run). `python -m proofs.batched` asks all of it.
 """

@@ -2,28 +2,18 @@
 
 import inspect
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from unittest import mock
 
 import z3
 
 from proofs.batched.masses import Mass, mass_of
-from proofs.batched.tensor import greatest_of
-from proofs.batched.terms import ONE, OTHER, Entry, Paths, Token
-from proofs.batched.vocabulary import column_of
+from proofs.batched.modes import Mode, arguments
+from proofs.batched.terms import ONE, OTHER, Paths, Token
+from proofs.batched.words import Row, read_on_columns, term_of
 from proofs.smt.real import Atom, Real, Step, term
-from refengine.exact import row as exact_row
 from refengine.exact.block import Block, Round
 from refengine.exact.card import Card
-
-
-class Row(tuple[Real, ...]):
-    """A row of the exact text: an entry for each class of drafted tokens, and one for any other token."""
-
-    def __getitem__(self, at: Any) -> Any:
-        return super().__getitem__(column_of(at))
 
 
 @dataclass(frozen=True)
@@ -73,19 +63,11 @@ class Expected:
     rows: list[Atom]
     known: dict[str, int]
     masses: dict[str, Mass]
+    tops: dict[str, Any]
     weighed: dict[str, Mass] = field(default_factory=dict)  # by the batched text
     proved: dict[Any, Any] = field(
         default_factory=dict
     )  # what was found alike; kept, so that no other term gets its number
-
-
-def greatest(*values: Any, **options: Any) -> Any:
-    """Python's max, which is a term where it is of terms."""
-    if len(values) == 2 and any(isinstance(v, Real) for v in values):
-        a, b = (term(v) for v in values)
-        world = next(v.world for v in values if isinstance(v, Real))
-        return Real(z3.If(a < b, b, a), world)
-    return max(*values, **options)
 
 
 def unknown_rows(name: str, count: int, classes: int) -> list[list[Any]]:
@@ -93,57 +75,32 @@ def unknown_rows(name: str, count: int, classes: int) -> list[list[Any]]:
     return [[z3.Real(f"{name}{i}{column}") for column in columns] for i in range(count)]
 
 
-def expected(card: Card, parents: tuple[int, ...], same: tuple[int, ...]) -> list[Expected]:
+def expected(
+    card: Card, mode: Mode, parents: tuple[int, ...], same: tuple[int, ...], drawn: bool = True
+) -> list[Expected]:
     """Every path of the exact text on a block of this shape, for all vocabularies and rows of nonnegative numbers."""
     n, classes = len(parents), len(set(same))
     p, q = unknown_rows("p", n + 1, classes), unknown_rows("q", n, classes)
-    world = Paths(assumed=[x >= 0 for row in (*p, *q) for x in row], given=classes_of(same))
+    world = Paths(assumed=[x >= 0 for row in (*p, *(q if card.drawn else ())) for x in row], given=classes_of(same))
 
     def run() -> Expected | None:
         chance = Trace(world, classes)
         tokens = tuple(Token(f"x{j}", classes, world) for j in range(n))
         rows = tuple(Row(Real(x, world) for x in row) for row in p)
-        supplied = tuple(Row(Real(x, world) for x in row) if card.drawn else None for row in q)
+        supplied = tuple(Row(Real(x, world) for x in row) if card.drawn and drawn else None for row in q)
         block = Block(tokens, parents, supplied, (None,) * n)  # type: ignore[arg-type]
         try:
-            round = card.rule(rows, block, chance)
+            round = card.rule(rows, block, chance, **arguments(mode, lambda number: Real(number, world)))
         except ValueError:
             return None  # the exact text has no law here
         sites = {a.site: a for a in chance.asked}
         conditions = [*world.assumed, *world.region, *world.region_of_names()]
-        return Expected(same, parents, sites, round, conditions, dict(world.known), dict(world.masses))
+        return Expected(
+            same, parents, sites, round, conditions, dict(world.known), dict(world.masses), dict(world.tops)
+        )
 
     with read_on_columns(inspect.getmodule(card.rule), world, classes):
         return [leaf.result for leaf in world.leaves(run) if leaf.result is not None]
-
-
-@contextmanager
-def read_on_columns(rule: Any, world: Paths, classes: int) -> Iterator[None]:
-    """Python's words and the exact text's argmax, where they are of rows: sums, and the tokens that a row is told at.
-
-    What the exact text does besides it does token by token: Translated.v is that text over every vocabulary.
-    """
-
-    def sum_of(weights: Sequence[Any], start: Any = 0) -> Any:
-        if len(weights) != classes + 1 or start != 0:
-            raise NotImplementedError("only whole rows are added up here")
-        return Real(term_of(mass_of([term(w) for w in weights], world)), world)
-
-    def told(weights: Sequence[Any]) -> Iterator[tuple[Token, Any]]:
-        yield from ((Token(f"column{c}", classes, world), weight) for c, weight in enumerate(weights))
-
-    def argmax(weights: Sequence[Any]) -> Any:
-        return greatest_of([term(w) for w in weights], world)
-
-    with (
-        mock.patch.object(exact_row, "tuple", Row, create=True),
-        mock.patch.object(exact_row, "max", greatest, create=True),
-        mock.patch.object(exact_row, "enumerate", told, create=True),
-        mock.patch.object(exact_row, "sum", sum_of, create=True),
-        mock.patch.object(rule, "sum", sum_of, create=True),
-        mock.patch.object(rule, "argmax", argmax, create=True),
-    ):
-        yield
 
 
 def classes_of(same: tuple[int, ...]) -> dict[str, int]:
@@ -157,9 +114,3 @@ def samenesses(n: int) -> Iterator[tuple[int, ...]]:
         yield ()
     for first in samenesses(n - 1) if n else ():
         yield from ((*first, c) for c in range(len(set(first)) + 1))
-
-
-def term_of(entry: Entry) -> Any:
-    if z3.is_expr(entry):
-        return z3.If(entry, ONE, z3.RealVal(0)) if z3.is_bool(entry) else entry
-    return term(entry)

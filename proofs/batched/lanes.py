@@ -1,6 +1,6 @@
 """One lane of a batch against the exact text: what is asked, and what is free."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -8,10 +8,12 @@ from typing import Any
 import torch
 import z3
 
-from proofs.batched.expected import Asked, Expected, classes_of, expected, samenesses, term_of, unknown_rows
+from proofs.batched.expected import Asked, Expected, classes_of, expected, samenesses, unknown_rows
 from proofs.batched.masses import weighed
-from proofs.batched.tensor import Terms, entries
+from proofs.batched.modes import Mode, arguments, modes, options, told
+from proofs.batched.tensor import Fresh, Terms, entries
 from proofs.batched.terms import ANY, NOTHING, Entry, Paths, Stray, Token, control, same
+from proofs.batched.words import term_of
 from proofs.smt.real import Atom, asked
 from refengine.engine.block import Block as BatchedBlock
 from refengine.exact.block import Round
@@ -118,17 +120,19 @@ def chooses_alike(ours: Any, wanted: Any, world: Paths) -> Atom:
 class Shape:
     """Two lanes: what hangs where in each, how many places there are, which lane is judged.
 
-    `same` has the class of each token that the judged lane drafted: those of one class are the same token.
+    `same` has the class of each token that the judged lane drafted: those of one class are the same token. `drawn`
+    says whether the block has a q, where the rule looks at one.
     """
 
     parents: tuple[tuple[int, ...], tuple[int, ...]]
     width: int
     lane: int
     same: tuple[int, ...]
+    drawn: bool = True
 
 
-def run(rule: Callable[..., Any], path: Expected, shape: Shape, world: Paths, drawn: bool) -> None:
-    """One run of the batched text; raises Differs."""
+def run(rule: Callable[..., Any], mode: Mode, path: Expected, shape: Shape, world: Paths, weighs: bool) -> None:
+    """One run of the batched text; raises Differs. weighs: whether the rule looks at q."""
     judge = Judge(world, shape.lane, len(shape.parents), path)
     classes = len(set(path.same))
     p, q = unknown_rows("p", len(path.parents) + 1, classes), unknown_rows("q", len(path.parents), classes)
@@ -150,10 +154,15 @@ def run(rule: Callable[..., Any], path: Expected, shape: Shape, world: Paths, dr
     block = rule.__globals__.get("Block", BatchedBlock)(
         tokens=Terms(entries((lanes, n), token), torch.int64, world),
         parents=Terms(entries((lanes, n), parent), torch.int64, world),
-        q=Terms(entries((lanes, n, classes + 1), of(q) if drawn else lambda at: ANY), torch.float64, world, rows=True),
+        q=Terms(entries((lanes, n, classes + 1), of(q) if weighs else lambda at: ANY), torch.float64, world, rows=True)
+        if shape.drawn
+        else None,
     )
+    given = arguments(mode, lambda number: Terms(entries((), lambda at: number), torch.float64, world))
     try:
-        found = rule(Terms(entries((lanes, n + 1, classes + 1), of(p)), torch.float64, world, rows=True), block, judge)
+        rows = Terms(entries((lanes, n + 1, classes + 1), of(p)), torch.float64, world, rows=True)
+        with Fresh(world):
+            found = rule(rows, block, judge, **given)
     except Differs:
         raise
     except (NotImplementedError, IndexError, LookupError, RuntimeError, ValueError, TypeError) as error:
@@ -161,28 +170,42 @@ def run(rule: Callable[..., Any], path: Expected, shape: Shape, world: Paths, dr
     judge.same_round(found)
 
 
-def difference(card: Card, rule: Callable[..., Any], shapes: Sequence[Shape]) -> str:
-    """Where the batched text differs from the exact text on these shapes, in one line; "" where it does not."""
-    paths = cache(partial(expected, card))
+def difference(card: Card, rule: Callable[..., Any]) -> str:
+    """Where the batched text differs from the exact text in some mode, on some shape, in one line; "" if nowhere."""
+    every = (difference_in(card, rule, mode, shapes(card, mode)) for mode in modes(card.rule))
+    return next(filter(None, every), "")
+
+
+def difference_in(card: Card, rule: Callable[..., Any], mode: Mode, shapes: Iterable[Shape]) -> str:
+    """Where it differs in one mode, on these shapes, or what it does where an option is not said."""
+    if options(rule) != options(card.rule):
+        return f"{card.name}: its options are {options(rule)}, those of the exact text {options(card.rule)}"
+    name, paths = told(card.name, mode), cache(partial(expected, card, mode))
     for shape in shapes:
         own = shape.parents[shape.lane]
-        for path in paths(own, shape.same):
+        for path in paths(own, shape.same, shape.drawn):
             assumed = [*path.rows, *(fact for mass in path.weighed.values() for fact in mass.facts)]
-            world = Paths(assumed=assumed, given=path.known, given_masses=path.masses, weighed=path.weighed)
+            world = Paths(
+                assumed=assumed,
+                given=path.known,
+                given_masses=path.masses,
+                given_tops=path.tops,
+                weighed=path.weighed,
+            )
             try:
-                world.leaves(partial(run, rule, path, shape, world, bool(card.drawn)))
+                world.leaves(partial(run, rule, mode, path, shape, world, bool(card.drawn)))
             except Differs as error:
-                return f"{card.name}, {shape}: {error}"
-        if not paths(own, shape.same) and not refused(rule, shape):
-            return f"{card.name}, {shape}: the exact text refuses it, the batched text does not"
+                return f"{name}, {shape}: {error}"
+        if not paths(own, shape.same, shape.drawn) and not refused(rule, mode, shape):
+            return f"{name}, {shape}: the exact text refuses it, the batched text does not"
     return ""
 
 
-def refused(rule: Callable[..., Any], shape: Shape) -> bool:
+def refused(rule: Callable[..., Any], mode: Mode, shape: Shape) -> bool:
     world = Paths(given=classes_of(shape.same))
-    block = Expected(shape.same, shape.parents[shape.lane], {}, Round((), ()), [], world.given, {})
+    block = Expected(shape.same, shape.parents[shape.lane], {}, Round((), ()), [], world.given, {}, {})
     try:
-        world.leaves(lambda: run(rule, block, shape, world, True))
+        world.leaves(lambda: run(rule, mode, block, shape, world, True))
     except Differs as error:
         return "raises ValueError" in str(error)
     return False
@@ -201,19 +224,31 @@ def trees(most: int) -> Iterator[tuple[int, ...]]:
         level = [(*parents, parent) for parents in level for parent in range(-1, n)]
 
 
-def shapes(card: Card, most: int = NODES) -> Iterator[Shape]:
+def shapes(card: Card, mode: Mode, most: int = NODES) -> Iterator[Shape]:
     """Every block of at most so many nodes, the small ones first, beside shorter, longer and other ones.
 
     Where all drafted tokens are distinct it stands beside each of the other blocks, else beside one of them in turn.
     There is one more place than both have where there is room. The judged lane is the first and the second in turn.
+
+    A rule with options is dearer to ask about: its blocks of `most` nodes have distinct tokens. The chain of them comes
+    first and stands beside another, the trees beside an empty lane, and where a switch is on there are none of these.
     """
     chain, fan = tuple(range(-1, most - 1)), (-1,) * min(most, 2)
     others = list(chains(most)) if card.shape == "chain" else [(), chain, fan]
+    if mode:
+        yield Shape((chain, chain), most, 0, tuple(range(most)))
     for at, own in enumerate(chains(most) if card.shape == "chain" else trees(most)):
+        dear = bool(mode) and len(own) == most
+        if dear and (own == chain or any(value is True for value in mode.values())):
+            continue
         for turn, pattern in enumerate(reversed(list(samenesses(len(own))))):
-            for other in others if turn == 0 else [others[(at + turn) % len(others)]]:
+            if dear and turn:
+                continue
+            for other in [()] if dear else others if turn == 0 else [others[(at + turn) % len(others)]]:
                 lane = (at + turn + len(other)) % 2
                 width = min(most, max(len(own), len(other)) + 1)
                 yield Shape((other, own) if lane else (own, other), width, lane, pattern)
     if card.shape == "chain":  # which is no chain, and refused
         yield Shape(((-1, -1), ()), 2, 0, (0, 1))
+    if card.drawn:  # and nothing was: refused too
+        yield Shape(((-1,), ()), 1, 0, (0,), drawn=False)

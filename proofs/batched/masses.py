@@ -13,7 +13,7 @@ from typing import Any
 
 import z3
 
-from proofs.batched.terms import ANY, OTHER, Entry, Paths, real, unknowns
+from proofs.batched.terms import ANY, OTHER, Entry, Paths, Stray, Token, real, unknowns
 from proofs.smt.real import Atom, Term
 
 
@@ -60,13 +60,34 @@ def in_proportion(name: str, columns: tuple[Term, ...], world: Paths) -> Mass | 
     for given, wanted in world.given_masses.items():
         if given == name:
             return wanted
-        for a, b in factors(columns[-1], wanted.columns[-1]):
-            alike = (a * u == b * w for u, w in zip(columns, wanted.columns, strict=True))
-            if all(world.sure(z3.And(a > 0, b > 0, equal)) for equal in alike):
-                times = z3.Real(f"ratio of {name} to {given}")
-                row = tuple(times * w for w in wanted.columns)
-                return Mass(times * wanted.sum, row, (times > 0, a * times == b))
+        if found := proportion(columns, wanted.columns, world):
+            a, b = found
+            times = z3.Real(f"ratio of {name} to {given}")
+            row = tuple(times * w for w in wanted.columns)
+            return Mass(times * wanted.sum, row, (times > 0, a * times == b))
     return None
+
+
+def proportion(ours: tuple[Term, ...], wanted: tuple[Term, ...], world: Paths) -> tuple[Term, Term] | None:
+    """Positive a and b with a u = b w at every token, u and w being the two rows; None where none are found."""
+    for a, b in factors(ours[-1], wanted[-1]):
+        alike = (a * u == b * w for u, w in zip(ours, wanted, strict=True))
+        if all(world.sure(z3.And(a > 0, b > 0, equal)) for equal in alike):
+            return a, b
+    return None
+
+
+def greatest_of(row: Sequence[Entry], world: Paths) -> Entry:
+    """The greatest of a row: any token, the same for the same row, and for one in proportion."""
+    if any(entry is ANY for entry in row):
+        return Stray(world, drafted=True)
+    columns = tuple(z3.simplify(real(entry)) for entry in row)
+    name = f"argmax{[c.sexpr() for c in columns]}"
+    if name not in world.given_tops:
+        alike = (given for given, wanted in world.given_tops.items() if proportion(columns, wanted, world))
+        name = next(alike, name)
+    world.tops[name] = columns
+    return Token(name, len(row) - 1, world)
 
 
 def factors(ours: Term, wanted: Term) -> Iterator[tuple[Term, Term]]:
@@ -75,7 +96,7 @@ def factors(ours: Term, wanted: Term) -> Iterator[tuple[Term, Term]]:
     seen = set[Any]()
     for weight in weights:
         for value in (1, -1):
-            at = [(w, z3.RealVal(value if w.eq(weight) else 0)) for w in weights]
+            at = [(w, z3.BoolVal(True) if z3.is_bool(w) else z3.RealVal(value if w.eq(weight) else 0)) for w in weights]
             a, b = (z3.simplify(z3.substitute(term, *at)) for term in (wanted, ours))
             none = any(z3.is_rational_value(n) and n.as_fraction() <= 0 for n in (a, b))
             if not none and (a.sexpr(), b.sexpr()) not in seen:

@@ -1,10 +1,14 @@
-"""Powers of two that scale a row: any positive number, the same for the same mass."""
+"""Functions of a number or of a row of which this alone is known: the same comes out for the same.
 
+A power of two that scales a row is positive besides.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import z3
 
-from proofs.batched.terms import ANY, Entry, Paths, real
+from proofs.batched.terms import ANY, OTHER, Entry, Paths, real, unknowns
 
 
 class Magnitude:
@@ -46,3 +50,28 @@ def power(number: Entry, sign: int, world: Paths) -> Entry:
     if all(not (scale > 0).eq(a) for a in world.assumed):
         world.assumed.append(scale > 0)
     return scale
+
+
+FUNCTIONS: dict[tuple[str, str], Any] = {}
+
+
+def function(word: str, number: Entry) -> Entry:
+    """What the logarithm or the exponential gives: any number, the same for the same one."""
+    if number is ANY:
+        return ANY
+    argument = z3.simplify(real(number))
+    of_others = any(u.decl().name().endswith(OTHER) for u in unknowns(argument))
+    name = f"{word}{len(FUNCTIONS)}{OTHER if of_others else ''}"
+    return FUNCTIONS.setdefault((word, argument.sexpr()), z3.Real(name))
+
+
+HEADS: dict[tuple[str, ...], int] = {}
+
+
+def head_of(row: Sequence[Entry], share: Entry, world: Paths) -> list[Entry]:
+    """Which tokens belong to the head with this share of a row's mass: any of them, the same for the same row."""
+    if any(entry is ANY for entry in row) or share is ANY:
+        return [world.unknown() for _ in row]
+    key = tuple(z3.simplify(real(entry)).sexpr() for entry in (*row, share))
+    head = HEADS.setdefault(key, len(HEADS))
+    return [*(z3.Bool(f"head{head}[{c}]") for c in range(len(row) - 1)), z3.Bool(f"head{head}{OTHER}")]

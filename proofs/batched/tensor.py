@@ -9,21 +9,22 @@ or a change of the entry of a token, the mass, the greatest, and a coin's choice
 that runs here runs in the same steps on every vocabulary.
 """
 
+import builtins
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-import z3
+from torch.overrides import TorchFunctionMode
 
-from proofs.batched.masses import weighed
-from proofs.batched.powers import Magnitude
+from proofs.batched.masses import greatest_of, weighed
+from proofs.batched.powers import Magnitude, function, head_of
 from proofs.batched.terms import (
     ANY,
     Entry,
     Paths,
     Stray,
-    Token,
     both,
     chosen,
     compared,
@@ -31,7 +32,6 @@ from proofs.batched.terms import (
     control,
     either,
     opposite,
-    real,
     same,
 )
 from proofs.batched.vocabulary import Unbounded, Vocabulary, column_of
@@ -63,6 +63,8 @@ class Terms:
         method = func is getattr(torch.Tensor, func.__name__, None)
         word = None if method else WORDS.get(func.__name__)
         word = word or getattr(cls, func.__name__, None)
+        if word is cls.__setitem__ and not isinstance(args[0], cls):
+            raise NotImplementedError("terms are put into a tensor of numbers, which would not show them")
         if word is None:
             raise NotImplementedError(f"torch.{func.__name__} has no meaning on terms")
         first, *others = args
@@ -258,11 +260,27 @@ class Terms:
         rows = np.moveaxis(self.array, dim, -1)
         return self.made(entries(rows.shape[:-1], lambda at: greatest_of(rows[at], self.world)), torch.int64)
 
-    def clamp(self, min: Entry) -> "Terms":
+    def clamp(self, min: Entry = None, max: Entry = None) -> "Terms":
+        if max is not None and min is None and self.dtype == torch.float64:
+            return where(self < max, self, max)
+        if min is None or max is not None:
+            raise NotImplementedError("numbers are clamped from one side only")
+        if isinstance(min, Terms):
+            return where(self < min, min, self)
         if self.dtype == torch.int64:
-            return self.each(lambda e: e if control(e) and min <= 0 else max(int(e), min))
+            return self.each(lambda e: e if control(e) and min <= 0 else builtins.max(int(e), min))
         at_least = compared(lambda a, b: a < b, self.world)
         return self.each(lambda e: e if e is ANY else chosen(self.world, whole=False)(at_least(e, min), min, e))
+
+    def head(self, share: Any) -> "Terms":
+        """Which tokens of each row `refengine.engine.policy.head` keeps: the stub in mutated.py asks this."""
+        if not self.rows:
+            raise NotImplementedError("only the head of a row is known here")
+        whole = lift(share, self.world).array[()]
+        out = np.empty(self.array.shape, dtype=object)
+        for at in np.ndindex(*self.array.shape[:-1]):
+            out[at] = head_of(self.array[at], whole, self.world)
+        return self.made(out, torch.bool, rows=True)
 
     # ---- gather, scatter, index
 
@@ -328,6 +346,18 @@ class Terms:
             if isinstance(part, np.ndarray) and part.dtype != bool:
                 assert all(within(int(i), length) >= 0 for i in part.reshape(-1))
         return found
+
+
+class Fresh(TorchFunctionMode):
+    """A tensor that a text makes out of nothing, to be filled with terms, is one of terms."""
+
+    def __init__(self, world: Paths) -> None:
+        super().__init__()
+        self.world = world
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        return lift(made, self.world) if func.__name__ in ("zeros", "ones", "full") else made
 
 
 def put(at: tuple[int, ...], dim: int, place: int) -> tuple[int, ...]:
@@ -402,10 +432,10 @@ def pad(tensor: Terms, widths: tuple[int, int], mode: str = "constant", value: E
     return tensor.made(entries(wider, lambda at: tensor.array[(*at[:-1], at[-1] - before)] if inside(at) else value))
 
 
-def greatest_of(row: Sequence[Entry], world: Paths) -> Entry:
-    if any(entry is ANY for entry in row):
-        return Stray(world, drafted=True)
-    return Token(f"argmax{[z3.simplify(real(entry)).sexpr() for entry in row]}", len(row) - 1, world)
+def xlogy(a: Terms, b: Any) -> Terms:
+    """a log b, and 0 where a is 0."""
+    times = computed(lambda x, y: x * y)
+    return a.each(lambda x, y: times(x, function("log", y)), b, dtype=torch.float64)
 
 
 WORDS: dict[str, Callable[..., Any]] = {
@@ -416,4 +446,6 @@ WORDS: dict[str, Callable[..., Any]] = {
     "ones_like": full_like(1),
     "full_like": full_like(0),
     "frexp": Magnitude,
+    "exp": lambda numbers: numbers.each(partial(function, "exp")),
+    "special_xlogy": xlogy,
 }

@@ -44,10 +44,15 @@ class Paths(World):
     )  # the masses that were taken, by name; their facts are assumed
     masses: dict[str, Any] = field(default_factory=dict)  # those of them that were taken on this path
     given_masses: dict[str, Any] = field(default_factory=dict)  # that were taken before a path begins
+    tops: dict[str, Any] = field(default_factory=dict)  # the rows whose greatest token was asked for on this path
+    given_tops: dict[str, Any] = field(default_factory=dict)  # and before it begins
+    surely: dict[int, tuple[Atom, bool]] = field(default_factory=dict)  # what `assumed` alone is, or is not, enough for
+    words: dict[int, Atom] | None = None  # what was assumed at first, simplified; kept, as no other gets its number
+    guards: list[tuple[Any, Atom]] | None = None  # entries that a sum looks at, and on which condition; None: no sum is
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         def afresh() -> Any:
-            self.known, self.count, self.made, self.masses = dict(self.given), 0, 0, {}
+            self.known, self.count, self.made, self.masses, self.tops = dict(self.given), 0, 0, {}, {}
             return program()
 
         return super().leaves(afresh)
@@ -91,6 +96,7 @@ class Paths(World):
             entry = self.settled(entry)
             open_names = names(entry) if z3.is_expr(entry) else []
             if open_names:
+                refuse_others(open_names[0])
                 token, _, value = open_names[0].decl().name().partition("=")
                 self.decided(token, CLASSES.get(token, 1) + 1 if value else 2)
             elif z3.is_expr(entry):
@@ -100,12 +106,27 @@ class Paths(World):
     def compared(self, atom: Atom) -> bool:
         """Whether a condition on rows holds: where the rows do not tell, both in turn."""
         refuse_others(atom)
+        if atom.get_id() not in self.implied and (said := self.said(atom)) is not None:
+            self.implied[atom.get_id()] = (atom, said)
         if atom.get_id() not in self.implied:
             sides = [asked([*self.assumed, side]) is not None for side in (atom, z3.Not(atom))]
             if all(sides):
                 return self.holds(atom)
             self.implied[atom.get_id()] = (atom, sides[0])
         return self.implied[atom.get_id()][1]
+
+    def said(self, atom: Atom) -> bool | None:
+        """Whether it, or its opposite, is assumed word for word: a question less for z3."""
+        if self.words is None:
+            self.words = {simple.get_id(): simple for simple in map(z3.simplify, self.assumed)}
+        sides = [z3.simplify(side).get_id() in self.words for side in (atom, z3.Not(atom))]
+        return sides[0] if any(sides) else None
+
+    def always(self, goal: Atom) -> bool:
+        """`sure`, and remembered."""
+        if goal.get_id() not in self.surely:
+            self.surely[goal.get_id()] = (goal, self.sure(goal))
+        return self.surely[goal.get_id()][1]
 
     def _branch(self, conditions: Sequence[Atom], step: Callable[[int], Step]) -> int:
         refuse_others(*conditions)

@@ -112,6 +112,9 @@ class Real:
     def __rsub__(self, other: Number) -> "Real":
         return Real(z3.simplify(term(other) - self.term), self.world)
 
+    def __neg__(self) -> "Real":
+        return Real(z3.simplify(-self.term), self.world)
+
     def __mul__(self, other: Number) -> "Real":
         return Real(z3.simplify(self.term * term(other)), self.world)
 

@@ -14,11 +14,19 @@ Number = Any  # int, Fraction, float or a sympy expression
 
 def emitted(alphas: Sequence[Number]) -> Number:
     """Expected tokens of a round where depth i is accepted with probability alphas[i] once reached."""
-    total, survival = 1, 1
+    total, survival = NO_DRAFT
     for alpha in alphas:
-        survival = survival * alpha
-        total = total + survival
+        total, survival = deeper(total, survival, alpha)
     return total
+
+
+NO_DRAFT = (1, 1)  # tokens of a round, and how often all of its drafts are accepted
+
+
+def deeper(total: Number, survival: Number, alpha: Number) -> tuple[Number, Number]:
+    """The same with one draft more."""
+    survival = survival * alpha
+    return total + survival, survival
 
 
 def latency(draft: Number, verify: Number, tau: Number) -> Number:
