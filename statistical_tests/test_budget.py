@@ -39,7 +39,7 @@ def test_the_table_has_no_more_lines_than_its_confidence_was_split_for() -> None
     assert len(PAIRS) + len(ROWS) <= LINES
 
 
-# Their long versions have not been run yet: `pytest -m "stat and long" statistical_tests/test_wide.py` (and test_loop.py).
+# Their long versions have not been run: `pytest -m "stat and long" statistical_tests/test_wide.py` (and test_loop.py).
 LOOPS = {f"null: {drafter} in the running loop: tokens" for drafter in ROWS}
 NOT_SAMPLED_AT_LENGTH = {"null: iid candidates on full rows", "null: without replacement on full rows"} | LOOPS
 

@@ -229,7 +229,7 @@ def test_saved_computation() -> None:
 
 
 def test_share_of_key_and_value_projections() -> None:
-    """K and V are 2/3 of QKV with as many key heads as query heads, and less with fewer, as the config class has them."""
+    """K and V are 2/3 of QKV with as many key heads as query heads, and less with fewer, as the config class has."""
     from transformers import Gemma4TextConfig
 
     default = Gemma4TextConfig()
