@@ -34,12 +34,15 @@ except ImportError as error:
 from refengine.engine import policy as engine
 from refengine.exact import policy as exact
 from refengine.exact.block import ROOT, Block, Drafter
-from refengine.exact.chance import ACCEPT_BITS, Site, Weight, accept_below, check_odds, choose_below
+from refengine.exact.chance import ACCEPT_BITS, Site, Weight, accept_below, check_odds, check_weights, choose_below
 from refengine.exact.drafters import fixed, iid_tree, sampled_chain, without_replacement_tree
 from refengine.exact.row import Row
 
 Tokens: TypeAlias = tuple[int, ...]
 VOCABULARY, BITS = 3, 4  # so small that laws are enumerated in milliseconds and a witness can be checked by hand
+# Where a whole law is not enumerated. A sum of neighbours, two by two, has one left over at its first step or at a
+# later one (5, 6, 9), or never (1, 2).
+VOCABULARIES = st.sampled_from((3, 2, 1, 5, 6, 9))
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
@@ -86,36 +89,52 @@ def pairs(draw: DrawFn, vocabulary: int = VOCABULARY, bits: int = BITS) -> tuple
 
 @dataclass(frozen=True)
 class Case:
-    """What a rule judges: the target's rows, root first, and the block."""
+    """What a rule judges: the target's rows, root first, and the block.
+
+    possible  False where a draft may be one that its row cannot have drawn
+    """
 
     p: tuple[Row, ...]
     block: Block
+    possible: bool = True
 
 
 @st.composite
 def trees(draw: DrawFn, shape: str, nodes: int) -> Tokens:
-    """The parents of up to so many nodes: a chain, or any tree, parents before children."""
-    count = draw(st.integers(0, nodes))
-    return tuple(node - 1 if shape == "chain" else draw(st.integers(ROOT, node - 1)) for node in range(count))
+    """The parents of up to so many nodes: a chain, or any tree, parents before children; often a child or a sibling of
+    the node before, so that what a refusal leaves behind meets the next depth."""
+    parents: Tokens = ()
+    for node in range(draw(st.integers(0, nodes) | st.just(nodes))):
+        near = st.sampled_from((node - 1, *parents[-1:]))
+        parents += (node - 1 if shape == "chain" else draw(near | st.integers(ROOT, node - 1)),)
+    return parents
 
 
 @st.composite
 def judged(
-    draw: DrawFn, shape: str, drawn: str | None, vocabulary: int = VOCABULARY, bits: int = BITS, nodes: int = 4
+    draw: DrawFn,
+    shape: str,
+    drawn: str | None,
+    vocabulary: int = VOCABULARY,
+    bits: int = BITS,
+    nodes: int = 4,
+    possible: bool = True,
 ) -> Case:
     """A block as a card's `shape` and `drawn` name it, with the rows that judge it. Siblings share one q.
 
-    A node whose row supports no token that it may have is left out, with everything behind it.
+    A node whose row supports no token that it may have is left out, with everything behind it; where a block need not
+    be `possible`, any token may stand anywhere.
     """
     wanted = draw(trees(shape, nodes))
     by_place = [draw(pairs(vocabulary, bits)) for _ in range(len(wanted) + 1)]  # what follows the root, then each node
     place, tokens, parents = {ROOT: ROOT}, list[int](), list[int]()
+    free = drawn is None or not possible
     for node, parent in enumerate(wanted):
         if parent not in place:
             continue
         row = by_place[parent + 1][1]
         taken = {x for x, up in zip(tokens, parents, strict=True) if up == place[parent] and drawn == "distinct"}
-        support = [x for x in range(vocabulary) if drawn is None or (row[x] > 0 and x not in taken)]
+        support = [x for x in range(vocabulary) if free or (row[x] > 0 and x not in taken)]
         if support:
             place[node] = len(tokens)
             tokens.append(draw(st.sampled_from(support)))
@@ -123,12 +142,12 @@ def judged(
     inner = {new: old for old, new in place.items()}
     q: tuple[Row | None, ...] = tuple(by_place[inner[parent] + 1][1] if drawn else None for parent in parents)
     p = tuple(by_place[inner[node] + 1][0] for node in range(ROOT, len(tokens)))
-    return Case(p, Block(tuple(tokens), tuple(parents), q, (None,) * len(tokens)))
+    return Case(p, Block(tuple(tokens), tuple(parents), q, (None,) * len(tokens)), not free or drawn is None)
 
 
 def lanes(cases: SearchStrategy[Case], most: int = 4) -> SearchStrategy[list[Case]]:
-    """A ragged batch: cases of different sizes side by side."""
-    return st.lists(cases, min_size=1, max_size=most)
+    """A ragged batch: cases of different sizes side by side, as often many as few."""
+    return st.integers(1, most).flatmap(lambda count: st.lists(cases, min_size=count, max_size=count))
 
 
 # --- whole decodes ---------------------------------------------------------------------------------------------------
@@ -186,64 +205,115 @@ def worlds(draw: DrawFn, shape: str, drawn: str | None, vocabulary: int = VOCABU
 # --- histories and policies ------------------------------------------------------------------------------------------
 
 
-def histories(vocabulary: int = VOCABULARY, most: int = 3) -> SearchStrategy[tuple[Tokens, Tokens]]:
-    """A prompt, and what was emitted after it."""
-    tokens = st.lists(st.integers(0, vocabulary - 1), max_size=most).map(tuple)
-    return st.tuples(tokens, tokens)
+FIRST = "repetition_penalty"  # of which only the first can be exact, and that on squares
+FILTERS = "temperature", "top_k", "top_p", "min_p", "greedy"
+# Added to every share and factor: products of small integers with it are never equal, so no tie hangs on rounding.
+OFF = Fraction(1, 10_007)
+_Step: TypeAlias = tuple[str, exact.Policy, engine.Step, tuple[Tokens, ...]]
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy in both texts, and how it is written."""
+    """A policy in both texts, and how it is written.
+
+    words  the sequences of tokens that it looks for
+    """
 
     text: str
     exact: Callable[[exact.Weights, Tokens, Tokens], Row]
     engine: engine.Policy
+    words: tuple[Tokens, ...]
 
     def __repr__(self) -> str:
         return self.text
 
 
-def policies(vocabulary: int = VOCABULARY, most: int = 3) -> SearchStrategy[Policy]:
-    """Pipelines of up to so many steps, in any order. They may ban every token: both texts then raise ValueError."""
-    return st.lists(_steps(vocabulary), max_size=most).map(
-        lambda steps: Policy(
-            f"pipeline({', '.join(text for text, _, _ in steps)})",
-            exact.pipeline(*(one for _, one, _ in steps)),
-            engine.pipeline(*(other for _, _, other in steps)),
-        )
+def policies(vocabulary: int = VOCABULARY, most: int = 3, only: str = "") -> SearchStrategy[Policy]:
+    """Pipelines of up to so many steps, in any order but for a repetition penalty, which comes first; or of one step,
+    where one is named. They may ban every token: both texts then raise ValueError."""
+    known = _steps(vocabulary, st.integers(1, 16).map(lambda n: Fraction(n, 16) + (OFF if n < 16 else 0)))
+    if only:
+        return st.tuples(known[only]).map(_pipeline)
+    rest = st.lists(st.one_of(*(step for name, step in known.items() if name != FIRST)), max_size=most)
+    return rest.map(_pipeline) | st.tuples(known[FIRST], rest).map(lambda both: _pipeline([both[0], *both[1]]))
+
+
+def filters_at_their_edges(vocabulary: int = VOCABULARY, most: int = 2) -> SearchStrategy[Policy]:
+    """Pipelines of filters whose shares are reached exactly, in floats too, by `even_weights`."""
+    known = _steps(vocabulary, st.integers(1, 16).map(lambda n: Fraction(n, 16)))
+    return st.lists(st.one_of(*(known[name] for name in FILTERS)), min_size=1, max_size=most).map(_pipeline)
+
+
+def weights(vocabulary: int = VOCABULARY) -> SearchStrategy[list[Fraction]]:
+    """What policies are given, not all zero: squares, which a repetition penalty can take the root of."""
+    squares = st.sampled_from([Fraction(0), *(Fraction(n * n) for n in (1, 2, 3, 5)), Fraction(1, 4), Fraction(1, 9)])
+    return st.lists(squares, min_size=vocabulary, max_size=vocabulary).filter(any)
+
+
+@st.composite
+def even_weights(draw: DrawFn, vocabulary: int = VOCABULARY) -> list[Fraction]:
+    """1, 2, 4 ... tokens of equal weight, none of the others: the share of each is a power of two, in floats too."""
+    kept = draw(st.permutations(range(vocabulary)))[: 1 << draw(st.integers(0, vocabulary.bit_length() - 1))]
+    return [Fraction(int(x in kept)) for x in range(vocabulary)]
+
+
+@st.composite
+def histories(
+    draw: DrawFn, vocabulary: int = VOCABULARY, most: int = 4, words: Sequence[Tokens] = ()
+) -> tuple[Tokens, Tokens]:
+    """A prompt, and what was emitted after it: tokens, often with one of `words` behind them whose last is missing; cut
+    anywhere, in that word too."""
+    text = tuple(draw(st.lists(st.integers(0, vocabulary - 1), max_size=most)))
+    text += draw(st.sampled_from([*(word[:-1] for word in words), ()]))
+    cut = len(text) - min(len(text), draw(st.integers(0, 2) | st.integers(0, most + 2)))
+    return text[:cut], text[cut:]
+
+
+def asked(policies: SearchStrategy[Policy], vocabulary: int = VOCABULARY) -> SearchStrategy[tuple[Policy, Any]]:
+    """A policy, and a history that has to do with it."""
+    return policies.flatmap(lambda one: st.tuples(st.just(one), histories(vocabulary, words=one.words)))
+
+
+def _pipeline(steps: Sequence[_Step]) -> Policy:
+    return Policy(
+        f"pipeline({', '.join(text for text, _, _, _ in steps)})",
+        exact.pipeline(*(one for _, one, _, _ in steps)),
+        engine.pipeline(*(other for _, _, other, _ in steps)),
+        tuple(word for *_, words in steps for word in words),
     )
 
 
-# Added to every share and factor: products of small integers with it are never equal, so no tie hangs on rounding.
-OFF = Fraction(1, 10_007)
-_Step: TypeAlias = tuple[str, exact.Policy, engine.Step]
-
-
-def _steps(vocabulary: int) -> SearchStrategy[_Step]:
-    token, share = st.integers(0, vocabulary - 1), st.integers(1, 15).map(lambda n: Fraction(n, 16) + OFF)
-    words = st.lists(st.lists(token, min_size=1, max_size=2).map(tuple), min_size=1, max_size=2)
+def _steps(vocabulary: int, share: SearchStrategy[Fraction]) -> dict[str, SearchStrategy[_Step]]:
+    token = st.integers(0, vocabulary - 1)
+    word = st.integers(1, 3).flatmap(lambda length: st.tuples(*[token] * length))
+    words = st.lists(word, min_size=1, max_size=2)
     factors = st.dictionaries(token, st.sampled_from((Fraction(0), Fraction(1, 2) + OFF, 4 + OFF)), max_size=2)
     moves = st.dictionaries(st.integers(0, 1), st.dictionaries(token, st.integers(0, 1)), min_size=2, max_size=2)
+    same: Callable[[Any], Any] = lambda x: x  # noqa: E731
+    given: dict[str, tuple[SearchStrategy[Any], Callable[[Any], Any]]] = {  # and what the engine's text takes for it
+        "temperature": (st.integers(1, 3), lambda n: 1 / n),
+        "top_k": (st.integers(1, vocabulary + 1), same),
+        "top_p": (share, float),
+        "min_p": (share, float),
+        "presence_penalty": (share, lambda factor: -math.log(factor)),
+        "frequency_penalty": (share, lambda factor: -math.log(factor)),
+        "logit_bias": (factors, lambda given: {x: math.log(f) if f else engine.BANNED for x, f in given.items()}),
+        "bad_words": (words, same),
+        "grammar": (moves, same),
+        FIRST: (st.just(2), float),
+    }
 
-    def step(
-        name: str, values: SearchStrategy[Any], other: Callable[[Any], Any] = lambda x: x
-    ) -> SearchStrategy[_Step]:
-        """The step of that name in both texts, at one value; `other` is what the engine's takes for it."""
-        return values.map(lambda x: (f"{name}({x})", getattr(exact, name)(x), getattr(engine, name)(other(x))))
+    def step(name: str) -> SearchStrategy[_Step]:
+        values, other = given[name]
+        made, batched = getattr(exact, name), getattr(engine, name)
+        looked_for = tuple if name == "bad_words" else lambda _: ()
+        return values.map(lambda x: (f"{name}({x})", made(x), batched(other(x)), looked_for(x)))
 
-    return st.one_of(
-        step("temperature", st.integers(1, 3), lambda n: 1 / n),
-        step("top_k", st.integers(1, vocabulary + 1)),
-        step("top_p", share, float),
-        step("min_p", share, float),
-        step("presence_penalty", share, lambda factor: -math.log(factor)),
-        step("frequency_penalty", share, lambda factor: -math.log(factor)),
-        step("logit_bias", factors, lambda given: {x: math.log(f) if f else engine.BANNED for x, f in given.items()}),
-        step("bad_words", words),
-        step("grammar", moves),
-        st.just(("greedy()", exact.greedy(), engine.greedy())),
-    )
+    greedy: _Step = ("greedy()", exact.greedy(), engine.greedy(), ())
+    return {name: step(name) for name in given} | {"greedy": st.just(greedy)}
+
+
+STEPS = tuple(_steps(VOCABULARY, st.nothing()))  # by name
 
 
 # --- uniforms at the edges of decisions ------------------------------------------------------------------------------
@@ -255,22 +325,38 @@ class AtTheEdge:
     one step of the 24-bit grid below, on and above where the outcome changes, or in the middle of a piece.
 
     table   the uniform of each site that was decided
+    odds    the probability of what was decided there: of True, or of each choice
     """
 
     draw: Callable[..., Any]
     table: dict[Site, Fraction] = field(default_factory=dict)
+    odds: dict[Site, tuple[Fraction, ...]] = field(default_factory=dict)
 
     def accept(self, num: Weight, den: Weight, site: Site) -> bool:
         check_odds(num, den, site)
-        return accept_below(self._beside([Fraction(num) / Fraction(den) if den else Fraction(0)], site), num, den)
+        self.odds[site] = (probability(num, den),)
+        return accept_below(self._beside(self.odds[site], site), num, den)
 
     def choose(self, weights: Sequence[Weight], site: Site) -> int:
-        return choose_below(self._beside([Fraction(c) / sum(weights) for c in accumulate(weights)], site), weights)
+        check_weights(weights, site)
+        self.odds[site] = shares(weights)
+        return choose_below(self._beside(list(accumulate(self.odds[site])), site), weights)
 
     def _beside(self, edges: Sequence[Fraction], site: Site) -> Fraction:
-        grid, cuts = 1 << ACCEPT_BITS, sorted({Fraction(0), *(min(edge, Fraction(1)) for edge in edges), Fraction(1)})
+        grid, cuts = 1 << ACCEPT_BITS, sorted({Fraction(0), *edges, Fraction(1)})
         near = [math.floor(cut * grid) + step for cut in cuts for step in (0, -1, 1)]
         middle = [math.floor((a + b) / 2 * grid) for a, b in pairwise(cuts)]
         places = sorted({place for place in (*near, *middle) if 0 <= place < grid})
         self.table[site] = Fraction(self.draw(st.sampled_from(places), label=f"u of {site}, in units of 2^-24"), grid)
         return self.table[site]
+
+
+def probability(num: Weight, den: Weight) -> Fraction:
+    """Of True in an accept, exactly."""
+    return Fraction(num) / Fraction(den) if num < den else Fraction(int(num > 0))
+
+
+def shares(weights: Sequence[Weight]) -> tuple[Fraction, ...]:
+    """The probability of each choice, exactly."""
+    exact = [Fraction(weight) for weight in weights]
+    return tuple(weight / sum(exact) for weight in exact)

@@ -11,4 +11,6 @@ def test_law(name: str) -> None:
     """Kills a rule, a loop, a policy or a drafter that breaks its law on a case that nobody thought of."""
     law = LAWS[name]
     slow = [HealthCheck.too_slow]  # it reads the clock: a busy machine is no defect
-    settings(max_examples=law.quick, deadline=None, derandomize=True, suppress_health_check=slow)(law.test())()
+    settings(max_examples=law.quick, deadline=None, derandomize=True, print_blob=True, suppress_health_check=slow)(
+        law.test()
+    )()

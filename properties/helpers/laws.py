@@ -12,15 +12,28 @@ from functools import partial
 from typing import Any
 
 import torch
-from hypothesis import assume, given, reject, reproduce_failure
+from hypothesis import given, reject, reproduce_failure
 from hypothesis import strategies as st
 
+from properties.helpers.laws_of_requests import (
+    ANY,
+    COMPANIES,
+    a_decode_ends_where_its_text_does,
+    requests_say_in_company_what_they_say_alone,
+    what_no_rule_can_judge_is_refused,
+)
+from properties.helpers.laws_of_the_engine import (
+    ragged,
+    the_engine_is_the_definition,
+    the_engine_is_the_definition_in_every_round,
+    the_policy_is_the_definition,
+)
 from properties.helpers.table_decoder import TableDrafter, TableTarget, logits
 from refengine import strategies
-from refengine.bugs.checks.batches import EVERY, HALF, Pair
+from refengine.bugs.checks.batches import EVERY
 from refengine.decoder.loop import Session, Stop, generate, plain
 from refengine.decoder.protocols import Tokens
-from refengine.engine.coins import Philox, Recorded
+from refengine.engine.coins import Philox
 from refengine.engine.policy import Policy, Step, greedy, pipeline, top_k
 from refengine.engine.rules import RULES as ENGINE
 from refengine.exact import loop
@@ -35,7 +48,7 @@ from refengine.selfcheck.drafters.laws.cells import EXACT
 from refengine.selfcheck.drafters.laws.exact_law import Enumeration
 from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.table import ROWS
-from refengine.strategies import AtTheEdge, Case, World
+from refengine.strategies import World
 
 
 @dataclass(frozen=True)
@@ -111,41 +124,6 @@ def lengths_are_sums_of_products(world: World, prompt: Tokens) -> None:
 
     lengths = law(lambda chance: len(loop_round(RULES["leviathan"], world, prompt, chance)))
     assert sum(length * weight for length, weight in lengths.items()) == 1 + below(prompt, len(world.where))
-
-
-# --- the engine ------------------------------------------------------------------------------------------------------
-
-
-def the_engine_is_the_definition(pair: Pair, lanes: list[Case], data: st.DataObject) -> None:
-    """Lane by lane of a ragged batch the same tokens and the same path, with uniforms beside the edges of decisions."""
-    columns: dict[Any, list[Fraction]] = {}
-    wanted, nodes = [], max(len(case.block.tokens) for case in lanes) + 1
-    for lane, case in enumerate(lanes):
-        chance = AtTheEdge(data.draw)
-        wanted.append(pair.define(case, chance))
-        for site, u in chance.table.items():
-            columns.setdefault(site, [HALF] * len(lanes))[lane] = u
-    idle: dict[Any, Any] = {(kind, depth): 0.5 for kind in ("accept", "emit") for depth in range(nodes + 1)}
-    idle |= {(kind, d, j): 0.5 for kind in ("accept", "agree") for d in range(nodes) for j in range(nodes)}
-    asked = {site: torch.tensor([float(u) for u in us], dtype=torch.float64) for site, us in columns.items()}
-    assert pair.run(lanes, Recorded(idle | asked)) == wanted
-
-
-def the_policy_is_the_definition(policy: strategies.Policy, weights: list[int], history: tuple[Tokens, Tokens]) -> None:
-    """The same support, and the same probabilities up to a few roundings of logarithms, exponentials and a sum."""
-    assume(any(weights))
-    asked = logits(weights)
-    try:
-        wanted = policy.exact([Fraction(w) for w in weights], *history)
-    except ValueError:
-        try:
-            policy.engine(asked, *history)
-        except ValueError:
-            return
-        raise AssertionError("the definition bans every token, the engine does not") from None
-    row = policy.engine(asked, *history).tolist()
-    assert [x > 0 for x in row] == [x > 0 for x in wanted]
-    assert max(abs(x - float(y)) for x, y in zip(row, wanted, strict=True)) < 1e-12
 
 
 # --- the decoder -----------------------------------------------------------------------------------------------------
@@ -260,20 +238,28 @@ def laws() -> dict[str, Law]:
     found["a round of leviathan is as long as its formula"] = Law(
         lengths_are_sums_of_products, {"world": strategies.worlds("chain", "iid"), "prompt": PROMPTS}, 60
     )
+    asked: dict[str, Any]
     for pair in EVERY:
-        cases = strategies.judged(pair.shape, pair.drawn)
         found[f"engine = exact: {pair.name}"] = Law(
-            partial(the_engine_is_the_definition, pair), {"lanes": strategies.lanes(cases), "data": st.data()}, 120
+            partial(the_engine_is_the_definition, pair), {"lanes": ragged(pair), "data": st.data()}, 120
         )
-    found["engine = exact: policies"] = Law(
-        the_policy_is_the_definition,
-        {
-            "policy": strategies.policies(4),
-            "weights": st.lists(st.integers(0, 9), min_size=4, max_size=4),
-            "history": strategies.histories(4),
-        },
-        300,
-    )
+        if RULES.get(pair.name) in LOSSLESS:
+            asked = {"world": strategies.worlds(pair.shape, pair.drawn), "prompt": PROMPTS}
+            found[f"engine = exact in every round: {pair.name}"] = Law(
+                partial(the_engine_is_the_definition_in_every_round, pair), asked, 40
+            )
+    policies = {"pipelines": (strategies.policies(), strategies.weights(), 200)}
+    policies["filters at edges"] = strategies.filters_at_their_edges(4), strategies.even_weights(4), 60
+    policies |= {name: (strategies.policies(only=name), strategies.weights(), 40) for name in strategies.STEPS}
+    for name, (policy, weights, quick) in policies.items():
+        asked = {"asked": strategies.asked(policy), "weights": weights}
+        found[f"engine = exact: the policy {name}"] = Law(the_policy_is_the_definition, asked, quick)
+    one = {"one": ANY, "data": st.data()}
+    found["a decode ends where its text does"] = Law(a_decode_ends_where_its_text_does, one, 40)
+    company = {"company": COMPANIES}
+    found["requests say in company what they say alone"] = Law(requests_say_in_company_what_they_say_alone, company, 40)
+    faulty = {"lanes": strategies.lanes(strategies.judged("tree", "iid")), "data": st.data()}
+    found["what no rule can judge is refused"] = Law(what_no_rule_can_judge_is_refused, faulty, 80)
     for name in ROWS:
         asked = {"prompt": TEXTS, "policy": strategies.policies(8, most=2)}
         found[f"the q of {name} is what it draws from"] = Law(
