@@ -7,7 +7,7 @@ the first name that the side without speculation takes is used.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Choice
@@ -211,8 +211,8 @@ def biased_to(*tokens: int) -> Options:
 @dataclass(frozen=True)
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
-    a seed, where servers take one; also: what is asked too, where servers take it; talks: through the chat API, where
-    both sides have it."""
+    a seed, where servers take one; also: what may be asked too, where servers take it; talks: in chat, where both sides
+    have one."""
 
     name: str
     temperature: float
@@ -220,13 +220,13 @@ class Setting:
     tokens: int = 16
     choices: int = 16
     seeded: bool = True
-    also: Options = field(default_factory=dict)
+    also: tuple[Options, ...] = ()
     talks: bool = False
 
     @property
     def forms(self) -> tuple[Options, ...]:
-        """What its requests ask: the first of these that both sides take."""
-        return (self.options | self.also, self.options) if self.also else (self.options,)
+        """What its requests ask: the first of these that both sides take, and of which they give several texts."""
+        return (*(self.options | more for more in self.also), self.options)
 
 
 SAMPLED: tuple[Setting, ...] = (
@@ -234,11 +234,11 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1.7", 1.7, {}, talks=True),  # engines render a chat, and begin its answer, by other code
     Setting("top_k 3", 1.0, {"top_k": 3}),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
-    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also={"top_k": 8}),
+    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also=({"top_k": 8},)),
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
-    Setting("logit_bias to two", 2.0, biased_to(3, 4), also=biased_to(300, 301)),
+    Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
-    Setting("long", 1.0, {}, tokens=96, choices=4, also={"ignore_eos": True}),  # as every benchmark asks
+    Setting("long", 1.0, {}, tokens=96, choices=4, also=({"ignore_eos": True},)),  # as every benchmark asks
 )

@@ -154,7 +154,7 @@ class Sampled:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 50 if self.choices > FEW else 78
+        self.wanted = 51 if self.choices > FEW else 78
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property
@@ -172,6 +172,11 @@ class Sampled:
             chat=self.chat,
             seed=seed if self.setting.seeded else None,
         )
+
+    def one_text(self) -> bool:
+        """Of several choices that were asked for, both sides gave one text each."""
+        sides = [side for sides in self.beliefs[CLAIM].texts for side in sides]
+        return self.choices > 1 and all(len(side) <= 1 for side in sides)
 
     def asked(self, bench: Bench) -> Ask:
         """One of its requests."""

@@ -20,7 +20,7 @@ LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
-MANY = 20  # looks at one claim
+MANY = 16  # looks at one claim
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -86,7 +86,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         Plain("state/short prompt", noise, rows, turns=one_word, wanted=8),
         Plain("state/long prompt", noise, rows, turns=long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=shared_prefix),
-        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=12),
+        Plain("state/continued", noise, rows, turns=continued, cost=4, wanted=10),
     ]
     if extra["echo"] and rows:
         echoed = {"echo": True}
@@ -105,7 +105,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(Own("n/greedy", equal, greedy_choices, choices_differ, 2, share, not rows))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4, wanted=7))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=conversation, cost=4, wanted=6))
     return cells
 
 
