@@ -31,11 +31,12 @@ ORDER = (  # the beginnings of their names
     *("rounds:law", "rounds", "loops", TESTED, "twins:law", "numerics", "twins", "large"),
     *("pytest", "decoding", "network"),
 )
-# The tests of the core that take longer than a check may.
+# The tests of the core that take longer than a check may, and those of what no check loads.
 TESTS = (
     "properties/exact_and_engine/test_exact_rules.py",
     "properties/exact_and_engine/test_engine_laws.py",
     "properties/exact_and_engine/test_vectors.py",
+    "properties/exact_and_engine/test_merged_runs.py",
     "properties/exact_and_engine/test_merged_laws.py",
     "properties/decoder/test_state.py",
 )
