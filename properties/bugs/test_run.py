@@ -18,7 +18,7 @@ from refengine.bugs.mutation.record import (
     subjects,
     unchanged,
 )
-from refengine.bugs.mutation.run import concerned, fate, job
+from refengine.bugs.mutation.run import run
 from refengine.bugs.process.pool import Answer, Job, checks_that_load, run_jobs
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.imports import imported
@@ -156,8 +156,8 @@ def test_a_seeded_sample_of_mutants_falls() -> None:
     """Kills a check that has lost its teeth: eight mistakes that the committed run killed must be killed again."""
     chosen = sample(8, seed=20261121)
     assert len(chosen) == 8, "no committed mutation run covers the files as they are now: `make mutation` makes one"
-    for mutant, answers in zip(chosen, run_jobs([job(m, concerned(m.module)) for m in chosen]), strict=True):
-        assert fate(mutant, answers).outcome == "killed", (mutant.module, mutant.number, mutant.change)
+    for now in run(chosen):
+        assert now.outcome == "killed", (now.mutant.module, now.mutant.number, now.mutant.change)
 
 
 def test_explanations_are_of_mutants_that_exist_and_the_committed_run_has_no_doubts() -> None:
