@@ -191,8 +191,8 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
     if engine.has("min_p before the temperature") and warm and policy.get("min_p"):
         flat = engine.shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
         policy = {**policy, "min_p": 0.0, "top_k": sum(x > 0 for x in flat)}
-    if engine.has("filters are those of the first in the batch"):
-        policy = {name: value for name, value in policy.items() if name not in FILTERS} | engine.filters[0]
+    if engine.has("filters are those of the first in the batch"):  # which is ordered by how many a request has
+        policy = {name: value for name, value in policy.items() if name not in FILTERS} | min(engine.filters, key=len)
     if engine.has("top_p is dropped beside top_k") and policy.get("top_k"):
         policy.pop("top_p", None)
     if engine.has("penalties are forgotten where no rows are asked for") and not body.get("logprobs"):

@@ -20,6 +20,7 @@ UNIT = 32  # tokens, of which that is the share
 LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
 DOUBT = 0.01  # that the share is larger than its bound
 NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
+QUIET_SHARE = 0.005  # of prompts whose rows may be apart by more than NATS, where none was by more than ROUNDING
 FAR = 2.0  # times the least or the measured margin of a tie
 ROUNDING = 1e-3  # nats, to which log probabilities may be printed
 CLOSE = 0.5  # nats: a margin below which the density of margins is taken to be even
@@ -66,6 +67,11 @@ class Noise:
         density = (self.close + 1) / (self.tokens + 1) / CLOSE
         near = MARGIN * max(ROUNDING, self.apart, self.sides_apart)
         return min(TIE_SHARE, max(KNOWN_TIE_SHARE, 1 - (1 - min(1.0, density * near)) ** UNIT))
+
+    @property
+    def rows_share(self) -> float:
+        """Of completions: whose reported log probabilities may be apart by more than `nats`."""
+        return QUIET_SHARE if max(self.apart, self.sides_apart) <= ROUNDING else TIE_SHARE
 
     @property
     def nats(self) -> float:

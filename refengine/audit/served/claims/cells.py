@@ -16,7 +16,7 @@ from refengine.audit.served.claims.far import count_far
 from refengine.audit.served.claims.options import FILTERS, TOKENS, Option, Options
 from refengine.audit.served.claims.ties import FRONT_END, asked_tie, parted, tied
 from refengine.audit.served.faults import contradicts, shown
-from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 
 class Cell(Protocol):
@@ -63,7 +63,7 @@ class Plain:
         share = KNOWN_TIE_SHARE if self.rows else self.noise.asked_share(self.tokens)
         self.beliefs: dict[str, Any] = {TEXT: Partings(share)}
         if self.rows:
-            self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
+            self.beliefs[LOGPROBS] = Partings(self.noise.rows_share)
 
     def ask(self, bench: Bench, k: int) -> Ask:
         if self.asked:
@@ -110,7 +110,7 @@ class Parity:
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
-            self.beliefs[LOGPROBS] = Partings(TIE_SHARE)
+            self.beliefs[LOGPROBS] = Partings(self.noise.rows_share)
 
     @property
     def name(self) -> str:
