@@ -56,7 +56,7 @@ class Plain:
     asked: Callable[[Bench, int], Ask] | None = None
     options: Options = field(default_factory=dict)
     cost: int = 2
-    wanted: int = 8
+    wanted: int = 7
 
     def __post_init__(self) -> None:
         self.shown_at: list[int] = []  # the numbers of looks
@@ -106,7 +106,7 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 3 if self.chat or self.stream else 7  # a front end adds little to be wrong
+        self.wanted = 3 if self.chat or self.stream else 6  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
@@ -244,7 +244,7 @@ class Own:
     asks: bool = False
 
     def __post_init__(self) -> None:
-        self.wanted = 5 if self.cost <= DEAR else 3 if self.cost < 2 * DEAR else 2
+        self.wanted = 5 if self.cost <= DEAR else 2
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 

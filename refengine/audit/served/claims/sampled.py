@@ -154,7 +154,9 @@ class Sampled:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 51 if self.choices > FEW else 78
+        self.wanted = (
+            58 if self.choices > FEW else 78
+        )  # with 51 and 70 something is said; ties and edges take their part
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property
