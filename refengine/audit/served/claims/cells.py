@@ -244,7 +244,7 @@ class Own:
     asks: bool = False
 
     def __post_init__(self) -> None:
-        self.wanted = 5 if self.cost <= DEAR else 2
+        self.wanted = 5 if self.cost <= 8 else 4 if self.cost <= DEAR else 2
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
