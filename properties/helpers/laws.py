@@ -257,7 +257,9 @@ def laws() -> dict[str, Law]:
     one = {"one": ANY, "data": st.data()}
     found["a decode ends where its text does"] = Law(a_decode_ends_where_its_text_does, one, 40)
     company = {"company": COMPANIES}
-    found["requests say in company what they say alone"] = Law(requests_say_in_company_what_they_say_alone, company, 40)
+    found["requests say in company what they say alone"] = Law(
+        requests_say_in_company_what_they_say_alone, company, 100
+    )
     faulty = {"lanes": strategies.lanes(strategies.judged("tree", "iid")), "data": st.data()}
     found["what no rule can judge is refused"] = Law(what_no_rule_can_judge_is_refused, faulty, 80)
     for name in ROWS:
