@@ -155,7 +155,7 @@ class Sampled:
 
     def __post_init__(self) -> None:
         self.wanted = (
-            58 if self.choices > FEW else 78
+            60 if self.choices > FEW else 78
         )  # with 51 and 70 something is said; ties and edges take their part
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
