@@ -154,9 +154,8 @@ class Sampled:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = (
-            60 if self.choices > FEW else 78
-        )  # with 51 and 70 something is said; ties and edges take their part
+        # With 51 and 70 something is said; what is asked about ties and edges takes its part of the budget.
+        self.wanted = 60 if self.choices > FEW else 78
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property
