@@ -87,7 +87,7 @@ def test_one_text_is_reported_in_the_same_tokens() -> None:
     with Bench(Counts(9), Counts(9)) as bench:
         cell = Parity(option, bench.noise, rows=True, stream=True)
         for said in (whole, Choice("a b", "length", (" b",), (-0.5,), ({" b": -0.5},)), Choice("a b", "length")):
-            compare_logprobs(cell.beliefs, bench, Ask(("a",), 2), Answer((said,)), Answer((whole,)))
+            compare_logprobs(cell.beliefs, bench, Answer((said,)), Answer((whole,)), {})
         assert (cell.beliefs[LOGPROBS].looks, cell.beliefs[LOGPROBS].parted) == (3, 2)
 
 

@@ -20,14 +20,8 @@ import numpy as np
 from refengine.evidence.rows import log_sum
 
 RATES = ((0.99, 0.01), (0.8, 0.05), (0.5, 0.05), (0.2, 0.01))  # of a fault with speculation and without, to bet on
-SHARES = (
-    0.01,
-    0.04,
-    0.15,
-    0.5,
-    0.8,
-    0.99,
-)  # of the way from the share of ties to every prompt: what partings are bet to be
+# Of the way from the share of ties to every prompt: what partings are bet to be.
+SHARES = (0.01, 0.04, 0.15, 0.5, 0.8, 0.99)
 TIE_SHARE = 0.2  # of prompts at which an honest pair of servers may part, each by a tie
 WITNESSES = 3  # that are kept of a claim
 

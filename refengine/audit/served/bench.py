@@ -33,6 +33,11 @@ FAR = "a text is another, far from any tie"
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so
 
 
+def titled(name: str) -> str:
+    """What was gathered from all answers, as its finding is called."""
+    return f"{'greedy' if name == FAR else 'metadata'}/{name}"
+
+
 @dataclass
 class Bench:
     """on, off: the two sides. `metadata` gathers the faults of every request that both sides were sent alike."""
@@ -157,12 +162,13 @@ class Bench:
         return names
 
     def keep_far(self, turns: tuple[str, ...], shows: bool, witness: dict[str, Any]) -> None:
+        """A look at a prompt, which counts no more once it has shown."""
         with self.lock:
             if turns not in self.strayed:
                 self.far.add(shows, witness)
-        if shows:
-            self.strayed.add(turns)
-            self.listened().add(FAR)
+            if shows:
+                self.strayed.add(turns)
+                self.listened().add(FAR)
 
     def needs(self, name: str) -> list[str]:
         """What every request has at which a fault of answers showed with speculation alone, and others lack."""

@@ -9,7 +9,7 @@ from refengine.audit.common import Progress
 from refengine.audit.sandbox.child import Child
 from refengine.audit.served.ask import Failed, Refused, Subject
 from refengine.audit.served.audit import Named, findings, full_name
-from refengine.audit.served.bench import PROMPTS, Bench
+from refengine.audit.served.bench import PROMPTS, Bench, titled
 from refengine.audit.served.plan import planned
 from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports.functions import opened
@@ -63,7 +63,7 @@ class Opened:
     def names(self) -> list[str]:
         """Of the claims that will be looked at."""
         found = [full_name(name, claim, state) for name, claim, _, state in beliefs(self.suite)]
-        more = [f"metadata/{name}" for name in self.suite.bench.of_answers()]
+        more = map(titled, self.suite.bench.of_answers())
         return [*found, *(name for name in more if name not in found)]
 
     def run(self) -> dict[str, Finding]:

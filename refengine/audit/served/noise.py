@@ -81,4 +81,4 @@ class Noise:
     @property
     def far(self) -> float:
         """The margin, in nats, behind which no parting is rounding: many times what the sides were seen to be apart."""
-        return max(FAR * NATS, FAR * allowed(self.apart), FAR * allowed(self.sides_apart))
+        return FAR * allowed(max(self.apart, self.sides_apart), NATS)

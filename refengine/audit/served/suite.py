@@ -14,7 +14,7 @@ from typing import Any
 
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
-from refengine.audit.served.bench import FAR, UNANSWERED, Bench
+from refengine.audit.served.bench import FAR, UNANSWERED, Bench, titled
 from refengine.audit.served.claims.cells import Cell, Own, Parity
 from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.together import AllLaws
@@ -156,5 +156,4 @@ def beliefs(suite: Suite) -> Iterator[tuple[str, str, Any, State | None]]:
             yield state.cell.name, claim, belief, state
     for name, belief in suite.bench.of_answers().items():
         if belief.looks:
-            kind = "greedy" if name == FAR else "metadata"
-            yield f"{kind}/{name}", f"Of an answer it is not so that {name}.", belief, None
+            yield titled(name), f"Of an answer it is not so that {name}.", belief, None

@@ -77,10 +77,11 @@ class Plain:
         on, off = bench.plain(k, TOKENS) if bare else bench.both(ask)
         if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
-        self.beliefs[TEXT].add(shows, difference(ask, on, off))
-        compare_logprobs(self.beliefs, bench, ask, on, off)
+        witness = difference(ask, on, off)
+        self.beliefs[TEXT].add(shows, witness)
+        compare_logprobs(self.beliefs, bench, on, off, witness)
         if not self.asked:  # at a context's edge an honest pair may end apart
-            count_far(bench, ask, [(on, off)], difference(ask, on, off))
+            count_far(bench, ask, [(on, off)], witness)
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
         if self.rows or not parted(on, off):
@@ -155,9 +156,10 @@ class Parity:
         self.as_greedy += parted(on, off) and parted(plain_on, plain)
         if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
-        self.beliefs[TEXT].add(shows, difference(ask, on, off))
-        compare_logprobs(self.beliefs, bench, ask, on, off)
-        count_far(bench, ask, [(on, off)], difference(ask, on, off))
+        witness = difference(ask, on, off)
+        self.beliefs[TEXT].add(shows, witness)
+        compare_logprobs(self.beliefs, bench, on, off, witness)
+        count_far(bench, ask, [(on, off)], witness)
 
     def left(self, bench: Bench, ask: Ask, plain: Answer) -> str:
         """The text of the side without speculation where one token is left: the plain one, unless other options move
@@ -179,13 +181,13 @@ class Parity:
         return not asked_tie(bench, asked, on, off)
 
 
-def compare_logprobs(beliefs: dict[str, Any], bench: Bench, ask: Ask, on: Answer, off: Answer) -> None:
+def compare_logprobs(beliefs: dict[str, Any], bench: Bench, on: Answer, off: Answer, witness: dict[str, Any]) -> None:
     """Of the tokens that both emitted alike before they part; one text is reported in the same tokens."""
     mine, theirs = on.choices[0], off.choices[0]
     apart, others = logprobs_apart(mine, theirs), mine.text == theirs.text and mine.tokens != theirs.tokens
     if LOGPROBS in beliefs and (others or apart is not None):
-        witness = difference(ask, on, off) | {"reported": mine.tokens, "nats apart": apart and round(apart, 3)}
-        beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.nats, witness)
+        more = {"reported": mine.tokens, "nats apart": apart and round(apart, 3)}
+        beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.nats, witness | more)
 
 
 @dataclass
@@ -221,7 +223,7 @@ class Answered:
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
-DEAR = 12  # requests of a look
+LOOKS = ((8, 5), (12, 4), (inf, 2))  # up to so many requests of a look, so many looks are wanted
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 Pairs: TypeAlias = list[tuple[Answer, Answer]]
 
@@ -244,7 +246,7 @@ class Own:
     asks: bool = False
 
     def __post_init__(self) -> None:
-        self.wanted = 5 if self.cost <= 8 else 4 if self.cost <= DEAR else 2
+        self.wanted = next(looks for most, looks in LOOKS if self.cost <= most)
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
