@@ -31,9 +31,9 @@ from refengine.audit.served.claims.cells import logprobs_apart
 from refengine.audit.served.claims.sampled import PROMPTS, Law
 from refengine.audit.served.claims.scores import Reader
 from refengine.audit.served.claims.ties import ties
-from refengine.audit.served.endpoint import REQUESTS
+from refengine.audit.served.endpoint import REQUESTS, Opened
 from refengine.audit.served.faults import faults
-from refengine.audit.served.plan import planned
+from refengine.audit.served.plan import Plan, planned
 from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
@@ -245,6 +245,16 @@ class Gives:
 
     def send(self, ask: Ask) -> Answer:
         raise AssertionError
+
+
+def test_what_is_gathered_from_all_answers_is_listed_by_the_name_of_its_finding() -> None:
+    """Kills a claim that a test runner lists and never hears of."""
+    with Bench(Gives(), Gives()) as bench:
+        suite = Suite(bench, Plan([], {}), 1e-6, 10)
+        listed = Opened(suite, Named("endpoint", "test", RECIPE)).names()
+        for belief in bench.of_answers().values():
+            belief.add(True, False)
+        assert [name for name, *_ in beliefs(suite)] == listed
 
 
 def test_a_fault_of_both_sides_accuses_nobody() -> None:
