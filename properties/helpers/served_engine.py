@@ -6,9 +6,11 @@ and verified by the ratio rule, each node with the policy of its own prefix. A d
 for where engines have been wrong.
 """
 
+import itertools
 import random
 import threading
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import log
 from typing import Any
 
@@ -27,6 +29,8 @@ from properties.helpers.served_model import (
 from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
 
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
+ROUNDINGS = 1021  # rows in a row that are all rounded differently
+TIME = itertools.count()
 
 
 @dataclass
@@ -45,6 +49,7 @@ class Engine:
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
     filters: list[dict[str, float]] = field(default_factory=list)  # the same
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
+    stale_blocks: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts
     prompts: set[tuple[int, ...]] = field(default_factory=set)
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
@@ -90,8 +95,8 @@ class Engine:
         row = self.language.logits(context, 0.0)
         if not self.noise:
             return row
-        source = random.Random(None if self.every_time else f"{context[-2:]}{shape}{self.speculative}")
-        return [x + source.gauss(0.0, self.noise) for x in row]
+        key = f"{next(TIME) % ROUNDINGS}" if self.every_time else f"{context[-2:]}{shape}{self.speculative}"
+        return [x + self.noise * error for x, error in zip(row, rounding(key, len(row)), strict=True)]
 
     def generate(self, prompt: list[int], body: dict[str, Any], chance: random.Random, company: int) -> dict[str, Any]:
         out: list[int] = []
@@ -145,16 +150,34 @@ class Engine:
         self.last_prefix = prompt
         self.prompts.add(tuple(prompt))
         self.finished.add((*prompt, *out))
+        if self.has("drafts that a sampled answer refused stay in the cache") and body.get("temperature", 1.0):
+            self.written([*prompt, *out])
         told = choice(self, out, rows, body, limit, borders)
         if self.has("usage of a stream counts rounds") and body.get("stream"):
             told["count"] = len(borders)
         return echoed(self, told, prompt, body) if body.get("echo") and "prompt" in body else told
+
+    def left(self, prompt: list[int]) -> None:
+        """The client of that request went away."""
+        self.leaked.append(7)
+        begun = sum(other[:PAGE] == tuple(prompt[:PAGE]) for other in self.prompts)
+        if self.has("what a client that left wrote is stale in the cache") and begun < 2:
+            self.written(prompt)
+
+    def written(self, tokens: list[int]) -> None:
+        """Its first block is stale."""
+        if len(tokens) >= PAGE:
+            self.stale_blocks.add(tuple(tokens[:PAGE]))
 
     def entered(self, prompt: list[int]) -> list[int]:
         """What is in the cache of the prompt."""
         context = list(prompt)
         if self.has("prefix of another request") and self.last_prefix[:2] == prompt[:2] and self.last_prefix != prompt:
             context = self.last_prefix[-1:] + context[-1:] if len(context) > 1 else context
+        if any(
+            tuple(prompt[: len(block)]) == block[: len(prompt)] for block in self.stale_blocks if len(prompt) > PAGE
+        ):
+            context[-1] = 7
         if self.has("a request that was left leaks a token") and self.leaked:
             context[-1] = self.leaked.pop()
         if self.has("the end of an answer is stale in the cache") and tuple(prompt) in self.finished:
@@ -336,6 +359,13 @@ class Engine:
         prompt = len(self.language.ids_of(text)) + (chat and self.has("a chat's first token is counted twice"))
         usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count}
         return {"choices": [as_chat(c, body) if chat else c for c in choices], "usage": usage}
+
+
+@lru_cache(1 << 13)
+def rounding(key: str, size: int) -> list[float]:
+    """What half precision adds to the logits of a row, in units of its size."""
+    source = random.Random(key)
+    return [source.gauss(0.0, 1.0) for _ in range(size)]
 
 
 def text_of(body: dict[str, Any]) -> str:

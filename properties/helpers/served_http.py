@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from properties.helpers.listening import Quiet, listening
-from properties.helpers.served_engine import Engine
+from properties.helpers.served_engine import Engine, text_of
 from properties.helpers.served_model import TIED
 
-LEAK = "a request that was left leaks a token"
+LEFT = ("a request that was left leaks a token", "what a client that left wrote is stale in the cache")
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
@@ -28,7 +28,7 @@ ODD = (
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
     "ties broken at random, text only", "shows the end", "cleans up blanks", "usage in every chunk",
     "refuses more than two rows", "fails now and then", "refuses choices at temperature 0",
-    "noisy, text only, one choice",
+    "noisy, text only, one choice", "text only, seedless, no echo, one choice",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
@@ -138,6 +138,7 @@ class Front:
     def refused(self, body: dict[str, Any], chat: bool) -> tuple[int, str] | None:
         engine, manner = self.engine, self.manner
         unknown = set(body) - (TAKEN if engine.language.json else TAKEN - {"response_format", "tools"})
+        unknown |= {"echo"} & set(body) if "no echo" in manner else set()
         if unknown or (chat and manner == "text only"):
             return 400, f"unknown: {sorted(unknown)}"
         if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
@@ -172,7 +173,7 @@ class Front:
             or (manner == "streams without rows" and body.get("stream"))
         ):
             body.pop("logprobs", None)
-        if manner == "seedless":
+        if "seedless" in manner:
             body.pop("seed", None)
         if manner == "cuts prompts" and not chat:
             body["prompt"] = " ".join(body["prompt"].split()[-CUT_WORDS:])
@@ -216,7 +217,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             chat = self.path.endswith("/chat/completions")
             code, made = front.answer(body, chat)
             if code == 200 and body.get("stream"):
-                self.pour(streamed(engine, made, chat, body, size, comment, manner == "usage in every chunk"))
+                self.pour(streamed(engine, made, chat, body, size, comment, manner == "usage in every chunk"), body)
             else:
                 self.say(code, made, {"Retry-After": "0.01"} if code == 429 else {})
 
@@ -228,19 +229,20 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             self.end_headers()
             self.wfile.write(encoded)
 
-        def pour(self, content: str) -> None:
+        def pour(self, content: str, body: dict[str, Any]) -> None:
+            pause = 0.002 * any(map(engine.has, LEFT))  # to see a client that leaves
             self.send_response(200)
             self.send_header("Content-Length", str(len(content.encode())))
             self.end_headers()
             self.wfile.write(content.encode()[:1])
             self.wfile.flush()
-            time.sleep(0.002 * engine.has(LEAK))  # to see a client that leaves
+            time.sleep(pause)
             try:
                 self.connection.sendall(content.encode()[1:2])
-                time.sleep(0.002 * engine.has(LEAK))
+                time.sleep(pause)
                 self.connection.sendall(content.encode()[2:])
             except OSError:
-                engine.leaked.append(7)
+                engine.left(engine.language.ids_of(text_of(body)))
                 raise
 
         def log_message(self, *_: Any) -> None:

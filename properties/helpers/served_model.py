@@ -76,7 +76,7 @@ def shaped(
     row: list[float], body: dict[str, Any], out: list[int], least: int, language: Language = MARKOV
 ) -> list[float]:
     """Probabilities after the policy; at temperature 0 a point. Not to be changed."""
-    if any(body.get(name) for name in MEMORY) or any(" " in word.strip() for word in body.get("bad_words") or ()):
+    if not body.keys().isdisjoint(MEMORY) or any(" " in word.strip() for word in body.get("bad_words") or ()):
         return _shaped(row, body, out, least, language)
     key = (tuple(row), len(out) < least, language.end, *(repr(body.get(name)) for name in MEMORYLESS))
     made = shaped_before.get(key)
@@ -104,10 +104,11 @@ def _shaped(row: list[float], body: dict[str, Any], out: list[int], least: int, 
     if form is not None:
         words = following(form, [language.words[x] for x in body.get("grammar state", out)])
         allowed = [i for i, word in enumerate(language.words) if ("" if i == language.end else word) in words]
-    banned = banned_after(body.get("bad_words") or (), [language.words[x].strip() for x in out])
-    for i in range(size):
-        if (allowed is not None and i not in allowed) or (banned and language.words[i].strip() in banned):
-            row[i] = -inf
+    if allowed is not None:
+        row = [x if i in allowed else -inf for i, x in enumerate(row)]
+    if body.get("bad_words"):
+        banned = banned_after(body["bad_words"], [language.words[x].strip() for x in out])
+        row = [-inf if language.words[i].strip() in banned else x for i, x in enumerate(row)]
     if len(out) < least or body.get("ignore_eos"):
         row[language.end] = -inf
     temperature, top = body.get("temperature", 1.0), max(row)
@@ -130,15 +131,11 @@ def banned_after(told: Sequence[str], said: Sequence[str]) -> set[str]:
 
 def _filtered(weights: list[float], body: dict[str, Any]) -> set[int]:
     """The ids that the filters keep."""
-    order = sorted(range(len(weights)), key=lambda i: -weights[i])
-    total = sum(weights)
+    order = sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
+    total, most, least = sum(weights), body.get("top_p", 1.0), body.get("min_p", 0.0) * weights[order[0]]
     keep, mass = set(), 0.0
-    for rank, i in enumerate(order):
-        if (
-            rank < (body.get("top_k") or len(weights))
-            and mass < body.get("top_p", 1.0)
-            and weights[i] >= body.get("min_p", 0.0) * weights[order[0]]
-        ):
+    for i in order[: body.get("top_k") or None]:
+        if mass < most and weights[i] >= least:
             keep.add(i)
         mass += weights[i] / total
     return keep

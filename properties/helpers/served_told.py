@@ -14,6 +14,8 @@ Rows: TypeAlias = tuple[list[float], list[float]]
 
 def cut(engine: Any, out: Sequence[int], stops: Sequence[str], borders: Sequence[int]) -> int | None:
     """The character before which a stop ends the text; None where none does. borders: tokens before each round."""
+    if not stops:
+        return None
     text = said(engine, out)
     begin = len(said(engine, out[:1])) if engine.has("a stop in the first token is missed") else 0
     if engine.has("a stop longer than a block is missed"):
@@ -90,6 +92,8 @@ def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int) -> di
     tops = [{words[i]: row[i] for i in _likeliest(tuple(row))[: engine.listed]} for row in others]
     if not engine.has("a sampled token is missing from its row"):
         tops = [{**row, words[x]: c} for x, c, row in zip(shown, own, tops, strict=False)]
+    if engine.has("every other row lists its token alone"):
+        tops = [{words[x]: c} if i % 2 else row for i, (x, c, row) in enumerate(zip(shown, own, tops, strict=False))]
     if engine.rounded:
         own = [round(c, 2) for c in own]
         tops = [{word: round(c, 2) for word, c in row.items()} for row in tops]

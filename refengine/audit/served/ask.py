@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 Row: TypeAlias = dict[str, float]  # log probabilities of some tokens of one position
+LISTED = 5  # tokens of a row that are asked for: what every server allows
 
 
 class Refused(Exception):

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.belief import Faults
+from refengine.audit.served.bench import FAR
 from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Answered, Parity, Plain
-from refengine.audit.served.claims.sampled import Law, Sampled
-from refengine.audit.served.claims.together import MOST_UNSEEN_SHIFT, AllLaws, Together
+from refengine.audit.served.claims.sampled import Sampled
+from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
-MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
 IGNORED = "ignored with speculation"
+SHOWN = 3  # claims that are named as where something shows
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
         return told("violated", witness=witness, diagnosis=_diagnosis(suite, name, claim, belief, state, witness))
     if reason := _untested(suite, belief, state):
         return told("not tested", reason=reason, notes=_example(belief))
-    return told("consistent", notes=[_would_have_shown(suite, belief), *_without_too(belief)])
+    return told("consistent", notes=[belief.excluded(suite.bar), *_without_too(belief)])
 
 
 def _example(belief: Any) -> list[str]:
@@ -123,16 +123,7 @@ def _untested(suite: Suite, belief: Any, state: State | None) -> str:
         return state.failed
     if not belief.looks:
         return "no answer showed anything of it"
-    if isinstance(belief, Law) and belief.constant:
-        return "both sides give one completion to a prompt whatever the seed is: nothing is sampled"
-    if reason := suspicion(belief.log_evidence, belief.looks):
-        return reason
-    if isinstance(belief, Law) and (least := belief.would_show(suite.bar)) > MAX_UNSEEN_TV:
-        what = f"a total variation of {least:.2g}" if least < 1 else "any difference"
-        return f"{belief.looks} pairs of requests would not show {what}: more --requests"
-    if isinstance(belief, Together) and belief.would_show(suite.bar) > MOST_UNSEEN_SHIFT:
-        return f"{belief.looks} pairs of requests would not show what moves them all a little: more --requests"
-    return ""
+    return suspicion(belief.log_evidence, belief.looks) or str(belief.unsaid(suite.bar))
 
 
 def suspicion(log_evidence: float, looks: int) -> str:
@@ -140,16 +131,6 @@ def suspicion(log_evidence: float, looks: int) -> str:
     if log_evidence <= SUSPECT_NATS:
         return ""
     return f"there is some evidence against it in {looks} looks, too little to decide: more --requests"
-
-
-def _would_have_shown(suite: Suite, belief: Any) -> str:
-    if isinstance(belief, Law):
-        return f"A total variation of {belief.would_show(suite.bar):.2g} would have been seen 99% of the time."
-    if isinstance(belief, Together):
-        shift = f"{belief.would_show(suite.bar):.2g} of its deviation"
-        return f"A score that is moved by {shift} at all settings would have been seen 99% of the time."
-    share = 1 - MISSED ** (1 / belief.looks)
-    return f"What shows in {share:.0%} of requests or more would have shown, with probability {1 - MISSED:.0%}."
 
 
 def _without_too(belief: Any) -> list[str]:
@@ -180,6 +161,7 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
         fault = name.partition("/")[2]
         needs = suite.bench.needs(fault)
         said = f"{fault}, with speculation alone" + (f", in requests with {' and '.join(needs)}" if needs else "")
+        said += _where(suite) if fault == FAR else ""
     else:
         said = f"{name}: not so with speculation: {claim.rstrip('.')}"
     for kind in ("token", "character") if claim == TEXT else ():
@@ -190,6 +172,13 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
         said += ": " + "; ".join(where)
     gone = witness.get("it vanishes") or []
     return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
+
+
+def _where(suite: Suite) -> str:
+    """The claims in whose looks a text strayed oftenest."""
+    found = sorted((s for s in suite.states if s.heard[FAR]), key=lambda s: -s.heard[FAR] / s.looks)
+    told = [f"{s.heard[FAR]} of {s.looks} looks at {s.cell.name}" for s in found[:SHOWN]]
+    return f"; oftenest in {', '.join(told)}" if told else ""
 
 
 def _parity(cell: Parity, claim: str) -> str:

@@ -24,6 +24,7 @@ RATES = ((0.99, 0.01), (0.8, 0.05), (0.5, 0.05), (0.2, 0.01))  # of a fault with
 SHARES = (0.01, 0.04, 0.15, 0.5, 0.8, 0.99)
 TIE_SHARE = 0.2  # of prompts at which an honest pair of servers may part, each by a tie
 WITNESSES = 3  # that are kept of a claim
+MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
 
 
 @dataclass
@@ -57,6 +58,13 @@ class Faults:
         ratios = [sum(n * _two_samples(on, off, *rates) for (on, off), n in self.shown.items()) for rates in RATES]
         return float(log_sum(np.array(ratios), 0) - log(len(RATES)))
 
+    def unsaid(self, bar: float) -> str:
+        """Why nothing can be said after these looks."""
+        return ""
+
+    def excluded(self, bar: float) -> str:
+        return _seldom(self.looks)
+
     def counts(self) -> dict[str, int]:
         on = sum(n for (shows, _), n in self.shown.items() if shows)
         off = sum(n for (_, shows), n in self.shown.items() if shows)
@@ -89,8 +97,20 @@ class Partings:
         ratios = [self.parted * log(rate / null) + kept * log((1 - rate) / (1 - null)) for rate in rates]
         return float(log_sum(np.array(ratios), 0) - log(len(rates)))
 
+    def unsaid(self, bar: float) -> str:
+        return ""
+
+    def excluded(self, bar: float) -> str:
+        return _seldom(self.looks)
+
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "parted": self.parted}
+
+
+def _seldom(looks: int) -> str:
+    """What so many looks that showed nothing tell."""
+    share = 1 - MISSED ** (1 / looks)
+    return f"What shows in {share:.0%} of requests or more would have shown, with probability {1 - MISSED:.0%}."
 
 
 def _two_samples(on: bool, off: bool, with_it: float, without: float) -> float:

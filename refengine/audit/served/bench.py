@@ -56,19 +56,30 @@ class Bench:
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give
+    samples: bool = False  # requests of one choice have several answers without speculation
     noise: Noise = field(default_factory=Noise)
 
     def __post_init__(self) -> None:
         self.pool = ThreadPoolExecutor(8 * self.at_once)
         self.lock = Lock()  # claims are looked at together
         self.asked_of: defaultdict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)  # (part of a request, shows)
-        self.heard = local()  # `names` of the faults of answers that a look of this thread came upon
+        self.heard = local()  # of a look of this thread: `names` of the faults of answers that it came upon, `spent`
 
     def __enter__(self) -> "Bench":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.pool.shutdown()
+
+    def spend(self, requests: int) -> None:
+        """Count requests that are sent."""
+        self.heard.spent = self.spent() + requests
+        with self.lock:
+            self.sent += requests
+
+    def spent(self) -> int:
+        """Requests of the look of this thread."""
+        return int(getattr(self.heard, "spent", 0))
 
     def prompt(self, number: int) -> str:
         """The prompt of that number: the ones that were given, then two and three of them in a row, all different."""
@@ -113,12 +124,12 @@ class Bench:
 
     def without(self, asks: Sequence[Ask]) -> list[Answer]:
         """These requests together to the side without speculation. Raises Refused, Failed."""
-        self.sent += len(asks)
+        self.spend(len(asks))
         return [future.result() for future in [self.pool.submit(self.off.send, ask) for ask in asks]]
 
     def each(self, asks: Sequence[Ask]) -> tuple[list[Answer], list[Answer]]:
         """These requests together to either side: they are under way at the same time. Raises Refused, Failed."""
-        self.sent += 2 * len(asks)
+        self.spend(2 * len(asks))
         futures = [[self.pool.submit(_said, side, ask) for ask in asks] for side in (self.on, self.off)]
         on, off = ([future.result() for future in side] for side in futures)
         for ask, here, there in zip(asks, on, off, strict=True):
@@ -132,14 +143,14 @@ class Bench:
     def apart(self, on: Ask, off: Ask) -> tuple[Answer, Answer]:
         """A request to either side, of its own, at the same time. Raises Refused, Failed."""
         futures = [self.pool.submit(side.send, ask) for side, ask in ((self.on, on), (self.off, off))]
-        self.sent += 2
+        self.spend(2)
         here, there = (future.result() for future in futures)
         self.inspect(on, here, there, sampled=True)
         return here, there
 
     def company(self, on: Sequence[Ask], off: Sequence[Ask]) -> list[tuple[Answer, Answer]]:
         """Requests to either side, all under way together. Raises Refused, Failed."""
-        self.sent += len(on) + len(off)
+        self.spend(len(on) + len(off))
         here, there = (
             [self.pool.submit(side.send, ask) for ask in asks] for side, asks in ((self.on, on), (self.off, off))
         )
@@ -187,7 +198,7 @@ class Bench:
         """What either side has against such a request; None where it is taken. Raises Gone."""
         said: list[Refused | Failed | None] = []
         for side in (self.on, self.off):
-            self.sent += 1
+            self.spend(1)
             try:
                 side.send(ask)
                 said.append(None)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from math import exp, isfinite
 from typing import Any
 
-from refengine.audit.served.ask import Answer, Ask, Choice, Row
+from refengine.audit.served.ask import LISTED, Answer, Ask, Choice, Row
 
 ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
 ENDERS = {"stop", "stop_token_ids", "response_format", "tools"}  # options by which a text ends before its length
-TOP_ENTRIES = 6  # of a row: the five that are asked for and the token itself
+TOP_ENTRIES = LISTED + 1  # of a row, with the token itself
 Check = Callable[[Ask, Answer], bool | None]
 
 
@@ -152,6 +152,18 @@ def _missing_from_row(ask: Ask, choice: Choice) -> bool | None:
     return any(row and token not in row for token, row in zip(choice.tokens, choice.top, strict=True))
 
 
+def _uneven(ask: Ask, choice: Choice) -> bool | None:
+    if not choice.tokens:
+        return None
+    return any(told is not None and len(told) != len(choice.tokens) for told in (choice.logprobs, choice.top))
+
+
+def _short_row(ask: Ask, choice: Choice) -> bool | None:
+    """Of a vocabulary of some tokens there is always another to list; the first token of an echo has no row."""
+    rows = (choice.top or ())[1 if ask.options.get("echo") else 0 :]
+    return any(len(row) < LISTED for row in rows) if rows else None
+
+
 def _shared_rows(ask: Ask, answer: Answer) -> bool | None:
     """A choice that went on otherwise reports the very rows of the first one: after other tokens a row is another."""
     first, *others = answer.choices
@@ -202,6 +214,8 @@ CHECKS: Mapping[str, Check] = {
     "a log probability is above 0 or no number": _choices(_logprob_impossible),
     "a token's log probability is not that of its row": _choices(_not_in_row),
     "a token is missing from its row": _choices(_missing_from_row),
+    "tokens, log probabilities and rows are not as many": _choices(_uneven),
+    "a row lists fewer tokens than were asked for": _choices(_short_row),
     "a choice reports the rows of another": _shared_rows,
     "the probabilities of a row exceed 1": _choices(_row_above_one),
     "a greedy token is not the likeliest of its row": _choices(_not_the_likeliest),

@@ -69,9 +69,19 @@ class Noise:
         return min(TIE_SHARE, max(KNOWN_TIE_SHARE, 1 - (1 - min(1.0, density * near)) ** UNIT))
 
     @property
+    def even(self) -> bool:
+        """Rows, where they are reported, are the same with speculation and without."""
+        return max(self.apart, self.sides_apart) <= ROUNDING
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing was seen to be rounded otherwise with speculation than without."""
+        return self.even and not self.parted
+
+    @property
     def rows_share(self) -> float:
         """Of completions: whose reported log probabilities may be apart by more than `nats`."""
-        return QUIET_SHARE if max(self.apart, self.sides_apart) <= ROUNDING else TIE_SHARE
+        return QUIET_SHARE if self.even else TIE_SHARE
 
     @property
     def nats(self) -> float:

@@ -10,11 +10,12 @@ from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
-from refengine.audit.served.claims.ties import asked_tie, parted, tied
+from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.noise import CLOSE, LOOKS, Noise
 
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
+WARM = 4  # prompts, at half of which a server that honours a temperature near 0 begins as at 0
 NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
     "ignore_eos": {"ignore_eos"},
@@ -78,6 +79,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
     several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
+    bench.samples = not several and _samples(bench)
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
     plan.lacking |= {
@@ -142,6 +144,20 @@ def _gives(bench: Bench, choices: int) -> bool:
     return bool(said) and all(len(answer.choices) == choices for answer in said)
 
 
+def _samples(bench: Bench) -> bool:
+    """Whether without speculation another seed has another answer at temperature 1, as far as two tell, and hardly any
+    where ties are asked about: what leaves the temperature out would excuse everything."""
+    few = [Ask((bench.prompt(k),), FORCED, TEMPERATURE, seed=k) for k in range(WARM)]
+    try:
+        one, other = bench.without([Ask((bench.prompt(0),), TOKENS, 1.0, seed=seed) for seed in (1, 2)])
+        greedy = [bench.plain(k, TOKENS)[1].text.startswith(said.text) for k, said in enumerate(bench.without(few))]
+    except Gone:
+        raise
+    except (Refused, Failed):
+        return False
+    return one.text != other.text and 2 * sum(greedy) >= WARM
+
+
 def _answers(bench: Bench, ask: Ask) -> list[Answer]:
     """Of both sides; none where one does not take it. Raises Gone."""
     try:
@@ -184,9 +200,8 @@ def measured(bench: Bench) -> Noise:
             )
     close = sum(margin < CLOSE for margin in margins)
     near = sorted(sides)[9 * len(sides) // 10]
-    return Noise(
-        LOOKS, max(parted, tied_sides), apart, len(margins), close, near, bench.choices > 1, decides and bool(margins)
-    )
+    asked, parted = bench.choices > 1 or bench.samples, max(parted, tied_sides)
+    return Noise(LOOKS, parted, apart, len(margins), close, near, asked, decides and bool(margins))
 
 
 def part_at_a_tie(bench: Bench, k: int) -> bool:
@@ -194,4 +209,5 @@ def part_at_a_tie(bench: Bench, k: int) -> bool:
     on, off = bench.plain(k, TOKENS)
     if bench.logprobs:
         return tied(on, off, Noise().nats)
-    return parted(on, off) and asked_tie(bench, Ask((bench.prompt(k),), TOKENS), on, off)
+    several = bench.choices > 1  # one at a time they would take a tenth of the budget here
+    return several and parted(on, off) and asked_tie(bench, Ask((bench.prompt(k),), TOKENS), on, off)

@@ -12,7 +12,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, difference
 from refengine.audit.served.claims.options import TOKENS
 from refengine.audit.served.claims.sampled import Sampled
-from refengine.audit.served.claims.ties import parted
+from refengine.audit.served.claims.ties import FRONT_END, parted
 from refengine.audit.served.locate import located
 
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
@@ -42,7 +42,8 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
     asks = [ask for k in cell.shown_at[:PLACES] if (ask := cell.ask(bench, k)) is not None]
     found = next((ask for ask in asks if shows(ask)), None)
     if found is None:
-        return {"it vanishes": ["when nothing else is under way"]}
+        again = isinstance(cell, Plain) and cell.turns is not None  # what went before it was asked then too
+        return {"it vanishes": ["when the same is asked again" if again else "when nothing else is under way"]}
     low, high = 0, found.tokens  # it shows with `high` tokens; a defect that comes and goes may show with fewer
     while high - low > 1:
         middle = (low + high) // 2
@@ -81,6 +82,17 @@ def _schedule(bench: Bench, cell: Own) -> dict[str, Any]:
             if not ends and bench.sent - before < 2 * TRIES and shows([step for step in less if step]):
                 kept = less
     kept = [step for step in kept if step]
+    needed = []
+    for i, j in [(i, j) for i, step in enumerate(kept) for j in range(len(step))][1:-1]:
+        for name in sorted(kept[i][j].options.keys() - FRONT_END):
+            less = [list(step) for step in kept]
+            less[i][j] = replace(kept[i][j], options={k: v for k, v in kept[i][j].options.items() if k != name})
+            if bench.sent - before >= 2 * TRIES:
+                break
+            if shows(less):
+                kept = less
+            else:
+                needed.append(f"without the {name} of another")
     _, _, witness = cell.tried(bench, kept)
     vanishes = ["without the other requests"] if sum(map(len, kept)) > 2 else []
-    return witness | {"it vanishes": vanishes}
+    return witness | {"it vanishes": [*vanishes, *dict.fromkeys(needed)]}

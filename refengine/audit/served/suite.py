@@ -1,22 +1,25 @@
 """The suite: looks at the claims of a plan are shared out by what has been seen so far.
 
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
-depend on the evidence. A quarter of the turns goes to the claims with the most evidence against them that are not yet
-decided, the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where
-there is more evidence than chance gives, it is half of the requests.
+depend on the evidence. A quarter of the turns goes to the claims with signs against them that would be decided soonest,
+the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where there is
+more evidence than chance gives, it is half of the requests. What is left when all had most of what they want goes first
+to laws of which nothing could be said yet.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import inf, log
-from typing import Any
+from typing import Any, TypeAlias
 
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
 from refengine.audit.served.bench import FAR, UNANSWERED, Bench, titled
 from refengine.audit.served.claims.cells import Cell, Own, Parity
 from refengine.audit.served.claims.far import ANY_REQUEST
+from refengine.audit.served.claims.sampled import Law, Sampled
 from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.reduce import TRIES, reduced
@@ -24,8 +27,12 @@ from refengine.audit.served.reduce import TRIES, reduced
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
-SUSPECTS = 2  # claims with the most evidence that are looked at in one turn: a decision needs many looks of one
+OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
+SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
+LAW_LOOKS = 2  # times what a law wants, at most
+MOST = 0.75  # of the looks that a claim wants: then laws come first that would show nothing yet
 BY_ITSELF = Own | AllLaws  # claims that are looked at alone
+Doubts: TypeAlias = list[tuple[float, float]]  # (nats of evidence, what a request adds to them)
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
 
 
@@ -35,12 +42,13 @@ class State:
 
     cell: Cell
     looks: int = 0
+    spent: int = 0  # requests, those included that were asked about a tie
     refusals: int = 0
     refused: str = ""
     failures: int = 0
     failed: str = ""
     small: dict[str, Any] | None = None  # the smallest witness that was found
-    heard: set[str] = field(default_factory=set)  # faults of answers that showed in its looks, with speculation alone
+    heard: Counter[str] = field(default_factory=Counter)  # looks by faults of answers that showed, on that side alone
 
     @property
     def given_up(self) -> bool:
@@ -67,7 +75,7 @@ class Suite:
 
     def __post_init__(self) -> None:
         self.states = [
-            State(cell, int(cell.name in self.plan.begun))
+            State(cell, int(begun := cell.name in self.plan.begun), cell.cost * begun)
             for cell in sorted(self.plan.cells, key=lambda cell: cell.cost)
         ]
         claims = sum(len(state.cell.beliefs) for state in self.states) + len(self.bench.of_answers())
@@ -78,7 +86,7 @@ class Suite:
         with ThreadPoolExecutor(TOGETHER) as pool:
             while not self.gone and (chosen := self.chosen(turn)):
                 turn += 1
-                pursuing, sent = self.doubt(chosen[0]) > SUSPECT_NATS, self.bench.sent
+                pursuing, sent = most(self.doubts(chosen[0])) > SUSPECT_NATS, self.bench.sent
                 list(pool.map(self.look, chosen))
                 self.pursued += pursuing * (self.bench.sent - sent)
                 for state in chosen:
@@ -86,7 +94,8 @@ class Suite:
                 progress(f"{chosen[0].cell.name}, {self.bench.sent} requests", self.bench.sent / self.requests)
 
     def look(self, state: State) -> None:
-        self.bench.heard.names = state.heard
+        self.bench.heard.names = heard = set[str]()
+        self.bench.heard.spent = 0
         try:
             state.cell.unit(self.bench, state.looks)
         except Gone as error:
@@ -98,6 +107,8 @@ class Suite:
             state.failures += 1
             state.failed = str(error)
         state.looks += 1
+        state.spent += self.bench.spent()
+        state.heard.update(heard)
 
     def make_small(self, state: State) -> None:
         """Of the first claims that are decided, a witness that is as short as it was found to be."""
@@ -115,38 +126,63 @@ class Suite:
         again each time is no reason to look away."""
         return UNANSWERED in state.heard and self.bench.metadata[UNANSWERED].log_evidence < self.bar
 
-    def heard(self, state: State) -> float:
-        """The most evidence for a fault of answers that its looks came upon, and that is not decided."""
+    def doubts(self, state: State) -> Doubts:
+        """(evidence, what a request of its looks adds to it) of what its looks have a part in, and is not decided: the
+        claim itself, and the faults of answers that they came upon."""
+        spent = max(1, state.spent, *(2 * belief.looks for belief in state.cell.beliefs.values()))
+        found = [(state.evidence(), state.evidence() / spent)]
         told = self.bench.of_answers()
-        names = state.heard | ({FAR} if self.bench.strayed and state.cell.name == ANY_REQUEST else set())
-        found = (told[name].log_evidence for name in names)
-        return max((evidence for evidence in found if evidence < self.bar), default=-inf)
+        names = {*state.heard, *([FAR] if self.bench.strayed and state.cell.name == ANY_REQUEST else [])}
+        for name in sorted(names):
+            a_sign = told[name].log_evidence / max(1, told[name].signs)
+            often = (state.heard[name] + 1) / (state.spent + state.cell.cost)
+            found.append((told[name].log_evidence, a_sign * often))
+        return [(evidence, pace) for evidence, pace in found if evidence < self.bar]
 
-    def doubt(self, state: State) -> float:
-        return max(state.evidence(), self.heard(state))
+    def rank(self, doubts: Doubts) -> tuple[bool, float, float]:
+        """Of a suspect: first those with more evidence than chance gives, and of them what is decided soonest."""
+        left = min(((self.bar - evidence) / pace for evidence, pace in doubts if min(evidence, pace) > 0), default=inf)
+        return most(doubts) <= SUSPECT_NATS, left, -most(doubts)
+
+    def enough(self, state: State) -> bool:
+        """Rounding moves laws too, by little and always the same way: where there is some, no law is looked at until it
+        shows."""
+        wanted = next((law.wanted for law in getattr(state.cell, "laws", [state.cell]) if isinstance(law, Sampled)), 0)
+        return 0 < LAW_LOOKS * wanted <= state.looks and not self.bench.noise.quiet
+
+    def due(self, state: State) -> tuple[bool, float]:
+        """Among all: what had least of what it wants, in requests: looks that ask about ties are fewer."""
+        share = state.spent / (state.cell.cost * state.cell.wanted)
+        silent = (b.too_few(self.bar) for b in state.cell.beliefs.values() if isinstance(b, Law))
+        return share >= MOST and not any(silent), share
 
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
         left = self.requests - self.bench.sent
         asked = [s for s in self.states if not s.given_up or self.falls(s)]
-        open_ = [s for s in asked if s.evidence() < self.bar and s.cell.cost <= left]
+        open_ = [s for s in asked if s.evidence() < self.bar and s.cell.cost <= left and not self.enough(s)]
         fresh = [s for s in open_ if not s.looks]
-        doubted = [s for s in open_ if s.signs() or self.heard(s) > -inf]
-        suspects = sorted(doubted, key=lambda s: (self.doubt(s), s.cell.name == ANY_REQUEST), reverse=True)
+        found = [(s, doubts) for s in open_ if len(doubts := self.doubts(s)) > 1 or s.signs()]
+        ranked = sorted((self.rank(doubts), i) for i, (_, doubts) in enumerate(found) if most(doubts) > OUTWEIGHED)
+        suspects = [found[i][0] for _, i in ranked]
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
-        if suspects and self.doubt(suspects[0]) > SUSPECT_NATS and 2 * self.pursued <= self.bench.sent:
+        if suspects and most(self.doubts(suspects[0])) > SUSPECT_NATS and 2 * self.pursued <= self.bench.sent:
             order = suspects[:SUSPECTS]
         elif suspects and turn % 4 == 1:
             order = ((of_others, of_options)[turn % 8 == 1] or suspects)[:SUSPECTS]
         elif fresh:
             order = fresh
         else:
-            order = sorted(open_, key=lambda s: s.looks / s.cell.wanted)
+            order = sorted(open_, key=self.due)
         if not order or isinstance(order[0].cell, BY_ITSELF):
             return order[:1]
         together = [s for s in order if not isinstance(s.cell, BY_ITSELF)][:TOGETHER]
         return together[: max(1, left // max(s.cell.cost for s in together))]
+
+
+def most(doubts: Doubts) -> float:
+    return max((evidence for evidence, _ in doubts), default=-inf)
 
 
 def beliefs(suite: Suite) -> Iterator[tuple[str, str, Any, State | None]]:

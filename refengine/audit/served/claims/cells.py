@@ -264,8 +264,12 @@ class Own:
         """(whether it shows with speculation, whether it does without, what was asked and said)."""
         said: tuple[list[Answer], list[Answer]] = ([], [])
         for asks in steps:
-            for side, answers in zip(said, bench.each(asks), strict=True):
-                side.extend(answers)
+            here, there = bench.each(asks)
+            said[0].extend(here)
+            said[1].extend(there)
+            for ask, mine, theirs in zip(asks, here, there, strict=True):
+                if not ask.hang_up:
+                    bench.inspect(ask, mine, theirs, sampled=True)
         shown_on, shown_off = (self.shows(answers, bench.noise.nats) for answers in said)
         if self.asks and not shown_off:
             shown_on = [pair for pair in shown_on if not either_way(bench, steps[-1][-1], *pair)]

@@ -48,11 +48,11 @@ def several_filters(plain: Choice, number: int) -> tuple[Options, ...]:
     )
 
 
-def left_alone(*dialects: Options) -> Made:
-    """These options, and a filter that leaves one token: far from temperature 1 it is another one where the order of
-    steps is another."""
+def left_alone(made: Made) -> Made:
+    """These options, and a filter that leaves one token: what is sampled, by other code than at temperature 0, is then
+    decided by the options, and far from temperature 1 it is another one where the order of steps is another."""
     filters = ({"top_k": 1}, {"top_p": 1e-4}, {"min_p": 1.0})
-    return fixed(*({**options, **told} for options in dialects for told in filters))
+    return lambda plain, number: tuple({**options, **told} for options in made(plain, number) for told in filters)
 
 
 def fixed(*dialects: Options) -> Made:
@@ -159,6 +159,8 @@ HEAVIER: Options = {"logit_bias": {str(i): 1.5 for i in range(3, 15)}}
 FEW_WORDS: Options = {"logit_bias": {str(i): 100.0 for i in range(3, 15)}}  # that come again and again
 PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
 PENALISED: Options = {**PENALTIES, **FEW_WORDS}
+ALLOWED: Options = {"allowed_token_ids": list(range(2, 24, 3))}
+JSON: Options = {"response_format": {"type": "json_object"}}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
 JSON_LIST = {"type": "array", "items": NUMBERS, "minItems": TOKENS, "maxItems": TOKENS}
@@ -174,7 +176,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("logit_bias", bias(4.0)),
     Option("logit_bias, strong", bias(100.0), front=False),
     Option("logit_bias, against", bias(-100.0), front=False),
-    Option("allowed_token_ids", fixed({"allowed_token_ids": list(range(2, 24, 3))})),
+    Option("allowed_token_ids", fixed(ALLOWED)),
     Option("bad_words", bad_word),
     Option("stop", stop),
     Option("stop, at once", stop_at_once),
@@ -189,10 +191,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
     Option("top_k, top_p and min_p", several_filters, 1.0, extreme=True, front=False),
-    Option("penalties and bias, hot", left_alone(PENALISED, PENALTIES), HOT, extreme=True, front=False),
-    Option("logit_bias, hot", left_alone(HEAVIER), HOT, extreme=True, front=False),
+    Option("penalties and bias, hot", left_alone(fixed(PENALISED, PENALTIES)), HOT, extreme=True, front=False),
+    Option("logit_bias, hot", left_alone(fixed(HEAVIER)), HOT, extreme=True, front=False),
+    Option("allowed_token_ids, hot", left_alone(fixed(ALLOWED)), HOT, extreme=True, front=False),
+    Option("bad_words, hot", left_alone(bad_word), HOT, extreme=True, front=False),
+    Option("response_format, hot", left_alone(fixed(JSON)), HOT, tokens=2 * TOKENS, extreme=True, front=False),
     Option("echo", fixed({"echo": True})),
-    Option("response_format", fixed({"response_format": {"type": "json_object"}}), tokens=2 * TOKENS),
+    Option("response_format", fixed(JSON), tokens=2 * TOKENS),
     Option("json_schema", schema(JSON_SCHEMA)),
     Option("tool_choice", fixed(CALLED), tokens=2 * TOKENS, talks=True),
     Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS, front=False),

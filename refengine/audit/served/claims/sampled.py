@@ -13,12 +13,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from refengine.audit.served.ask import Ask, Choice
+from refengine.audit.common import MAX_UNSEEN_TV
+from refengine.audit.served.ask import LISTED, Ask, Choice
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.options import Setting
-from refengine.audit.served.claims.scores import KINDS as SCORES
-from refengine.audit.served.claims.scores import LISTED, Reader, pieces
+from refengine.audit.served.claims.options import FILTERS, Setting
+from refengine.audit.served.claims.scores import KINDS as READ
+from refengine.audit.served.claims.scores import Reader, pieces
+from refengine.audit.served.claims.tilt import Tilt, after_two, tokens_or_words
 from refengine.audit.served.faults import shown
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
 from refengine.evidence.e_process_of_prefixes import Prefixes
@@ -32,6 +34,9 @@ FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
 PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
+AFTER_TWO = "which tokens come after two others"
+SCORES = READ + 1  # kinds of a score, with the learned one
+ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
 CLAIM = "the law is that of plain decoding"
 Pair: TypeAlias = tuple[int, Sequence[Choice], Sequence[Choice], tuple[dict[str, float], dict[str, float]]]
@@ -53,6 +58,7 @@ class Law:
     prefixes: Prefixes = field(default_factory=Prefixes)
     pairs: Pairs = field(default_factory=lambda: Pairs(PROMPTS, KINDS))
     scores: Scores = field(default_factory=lambda: Scores(SCORES))
+    tilt: Tilt = field(default_factory=lambda: Tilt(ROUNDED))
 
     def __post_init__(self) -> None:
         self.texts: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in range(PROMPTS)]
@@ -65,7 +71,8 @@ class Law:
         on, off = on[:count], off[:count]
         self.prefixes.add(place, *([self.reader.steps(choice) for choice in side] for side in (on, off)))
         self.pairs.add(place, *([features(choice.text) for choice in side] for side in (on, off)))
-        scored = self.reader.pair(on, off)
+        scored = self.reader.pair(on, off, place)
+        self._learned((on, off), scored)
         self.scores.add(place, *scored)
         for seen, side in zip(self.texts[place], (on, off), strict=True):
             seen.update(choice.text for choice in side)
@@ -74,6 +81,17 @@ class Law:
         kinds = np.array([self.kinds(i) for i in range(PROMPTS)])
         self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
         return place, on, off, scored
+
+    def _learned(self, sides: tuple[Sequence[Choice], ...], scored: tuple[dict[str, float], ...]) -> None:
+        """The score that the pairs before taught, of both answers before either of them teaches it more. Where two
+        tokens tie at the edge of a filter, rounding decides which can come at all, and at many prompts the same."""
+        if any(name in FILTERS for name in self.reader.options):
+            return
+        seen = [[entry for choice in side for entry in after_two(tokens_or_words(choice))] for side in sides]
+        for side, told in enumerate(scored):
+            told[AFTER_TWO] = self.tilt.score(seen[side])
+        for side, entries in enumerate(seen):
+            self.tilt.keep(side, entries)
 
     def kinds(self, without: int | None = None) -> list[float]:
         """The evidence of each kind."""
@@ -106,9 +124,28 @@ class Law:
             return 1.0
         return ends_wealth(share * self.choices / 2, exp(-bar), cost)
 
+    def too_few(self, bar: float) -> bool:
+        """More looks would say what these do not."""
+        return not self.constant and self.would_show(bar) > MAX_UNSEEN_TV
+
+    def unsaid(self, bar: float) -> str:
+        if self.constant:
+            return "both sides give one completion to a prompt whatever the seed is: nothing is sampled"
+        if not self.too_few(bar):
+            return ""
+        least = self.would_show(bar)
+        what = f"a total variation of {least:.2g}" if least < 1 else "any difference"
+        return f"{self.looks} pairs of requests would not show {what}: more --requests"
+
+    def excluded(self, bar: float) -> str:
+        return f"A total variation of {self.would_show(bar):.2g} would have been seen 99% of the time."
+
     @property
     def witnesses(self) -> list[dict[str, Any]]:
         name = self.scores.strongest()
+        if self.scores.log_evidence() > self.pairs.log_evidence() and name == AFTER_TWO:
+            most = {token: {"on": on, "off": off} for token, on, off in self.tilt.most()}
+            return [{"what": name, "pairs": self.looks, "tokens that lean most": most}]
         if self.scores.log_evidence() > self.pairs.log_evidence():
             score = self.scores.scores[name]
             return [{"what": name, "pairs": score.count, "on less off, in the mean": round(score.mean, 3)}]
@@ -127,6 +164,8 @@ class Law:
         name = self.scores.strongest()
         if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
             return "at no place that fresh answers would show"
+        if name == AFTER_TWO:
+            return f"{name} is another"
         more = "more" if self.scores.scores[name].mean > 0 else "less"
         return f"{name} is {more} with speculation, and no token by itself"
 
@@ -154,17 +193,18 @@ class Sampled:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        # With 51 and 70 something is said; what is asked about ties and edges takes its part of the budget.
-        self.wanted = 60 if self.choices > FEW else 78
+        # With 50 and 70 something is said; what is asked about ties and edges takes its part of the budget.
+        self.wanted = 54 if self.choices > FEW else 78
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property
     def name(self) -> str:
         return f"law/{self.setting.name}" + " (chat)" * self.chat
 
-    def ask(self, bench: Bench, place: int, seed: int) -> Ask:
+    def ask(self, bench: Bench, place: int, seed: int, bare: bool = False) -> Ask:
+        """bare: without rows."""
         several = {"n": self.choices} if self.choices > 1 else {}
-        options = {**bench.logprobs, **self.setting.options, **several}
+        options = {**({} if bare else bench.logprobs), **self.setting.options, **several}
         return Ask(
             (bench.prompt(place),),
             self.setting.tokens,
@@ -184,11 +224,12 @@ class Sampled:
         return self.ask(bench, 0, 1)
 
     def unit(self, bench: Bench, k: int) -> None:
-        """One answer of each side, with seeds of their own that have nothing in common."""
-        law, place = self.beliefs[CLAIM], k % PROMPTS
+        """One answer of each side, with seeds of their own that have nothing in common. As most users ask, without
+        seeds, every other one is asked without rows: some engines do not speculate where rows are asked for."""
+        law, place, bare = self.beliefs[CLAIM], k % PROMPTS, not self.setting.seeded and k % 2 == 1
         law.prompts = [bench.prompt(i) for i in range(PROMPTS)]
         seeds = random.Random(f"{self.name}/{k}")
-        on, off = bench.apart(*(self.ask(bench, place, seeds.getrandbits(31)) for _ in range(2)))
+        on, off = bench.apart(*(self.ask(bench, place, seeds.getrandbits(31), bare) for _ in range(2)))
         self.told(k, self.setting.name, law.add(place, on.choices, off.choices))
 
 
@@ -235,6 +276,6 @@ class Rescored:
         if not choice.tokens or "".join(choice.tokens).strip() != choice.text.strip():
             return None
         again = Ask((ask.turns[0] + "".join(choice.tokens[:i]),), 1, ask.temperature, bench.logprobs, seed=i)
-        bench.sent += 1
+        bench.spend(1)
         row = bench.off.send(again).choices[0].top
         return row[0].get(choice.tokens[i]) if row else None

@@ -12,7 +12,7 @@ from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
 from refengine.audit.served.claims.far import ANY_REQUEST
-from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS
+from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Options
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -20,7 +20,7 @@ LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
-MANY = 12  # looks at one claim
+MANY = 11  # looks at one claim
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -35,6 +35,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     share: float | None = noise.asked_share()
     if rows:  # they tell ties; what else parts on the side without speculation is held against that side
         share = None if noise.parted else KNOWN_TIE_SHARE
+    quiet = not noise.parted  # else rounding moves what is sampled too, and a coin that is spent moves all after it
     differ = first_and_last_differ
     same, alone = "The same request has the same answer", "An answer is the same"
     greedy: list[tuple[str, str, Steps, int]] = [
@@ -75,6 +76,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["seed"] and extra["together"]:
         free = "A request without a seed is independent beside one with a seed."
         cells.append(Own("seed/neighbour", free, beside_seeded, unseeded_alike, 8))
+    if extra["seed"] and extra["together"] and extra["neighbour"] and extra["filters"] and quiet:
+        moved = "Parameters of a request do not move a sampled answer of another."
+        cells.append(Own("independence/sampled", moved, around_sampled, in_company_differ, 12))
     if extra["seed"] and extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request with a seed are the whole ones."
         cells.append(Own("stream/choices", whole, streamed_choices, differ, 4))
@@ -90,10 +94,11 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     ]
     if extra["echo"] and rows:
         echoed = {"echo": True}
-        cells.append(Plain("state/echoed prefix", noise, rows, turns=shared_prefix, options=echoed, wanted=6))
+        cells.append(Plain("state/echoed prefix", noise, rows, turns=echoed_prompt, options=echoed, wanted=6))
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
         cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share, not rows))
+        cells.append(Plain("state/after a client left", noise, rows, turns=after_left, cost=5, wanted=7))
     if extra["together"] and extra["seed"]:
         under_load = f"{same} alone and in company with the same seed."
         cells.append(Own("seed/under load", under_load, seed_in_company, differ, 24))
@@ -217,8 +222,10 @@ def beside_short(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def company(n: int) -> Steps:
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-        mine = plain(bench, k)
-        return [[mine], [*(plain(bench, k + 1 + i) for i in range(n - 1)), mine]]
+        """Where rows tell ties, eight of long answers too: some engines then put one off that was begun."""
+        tokens = 4 * TOKENS if n == 8 and bench.logprobs and k % 2 == 0 else TOKENS
+        mine, *others = (replace(plain(bench, k + i), tokens=tokens) for i in range(n))
+        return [[mine], [*others, mine]]
 
     return steps
 
@@ -230,6 +237,14 @@ def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [mine, *heavy, mine]]
 
 
+def around_sampled(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """As the first and as the last of those under way: in turn beside such that have filters, bans or heavy ones."""
+    mine = sampled(bench, k, 1000 + k)
+    theirs: Options = ({"top_k": 1}, HEAVY, {"top_p": 0.1})[k % 3]
+    others = [replace(sampled(bench, k + i, 77 * k + i), options=theirs) for i in range(1, 4)]
+    return [[mine], [mine, *others, mine]]
+
+
 def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """In turn at temperature 0, and nearly there, and sampled, beside high temperatures."""
     mine = replace(plain(bench, k), temperature=(0.0, COOL)[k % 2], seed=k)
@@ -237,16 +252,17 @@ def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def among_filters(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """At temperature 0, and as a filter that leaves one token has it too, behind one that every token may come of."""
-    mine, name = plain(bench, k), ("top_k", "top_p")[k % 2]
+    """At temperature 0, and as a filter that leaves one token has it too, between others that every token may come
+    of."""
+    mine, name, free = plain(bench, k), ("top_k", "top_p")[k % 2], sampled(bench, k, None, HOT)
     strict = replace(mine, temperature=HOT, options={**mine.options, name: STRICT[name]}, seed=k)
-    return [[mine], [sampled(bench, k, None, HOT), strict, mine]]
+    return [[mine], [free, strict, free]]
 
 
 def with_rows_and_without(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Rows are made by other code in some engines, and most users ask for none."""
-    mine = with_penalties(bench, k)
-    return [[mine], [replace(mine, options=PENALISED)]]
+    """Rows are made by other code in some engines, and most users ask for none. In turn with penalties."""
+    mine, theirs = (plain(bench, k), {}) if k % 2 else (with_penalties(bench, k), PENALISED)
+    return [[mine], [replace(mine, options=theirs)]]
 
 
 def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -267,6 +283,11 @@ def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
     words = (bench.prompt(0) + " " + bench.prompt(1)).split(" ")
     length = BLOCK * (1 + k // 3 % 3) + k % 3 - 1
     return (" ".join([*(words * BLOCK)[:length], bench.prompt(k % len(bench.prompts))]),)
+
+
+def echoed_prompt(bench: Bench, k: int) -> tuple[str, ...]:
+    """In turn one that shares its beginning, and one that is read in several passes."""
+    return long_prompt(bench, k // 2 + 100) if k % 2 else shared_prefix(bench, k // 2 * 2)
 
 
 def not_asked_yet(bench: Bench, k: int) -> tuple[str, ...]:
@@ -294,9 +315,28 @@ def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def continued(bench: Bench, k: int) -> tuple[str, ...]:
     """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more. Both
-    are new to the cache, and end anywhere in a block."""
+    are new to the cache, and end anywhere in a block. The answer is in turn that at temperature 0, and one that was
+    sampled with speculation, of which more drafts were refused, as one of several choices where there are some."""
     first, more = bench.fresh(3000 + k), (" " + bench.prompt(k + 1)) * (k % 2)
-    return (first + answered(bench, Ask((first,), some_tokens(k))) + more,)
+    mine = Ask((first,), some_tokens(k))
+    if k // 2 % 2:
+        warm = replace(mine, temperature=1.0, seed=k, options={"n": 2} if bench.choices > 1 else {})
+        return (first + bench.each([warm])[0][0].choices[-1].text + more,)
+    return (first + answered(bench, mine) + more,)
+
+
+def after_left(bench: Bench, k: int) -> tuple[str, ...]:
+    """A prompt of some blocks whose first client left in the middle of the answer, so that what a cache holds of it is
+    of a request that never ended: in turn the same prompt, one with the answer's beginning, and one that parts from
+    it."""
+    first = bench.fresh(5000 + k, 2 * BLOCK + 3 * k)
+    mine = Ask((first,), some_tokens(k))
+    bench.each([replace(streamed(mine), tokens=LONG[-1], hang_up=True)])
+    if k % 3 == 0:
+        return (first,)
+    if k % 3 == 1:
+        return (first + bench.without([mine])[0].text,)
+    return (" ".join([*first.split(" ")[: BLOCK + 3 * k], bench.prompt(k + 1)]),)
 
 
 def conversation(bench: Bench, k: int) -> tuple[str, ...]:
@@ -351,7 +391,7 @@ def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
 
 def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:
     """One that a filter leaves one token is not as at temperature 0."""
-    return differing(answers[2:], answers[0], nats)
+    return differing(answers[2:3], answers[0], nats)
 
 
 def choices_alike(answers: Sequence[Answer], nats: float) -> Pairs:

@@ -10,15 +10,15 @@ No score has to be right. It is compared between two sides of which either could
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
 from typing import Any, TypeAlias
 
-from refengine.audit.served.ask import Choice, Row
+from refengine.audit.served.ask import LISTED, Choice, Row
 
 SURPRISE_NATS = 8.0  # a token scores at most
-LISTED = 5  # of a row, that every server can be asked for
+SHARED = 8  # tokens of a text before which two texts are often alike
 UNLISTED = 10.0  # tokens that share the chance of those beyond the listed, about
 EVERY = "every token"
 PLACES: Mapping[str, range] = {  # of tokens of a completion
@@ -94,15 +94,30 @@ class Reader:
     words: Counter[str] = field(default_factory=Counter)
     after: Counter[tuple[str, str]] = field(default_factory=Counter)
     total: int = 0
+    shared: dict[tuple[Hashable, ...], Row] = field(default_factory=dict)  # by prompt and tokens before it
 
-    def pair(self, on: Sequence[Choice], off: Sequence[Choice]) -> tuple[dict[str, float], dict[str, float]]:
-        """The scores of both answers; nothing of them is learned before both are scored."""
-        scored = self.scores(on), self.scores(off)
+    def pair(
+        self, on: Sequence[Choice], off: Sequence[Choice], prompt: int = 0
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """The scores of both answers; nothing of them is learned before both are scored, but for the rows that both are
+        held to."""
+        self.share(prompt, (*on, *off))
+        scored = self.scores(on, prompt), self.scores(off, prompt)
         for choice in (*on, *off):
             self.learn(choice)
         return scored
 
-    def scores(self, choices: Sequence[Choice]) -> dict[str, float]:
+    def share(self, prompt: int, choices: Sequence[Choice]) -> None:
+        """Both sides are held to one row after the same tokens, the first that came: by rounding each has its own
+        there, again and again, and where a bias decides what is drawn nothing else tells their scores apart."""
+        found: defaultdict[tuple[Hashable, ...], list[Row]] = defaultdict(list)
+        for choice in filter(_has_rows, choices):
+            for i, row in enumerate(_rows(choice)[:SHARED]):
+                found[prompt, *(choice.tokens or ())[:i]].append(row)
+        for before, rows in found.items():
+            self.shared.setdefault(before, min(rows, key=lambda row: sorted(row.items())))
+
+    def scores(self, choices: Sequence[Choice], prompt: int = 0) -> dict[str, float]:
         """By "WHAT of PLACE"."""
         sums: defaultdict[str, float] = defaultdict(float)
         for words in STARTS:
@@ -111,7 +126,7 @@ class Reader:
         for index, choice in enumerate(choices):
             before = 0.0
             sums[ENDED] += choice.finish == "stop"
-            for i, token in enumerate(self.tokens(choice)):
+            for i, token in enumerate(self.tokens(choice, prompt)):
                 sums[LENGTH] += 1
                 sums[NEXT] += before * token[0]
                 before = token[0]
@@ -121,9 +136,12 @@ class Reader:
                         sums[f"{what} of {name}"] += score
         return dict(sums)
 
-    def tokens(self, choice: Choice) -> Iterator[Scored]:
+    def tokens(self, choice: Choice, prompt: int) -> Iterator[Scored]:
         if _has_rows(choice):
-            for token, row in zip(choice.tokens or (), _rows(choice), strict=True):
+            told = choice.tokens or ()
+            rows = enumerate(_rows(choice))
+            held = [self.shared.get((prompt, *told[:i]), row) if i < SHARED else row for i, row in rows]
+            for token, row in zip(told, held, strict=True):
                 yield (
                     against_row(token, self.reading(row, self.options, self.temperature)) if row else (0.0,) * len(WHAT)
                 )

@@ -5,6 +5,7 @@ There a token that is m nats behind the likeliest comes with odds exp(-m / TEMPE
 near tie shows itself and a token that is a nat behind does not. It needs no rows, and the request keeps its parameters.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from refengine.audit.served.ask import Answer, Ask, Choice, Row
@@ -17,6 +18,8 @@ TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 1
 FRONT_END = ("logprobs", "echo", "stream_options")  # options that change no token
 MEMORYLESS = ("ignore_eos", "logit_bias", "allowed_token_ids")  # that mean the same in the middle of a text
 TRIES, SEEDS_APART = 4, 1000  # where no rows tell, and every choice has to come through the ties before
+LEAST_CHOICES = 16  # that are asked for, in one request or in many
+MOST_REQUESTS, AT_ONCE = 16, 2  # of a server that gives one choice a request
 FORCED = 4  # tokens that are asked for after the text that both have in common
 
 
@@ -52,14 +55,15 @@ def _part(on: Choice, off: Choice) -> tuple[str, str, Row]:
 
 def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     """Whether the side without speculation, nearly at temperature 0, goes on as the other did where they part; False
-    where it cannot be asked for several choices. Raises Refused, Failed."""
-    if bench.choices == 1:
+    where it gives one answer to all that ask. Raises Refused, Failed."""
+    if bench.choices == 1 and not bench.samples:
         return False
     prompt = ask.turns[0] if ask.options.get("echo") else ""
     here, there = (pieces(said.text.removeprefix(prompt)) for said in (on, off))
     i = next((i for i, (x, y) in enumerate(zip(here, there, strict=False)) if x != y), min(len(here), len(there)))
     options = {name: value for name, value in ask.options.items() if name not in (*FRONT_END, "n")}
-    warm = replace(ask, temperature=TEMPERATURE, options={**options, "n": bench.choices}, stream=False, seed=i)
+    several = {"n": bench.choices} if bench.choices > 1 else {}
+    warm = replace(ask, temperature=TEMPERATURE, options={**options, **several}, stream=False, seed=i)
     if not options.keys() - set(MEMORYLESS) and not ask.chat and len(ask.turns) == 1:
         common = "".join(here[:i])
         warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, max(1, ask.tokens - i)))
@@ -69,12 +73,20 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
         reach = len("".join(here[:i])) + max(map(len, stops(ask)), default=0)  # from where no stop would have ended it
         while i + 1 < len(here) and len("".join(here[: i + 1])) < reach:
             i += 1
-    # Ties before this one take choices away, unless the text up to here is the prompt.
-    for again in range(1 if i == 0 or bench.logprobs else TRIES):
-        (answer,) = bench.without([replace(warm, seed=(warm.seed or 0) + again * SEEDS_APART)])
+    for answer in _warm_answers(bench, warm, through=i > 0 and not bench.logprobs):
         said = [(pieces(choice.text), choice.finish) for choice in answer.choices]
         if i < len(here) and any(words[: i + 1] == here[: i + 1] for words, _ in said):
             return True
         if i == len(here) and (here, on.choices[0].finish) in said:
             return True
     return False
+
+
+def _warm_answers(bench: Bench, warm: Ask, through: bool) -> Iterator[Answer]:
+    """As many as it takes to have some choices. through: ties before this one take choices away, unless the text up to
+    here is the prompt."""
+    requests = min(MOST_REQUESTS, -(-LEAST_CHOICES // bench.choices) * (TRIES if through else 1))
+    asks = [replace(warm, seed=(warm.seed or 0) + again * SEEDS_APART) for again in range(requests)]
+    at_once = AT_ONCE if bench.choices == 1 and bench.together else 1
+    for first in range(0, requests, at_once):
+        yield from bench.without(asks[first : first + at_once])

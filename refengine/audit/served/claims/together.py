@@ -17,19 +17,18 @@ How many choices of a request begin alike is no score here: an honest server may
 law, and then speculation changes how.
 """
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from refengine.audit.served.ask import Choice
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.sampled import PROMPTS, SIGN_NATS, Pair, Sampled
-from refengine.audit.served.claims.scores import ALIKE, pieces
-from refengine.audit.served.claims.scores import KINDS as SCORES
+from refengine.audit.served.claims.sampled import PROMPTS, SCORES, SIGN_NATS, Pair, Sampled
+from refengine.audit.served.claims.scores import ALIKE
+from refengine.audit.served.claims.tilt import Seen, Tilt, tokens_or_words
 from refengine.evidence.e_process_of_scores import SHIFTS, Score
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import Rows, log_sum
@@ -37,12 +36,9 @@ from refengine.evidence.rows import Rows, log_sum
 CLAIM = "Nothing moves the laws of all settings in one way."
 TOKENS, PREFIXES = "which tokens come", "which tokens come after a prefix"
 DEEPEST = 4  # tokens of a prefix, about
-DRAWN = 256.0  # tokens for which the estimate of each sampler is drawn towards what both gave
 EXTRA = 1 << 20  # the number of the first look that is for all settings
 LEAST = 3  # settings
-SHOWN = 4  # tokens of a witness
 MOST_UNSEEN_SHIFT = 1.0  # deviations of a pair's score; more may stay unseen in an audit that says nothing of the claim
-Seen: TypeAlias = list[tuple[Hashable, str]]  # (what came before, token) of the tokens of an answer
 
 
 def tokens_of(prompt: int, words: Sequence[str]) -> Seen:
@@ -54,40 +50,6 @@ def after_prefixes(prompt: int, words: Sequence[str]) -> Seen:
 
 
 LEARNED = {TOKENS: tokens_of, PREFIXES: after_prefixes}
-
-
-@dataclass
-class Tilt:
-    """How much oftener each sampler gave a token, after something, than the other: log odds."""
-
-    counts: tuple[Counter[tuple[Hashable, str]], Counter[tuple[Hashable, str]]] = field(
-        default_factory=lambda: (Counter(), Counter())
-    )
-    totals: tuple[Counter[Hashable], Counter[Hashable]] = field(default_factory=lambda: (Counter(), Counter()))
-
-    def score(self, seen: Seen) -> float:
-        return sum(self.of(before, token) for before, token in seen)
-
-    def of(self, before: Hashable, token: str) -> float:
-        (here, there), (mine, theirs) = (
-            [counts[before, token] for counts in self.counts],
-            [totals[before] for totals in self.totals],
-        )
-        pooled = DRAWN * (here + there + 1.0) / (mine + theirs + 2.0)
-        return log((here + pooled) * (theirs + DRAWN) / ((there + pooled) * (mine + DRAWN)))
-
-    def keep(self, side: int, seen: Seen) -> None:
-        self.counts[side].update(seen)
-        self.totals[side].update(before for before, _ in seen)
-
-    def most(self) -> list[tuple[str, int, int]]:
-        """(token, on, off): the tokens that lean most, whatever came before them."""
-        here, there = Counter[str](), Counter[str]()
-        for total, counts in zip((here, there), self.counts, strict=True):
-            for (_, token), count in counts.items():
-                total[token] += count
-        order = sorted({*here, *there}, key=lambda t: -abs(here[t] - there[t]) / (here[t] + there[t]) ** 0.5)
-        return [(token, here[token], there[token]) for token in order[:SHOWN]]
 
 
 @dataclass
@@ -130,7 +92,7 @@ class Together:
         if setting not in self.settings:
             self.settings.append(setting)
         here, there = ({name: x for name, x in side.items() if not name.startswith(ALIKE)} for side in scored)
-        sides = [[_words(choice) for choice in side] for side in (on, off)]
+        sides = [[tokens_or_words(choice) for choice in side] for side in (on, off)]
         for name, seen in LEARNED.items():
             found = [[entry for words in side for entry in seen(prompt, words)] for side in sides]
             here[name], there[name] = (self.tilts[name].score(side) for side in found)
@@ -184,6 +146,15 @@ class Together:
         kept = (1 - 1 / PROMPTS) * (1 - 1 / max(2, len(self.settings)))
         return 2 * ends_wealth(kept * self.looks, exp(-bar), 2.0 * len(LEARNED) * len(SHIFTS))
 
+    def unsaid(self, bar: float) -> str:
+        if self.would_show(bar) <= MOST_UNSEEN_SHIFT:
+            return ""
+        return f"{self.looks} pairs of requests would not show what moves them all a little: more --requests"
+
+    def excluded(self, bar: float) -> str:
+        shift = f"{self.would_show(bar):.2g} of its deviation"
+        return f"A score that is moved by {shift} at all settings would have been seen 99% of the time."
+
     def strongest(self) -> str:
         total = self.wealth().sum((1, 2)).max(1)
         return self.names[int(total.argmax())]
@@ -212,10 +183,6 @@ class Together:
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "settings": len(self.settings)}
-
-
-def _words(choice: Choice) -> Sequence[str]:
-    return pieces(choice.text) if choice.tokens is None else choice.tokens
 
 
 @dataclass

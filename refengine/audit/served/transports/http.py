@@ -17,12 +17,11 @@ from typing import Any
 
 import httpx
 
-from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused, Row
+from refengine.audit.served.ask import LISTED, Answer, Ask, Choice, Failed, Gone, Refused, Row
 from refengine.errors import BadInput
 
 KEY_VARIABLE = "OPENAI_API_KEY"  # sent as a bearer token where it is set
 COMPLAINT_CHARACTERS = 200  # of a server's complaint that are shown
-TOP_TOKENS = 5  # of a position whose log probabilities are asked for: what every server allows
 ANSWER_BYTES = 1 << 24  # an answer of some hundred tokens with their log probabilities has some hundred thousand
 AGAIN = (408, 425, 429, 502, 503, 504)
 TRIES = 3  # of a request that is answered with 500
@@ -31,8 +30,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds between two tries
 LEAST_WAIT, SLOWER = 20.0, 10.0  # seconds, and times the longest answer, that a server is given that hung before
 FIRST_CONTACT = 3.0  # seconds of trying to reach a server that has never answered
 LOGPROBS: Mapping[str, Mapping[bool, dict[str, Any]]] = {
-    "completions": {True: {"logprobs": TOP_TOKENS}, False: {}},
-    "chat": {True: {"logprobs": True, "top_logprobs": TOP_TOKENS}, False: {}},
+    "completions": {True: {"logprobs": LISTED}, False: {}},
+    "chat": {True: {"logprobs": True, "top_logprobs": LISTED}, False: {}},
 }
 
 
