@@ -5,7 +5,7 @@
 and go on with its generators, and every block of a campaign has a seed that no other has.
 """
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -35,9 +35,10 @@ class Answers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ended: dict[str, str] = {}
 
 
-def inputs() -> list[Case]:
+@cache
+def inputs() -> tuple[Case, ...]:
     """Those with few tokens: counts at their sites grow."""
-    return [item for item in cases() if item.cell is None]
+    return tuple(item for item in cases() if item.cell is None)
 
 
 def jobs(request: Request) -> list[Job]:

@@ -1,6 +1,7 @@
 """A campaign of sampled calls: a child, the inputs, the evidence, and the schedule of calls over the inputs."""
 
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -60,6 +61,7 @@ class Tried:
     history: History
     reach: Rows  # expected visits to each site [S] in a call
     calls: int = 0
+    lanes: Counter[tuple[int, ...]] = field(default_factory=Counter)  # how often a lane, by its number, emitted what
 
 
 @dataclass
@@ -153,6 +155,7 @@ class Campaign:
             if start == 0 and not self.first[0] and len(np.unique(tokens, axis=0)) > tried.case.lanes:
                 self.first = (name, tokens)
             impossible = tried.evidence.impossible(draws)
+            tried.lanes.update(tried.history.lanes(tokens, start))
             tried.calls += len(tokens)
             self.calls += len(tokens)
             tried.evidence.add(draws)

@@ -59,6 +59,14 @@ class ExactLaw:
     def violates(self) -> bool:
         return self.worst.tv > BALL or self.impossible.impossible > 0
 
+    def lanes(self) -> dict[tuple[int, ...], float]:
+        """The probability of what each lane emits, by its number and its tokens."""
+        found: dict[tuple[int, ...], float] = defaultdict(float)
+        for lanes, mass in self.outcomes:
+            for lane, tokens in enumerate(lanes):
+                found[lane, *tokens] += mass
+        return found
+
     def agrees(self, tokens: NDArray[np.int32]) -> bool:
         """Whether sampled calls [n, lanes, gamma + 1] follow this law: a check of interception, not of the subject."""
         usual = [(lanes, mass) for lanes, mass in self.outcomes if mass > MIN_SAMPLED_MASS]

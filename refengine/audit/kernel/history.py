@@ -5,7 +5,7 @@ The current draft is no part of it, nor the length that any lane will reach: an 
 one, or through all of them position by position and cut them to the shortest, and either is lossless.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,13 +108,22 @@ class History:
         least[:, :, 1:] = np.minimum.accumulate(odds, axis=2)
         return least
 
+    def lanes(self, tokens: NDArray[np.int32], start: int) -> Iterator[tuple[int, ...]]:
+        """The number of every lane with what it emitted."""
+        lane = self._lane(len(tokens), tokens.shape[1], start)
+        for number, row in zip(lane.ravel().tolist(), tokens.reshape(-1, tokens.shape[2]).tolist(), strict=True):
+            yield number, *(token for token in row if token >= 0)
+
+    def _lane(self, calls: int, width: int, start: int) -> Ints:
+        """[calls, lanes of a call]."""
+        if self.lane_of is None:
+            return np.broadcast_to(np.arange(width), (calls, width))
+        return self.lane_of(start + np.arange(calls))[:, None]
+
     def _site(self, token: Ints, start: int) -> Ints:
         """The index of (lane, position, context) of every token."""
         calls, width, positions = token.shape
-        if self.lane_of is None:
-            lane = np.broadcast_to(np.arange(width), (calls, width))
-        else:
-            lane = self.lane_of(start + np.arange(calls))[:, None]
+        lane = self._lane(calls, width, start)
         site, context = np.zeros_like(token), np.zeros((calls, width), dtype=np.int64)
         for i in range(positions):
             site[:, :, i] = (lane * positions + i) * self.case.contexts + context
