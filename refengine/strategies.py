@@ -299,7 +299,7 @@ def _steps(vocabulary: int, share: SearchStrategy[Fraction]) -> dict[str, Search
         "frequency_penalty": (share, lambda factor: -math.log(factor)),
         "logit_bias": (factors, lambda given: {x: math.log(f) if f else engine.BANNED for x, f in given.items()}),
         "bad_words": (words, same),
-        "grammar": (moves, same),
+        "grammar": (st.tuples(moves, st.integers(0, 1)), same),
         FIRST: (st.just(2), float),
     }
 
@@ -307,6 +307,8 @@ def _steps(vocabulary: int, share: SearchStrategy[Fraction]) -> dict[str, Search
         values, other = given[name]
         made, batched = getattr(exact, name), getattr(engine, name)
         looked_for = tuple if name == "bad_words" else lambda _: ()
+        if name == "grammar":  # of two arguments
+            return values.map(lambda x: (f"{name}({x[0]}, {x[1]})", made(*x), batched(*x), ()))
         return values.map(lambda x: (f"{name}({x})", made(x), batched(other(x)), looked_for(x)))
 
     greedy: _Step = ("greedy()", exact.greedy(), engine.greedy(), ())

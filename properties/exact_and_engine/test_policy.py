@@ -256,6 +256,36 @@ def test_rows_of_a_block_have_the_bits_of_single_rows(
     assert torch.equal(made, torch.stack(alone))
 
 
+TINY, HUGE = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
+TEXTLESS_STEPS = {
+    **{name: STEPS[name][1] for name in TEXTLESS},
+    "temperature, the least": engine.temperature(TINY),
+    "temperature, the largest": engine.temperature(HUGE),
+}
+
+
+@pytest.mark.parametrize("name", TEXTLESS_STEPS)
+def test_a_step_without_text_takes_the_rows_of_a_block_at_once(name: str) -> None:
+    """Kills a step over the wrong axis, which leaves other rows empty, so that every block is made row by row; and a
+    row that is scaled otherwise because one beside it overflows, or is none."""
+    step = TEXTLESS_STEPS[name]
+    block = torch.tensor([[1e-38, 0.5, 2, 2], [3, 1, -1, 0], [10, 3e38, -3e38, 0], [1, math.nan, 0, 0]])
+    for rows in (block[:3], block[[0, 3]]):
+        alone = torch.stack([step(row, (), ()) for row in rows])
+        assert torch.equal(
+            step(rows, (), ()).nan_to_num(7.0, math.inf, -math.inf), alone.nan_to_num(7.0, math.inf, -math.inf)
+        )
+
+
+def test_a_block_of_which_one_row_is_banned_has_zeros_there_alone() -> None:
+    """Kills a block that is asked whether all of its rows are empty, or whether one of its columns is."""
+    flat, banned = [0.0, 0.0], [engine.BANNED] * 2
+    policy, block = engine.pipeline(engine.temperature(1.0)), torch.tensor([flat, banned, flat])
+    with pytest.raises(engine.NothingLeft):
+        policy(block, (), ())
+    assert engine.rows(policy, block, (), (), [0, 0], [-1, 0]).tolist() == [[0.5, 0.5], [0.0, 0.0], [0.5, 0.5]]
+
+
 def test_rows_keep_the_dtype_of_the_logits() -> None:
     """Kills a row in another precision than the one that is reported: the q-contract is about bits."""
     for dtype in (torch.float32, torch.float64):

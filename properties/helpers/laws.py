@@ -5,25 +5,32 @@ test_laws.py` many, and others in every run. Which laws there are follows from t
 """
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import torch
-from hypothesis import given, reject, reproduce_failure
+from hypothesis import reject, reproduce_failure
 from hypothesis import strategies as st
 
+from properties.helpers.law import Law
+from properties.helpers.laws_of_parts import LOSSLESS, PROMPTS, laws_of_parts
 from properties.helpers.laws_of_requests import (
     ANY,
     COMPANIES,
+    LONG,
+    SPELLINGS,
+    Ending,
     a_decode_ends_where_its_text_does,
+    coin_for_coin_a_decode_is_plain,
+    judged_by,
     requests_say_in_company_what_they_say_alone,
-    what_no_rule_can_judge_is_refused,
+    said,
+    what_no_decode_can_serve_is_refused,
 )
 from properties.helpers.laws_of_the_engine import (
     ragged,
+    rows_of_a_block_are_the_policys_along_its_paths,
     the_engine_is_the_definition,
     the_engine_is_the_definition_in_every_round,
     the_policy_is_the_definition,
@@ -34,12 +41,12 @@ from refengine.bugs.checks.batches import EVERY
 from refengine.decoder.loop import Session, Stop, generate, plain
 from refengine.decoder.protocols import Tokens
 from refengine.engine.coins import Philox
-from refengine.engine.policy import Policy, Step, greedy, pipeline, top_k
+from refengine.engine.policy import NothingLeft, Policy, top_k
 from refengine.engine.rules import RULES as ENGINE
 from refengine.exact import loop
 from refengine.exact.block import Target
 from refengine.exact.card import Card
-from refengine.exact.chance import Record, place, runs
+from refengine.exact.chance import Record, Shifted, Uniforms, place, runs
 from refengine.exact.law import completed, law, round_law, target_law, tv
 from refengine.exact.row import argmax, overlap, point
 from refengine.exact.rules import RULES
@@ -48,29 +55,9 @@ from refengine.selfcheck.drafters.laws.cells import EXACT
 from refengine.selfcheck.drafters.laws.exact_law import Enumeration
 from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.table import ROWS
-from refengine.strategies import World
+from refengine.strategies import AtTheEdge, World
 
-
-@dataclass(frozen=True)
-class Law:
-    """A law, the strategies of its arguments, and how many cases of it a quick run tries."""
-
-    holds: Callable[..., None]
-    cases: Mapping[str, st.SearchStrategy[Any]]
-    quick: int
-
-    def test(self) -> Callable[[], None]:
-        """As a test of Hypothesis, which may still be given settings or a failure to reproduce."""
-
-        def holds(**drawn: Any) -> None:
-            self.holds(**drawn)
-
-        return given(**self.cases)(holds)
-
-
-LOSSLESS = [card for card in RULES.values() if card.lossless]
 TOKENS = 5  # of a decode of the real loop: so many that a round follows one that accepted a draft
-PROMPTS = st.lists(st.integers(0, 1), max_size=2).map(tuple)
 
 
 def promised(card: Card, target: Target) -> Target:
@@ -98,7 +85,21 @@ def the_loop_is_plain_decoding(card: Card, world: World, prompt: Tokens, length:
     def decoded(chance: Any) -> Tokens:
         return loop.generate(world.target, world.draft, card.rule, prompt, length, Record(chance), stop)
 
-    assert law(decoded) == law(lambda chance: loop.plain(wanted, prompt, length, chance, stop))
+    said = law(decoded)
+    assert said == law(lambda chance: loop.plain(wanted, prompt, length, chance, stop))
+    assert said == target_law(wanted, prompt, length, stop)
+
+
+def a_decode_goes_on_where_a_round_ended(
+    card: Card, world: World, prompt: Tokens, length: int, data: st.DataObject
+) -> None:
+    """A coin belongs to a place of the text: who asks from the end of the first round on says the same."""
+    coins = AtTheEdge(data.draw)
+    whole = loop.generate(world.target, world.draft, card.rule, prompt, length, coins)
+    again = Uniforms(coins.table)
+    said = loop_round(card, world, prompt, Shifted(again, len(prompt)))[:length]
+    said += loop.generate(world.target, world.draft, card.rule, prompt + said, length - len(said), again)
+    assert (said, again.unused()) == (whole, [])
 
 
 def the_first_candidate_is_kept_as_often_as_rows_allow(card: Card, world: World, prompt: Tokens) -> None:
@@ -132,18 +133,18 @@ def lengths_are_sums_of_products(world: World, prompt: Tokens) -> None:
 def the_decoder_is_plain_decoding(
     card: Card, world: World, policy: strategies.Policy, prompt: Tokens, stop: frozenset[int]
 ) -> None:
-    """The real loop on a table: its exact law under a policy is the policy's own, whatever is accepted on the way."""
+    """The real loop on a table: its exact law under a policy is the policy's own, whatever is accepted on the way, and
+    it ends with nothing left behind the same tokens."""
     size = len(world.table[0][0])
-    rule: Policy = policy.engine if card.law == "target" else pipeline(logarithms(policy.engine), greedy())
+    rule = judged_by(card.name, policy.engine)
 
-    def row(out: Tokens) -> tuple[float, ...]:
-        return tuple(rule(logits(world.target(prompt + out)), prompt, out).tolist())
+    def row(out: Tokens) -> tuple[Any, ...]:  # with one token more, for the end
+        try:
+            return (*rule(logits(world.target(prompt + out)), prompt, out).tolist(), 0.0)
+        except NothingLeft:
+            return (*[0.0] * size, 1.0)
 
-    try:
-        wanted = target_law(row, (), TOKENS, stop)
-    except ValueError:  # the policy bans every token
-        reject()
-    play = Session(
+    play = Ending(
         TableTarget(world.target, size), TableDrafter(world, size), ENGINE[card.name], rule, TOKENS, Stop(stop)
     )
     found = Enumeration(play, prompt).rounds(3)
@@ -151,12 +152,8 @@ def the_decoder_is_plain_decoding(
     emitted: dict[Tokens, float] = {}
     for outcome, weight in found.law.items():
         emitted[outcome.out] = emitted.get(outcome.out, 0.0) + weight
-    assert tv(completed(emitted, row, (), TOKENS, stop), wanted) < EXACT
-
-
-def logarithms(policy: Policy) -> Step:
-    """The row of a policy as logits again, for one more step."""
-    return lambda before, prompt, out: policy(before, prompt, out).log()
+    ends = stop | {size}
+    assert tv(completed(emitted, row, (), TOKENS, ends), target_law(row, (), TOKENS, ends)) < EXACT
 
 
 def session_of(name: str, policy: Policy, length: int) -> Session:
@@ -184,14 +181,12 @@ def draws_have_the_law_that_is_reported(name: str, prompt: Tokens, policy: strat
 
 @torch.inference_mode()
 def greedy_decoding_is_plain(name: str, prompt: Tokens, policy: strategies.Policy) -> None:
-    """The same tokens as without speculation, where the last step of a policy is greedy."""
-    rule = pipeline(logarithms(policy.engine), greedy())
-    play = session_of(name, rule, 12)
-    try:
-        wanted = plain(target_that_remembers(ROWS[name].target), rule, prompt, 12, COINS)
-    except ValueError:  # the policy bans every token
-        reject()
-    assert generate(play.target, play.drafter, play.rule, rule, prompt, 12, COINS).tokens == wanted
+    """The same tokens as without speculation, where the last step of a policy is greedy; and as many of them where
+    nothing is left."""
+    rule = judged_by("greedy", policy.engine)
+    play, target = session_of(name, rule, 12), target_that_remembers(ROWS[name].target)
+    wanted = said(lambda length: plain(target, rule, prompt, length, COINS), 12)
+    assert said(lambda n: generate(play.target, play.drafter, play.rule, rule, prompt, n, COINS).tokens, 12) == wanted
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------
@@ -218,6 +213,11 @@ def laws() -> dict[str, Law]:
                 {"world": small, "prompt": PROMPTS, "length": st.integers(0, 3), "stop": STOPS},
                 80,
             ),
+            f"the loop of {card.name} goes on where a round ended": Law(
+                partial(a_decode_goes_on_where_a_round_ended, card),
+                {"world": worlds, "prompt": PROMPTS, "length": st.integers(1, 4), "data": st.data()},
+                15,
+            ),
             f"the decoder under {card.name} is plain decoding": Law(
                 partial(the_decoder_is_plain_decoding, card),
                 {
@@ -226,7 +226,7 @@ def laws() -> dict[str, Law]:
                     "prompt": STARTS,
                     "stop": STOPS,
                 },
-                40,
+                20,
             ),
         }
         if card.law == "target":
@@ -241,34 +241,44 @@ def laws() -> dict[str, Law]:
     asked: dict[str, Any]
     for pair in EVERY:
         found[f"engine = exact: {pair.name}"] = Law(
-            partial(the_engine_is_the_definition, pair), {"lanes": ragged(pair), "data": st.data()}, 120
+            partial(the_engine_is_the_definition, pair), {"lanes": ragged(pair), "data": st.data()}, 70
         )
         if RULES.get(pair.name) in LOSSLESS:
             asked = {"world": strategies.worlds(pair.shape, pair.drawn), "prompt": PROMPTS}
             found[f"engine = exact in every round: {pair.name}"] = Law(
                 partial(the_engine_is_the_definition_in_every_round, pair), asked, 40
             )
-    policies = {"pipelines": (strategies.policies(), strategies.weights(), 200)}
+    policies = {"pipelines": (strategies.policies(), strategies.weights(), 150)}
     policies["filters at edges"] = strategies.filters_at_their_edges(4), strategies.even_weights(4), 60
-    policies |= {name: (strategies.policies(only=name), strategies.weights(), 40) for name in strategies.STEPS}
+    policies |= {name: (strategies.policies(only=name), strategies.weights(), 30) for name in strategies.STEPS}
     for name, (policy, weights, quick) in policies.items():
         asked = {"asked": strategies.asked(policy), "weights": weights}
         found[f"engine = exact: the policy {name}"] = Law(the_policy_is_the_definition, asked, quick)
-    one = {"one": ANY, "data": st.data()}
-    found["a decode ends where its text does"] = Law(a_decode_ends_where_its_text_does, one, 40)
+    found["rows of a block are the policy's along its paths"] = Law(
+        rows_of_a_block_are_the_policys_along_its_paths,
+        {"case": strategies.judged("tree", "iid", 3), "asked": strategies.asked(strategies.policies(3), 3)},
+        100,
+    )
+    one = {"one": LONG, "spelling": st.sampled_from(SPELLINGS), "data": st.data()}
+    found["a decode ends where its text does"] = Law(a_decode_ends_where_its_text_does, one, 60)
     company = {"company": COMPANIES}
     found["requests say in company what they say alone"] = Law(
-        requests_say_in_company_what_they_say_alone, company, 100
+        requests_say_in_company_what_they_say_alone, company, 160
     )
-    faulty = {"lanes": strategies.lanes(strategies.judged("tree", "iid")), "data": st.data()}
-    found["what no rule can judge is refused"] = Law(what_no_rule_can_judge_is_refused, faulty, 80)
+    found["coin for coin a decode is plain"] = Law(
+        coin_for_coin_a_decode_is_plain, {"one": ANY, "stop": STOPS, "drafts": st.booleans()}, 40
+    )
+    outside = st.sampled_from((-1, 3, 4, -3))  # of a vocabulary of three tokens
+    found["what no decode can serve is refused"] = Law(
+        what_no_decode_can_serve_is_refused, {"one": ANY, "other": ANY, "token": outside}, 20
+    )
     for name in ROWS:
         asked = {"prompt": TEXTS, "policy": strategies.policies(8, most=2)}
         found[f"the q of {name} is what it draws from"] = Law(
             partial(draws_have_the_law_that_is_reported, name), asked, 4
         )
         found[f"greedy decoding with {name} is plain"] = Law(partial(greedy_decoding_is_plain, name), asked, 3)
-    return found
+    return found | laws_of_parts()
 
 
 LAWS = laws()

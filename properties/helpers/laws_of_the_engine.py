@@ -16,6 +16,8 @@ from refengine import strategies
 from refengine.bugs.checks.batches import Pair
 from refengine.decoder.protocols import Tokens
 from refengine.engine.coins import Recorded, accept_below, by_site
+from refengine.engine.policy import or_zeros, rows
+from refengine.exact.block import ROOT
 from refengine.exact.chance import Decision, runs
 from refengine.strategies import AtTheEdge, Case, World, probability, shares
 
@@ -86,11 +88,18 @@ def amidst(step: Decision) -> tuple[Fraction, tuple[Fraction, ...]]:
     return sum(odds[: step.outcome], Fraction(0)) + odds[step.outcome] / 2, odds
 
 
+def everywhere(lanes: list[Case], accept: float, choose: float) -> dict[Any, Any]:
+    """One uniform for every accept and one for every choice that a rule may ask for."""
+    nodes = max(len(case.block.tokens) for case in lanes) + 1
+    us = {"accept": accept, "agree": choose}
+    table: dict[Any, Any] = {("emit", depth): choose for depth in range(nodes + 1)}
+    table |= {("accept", depth): accept for depth in range(nodes + 1)}
+    return table | {(kind, d, j): u for kind, u in us.items() for d in range(nodes) for j in range(nodes)}
+
+
 def judged_alike(pair: Pair, lanes: list[Case], wanted: list[Any], decided: list[dict[Any, Any]]) -> None:
     """The engine says what is wanted, by decisions with the same odds. decided: each lane's (uniform, odds) by site."""
-    nodes = max(len(case.block.tokens) for case in lanes) + 1
-    table: dict[Any, Any] = {(kind, depth): 0.5 for kind in ("accept", "emit") for depth in range(nodes + 1)}
-    table |= {(kind, d, j): 0.5 for kind in ("accept", "agree") for d in range(nodes) for j in range(nodes)}
+    table = everywhere(lanes, 0.5, 0.5)
     for site in dict.fromkeys(site for lane in decided for site in lane):
         us = [float(lane[site][0]) if site in lane else 0.5 for lane in decided]
         table[site] = torch.tensor(us, dtype=torch.float64)
@@ -117,6 +126,29 @@ def the_policy_is_the_definition(
         except ValueError:
             return
         raise AssertionError("the definition bans every token, the engine does not") from None
-    row = policy.engine(logits(weights), *history).tolist()
+    before = logits(weights)
+    row = policy.engine(before, *history).tolist()
     assert [x > 0 for x in row] == [x > 0 for x in wanted]
     assert max(abs(x - float(y)) for x, y in zip(row, wanted, strict=True)) < 1e-12
+    greedily = policy.engine.token(before, *history)
+    assert (greedily is not None) == policy.text.endswith("greedy())")
+    assert greedily is None or row[greedily] == 1
+    assert policy.engine(before.float(), *history).dtype is torch.float32
+    if policy.engine.textless:  # any number of rows at once
+        other = before.roll(1)
+        both = policy.engine(torch.stack((before, other)), *history)
+        alone = torch.stack((policy.engine(before, *history), policy.engine(other, *history)))
+        assert torch.equal(both > 0, alone > 0)
+        assert float((both - alone).abs().max()) < 1e-12
+
+
+def rows_of_a_block_are_the_policys_along_its_paths(
+    case: Case, asked: tuple[strategies.Policy, tuple[Tokens, Tokens]]
+) -> None:
+    """Every node's row is that of plain decoding after its own path, bit for bit, whatever stands beside it."""
+    policy, (prompt, prefix) = asked
+    block, given = case.block, torch.stack([logits(row) for row in case.p])
+    made = rows(policy.engine, given, prompt, prefix, block.tokens, block.parents)
+    alone = or_zeros(policy.engine)
+    paths = [block.path(node) for node in range(ROOT, len(block.tokens))]
+    assert made.tolist() == [alone(row, prompt, prefix + path).tolist() for row, path in zip(given, paths, strict=True)]

@@ -47,7 +47,7 @@ class TableTarget:
             if position != len(path) - 1:
                 raise AssertionError(f"a row behind {path} stands at position {position}")
             found.append(logits(self.table(path)))
-        return Pass(rows.tokens, rows.positions, torch.stack(found), {})
+        return Pass(rows.tokens, rows.positions, torch.stack(found), dict.fromkeys(taps, rows.positions[:, None]))
 
     def keep(self, rows: Sequence[int]) -> None:
         self.kept, self.tentative = self.kept + tuple(self.tentative[row] for row in rows), ()
@@ -65,7 +65,7 @@ class TableTarget:
 class TableDrafter:
     """Draws as a world's drafter does, through the policy, and remembers which rows were kept."""
 
-    taps: tuple[int, ...] = ()
+    taps: tuple[int, ...] = (0,)
 
     def __init__(self, world: World, vocabulary: int) -> None:
         self.world, self.vocabulary = world, vocabulary
@@ -97,7 +97,10 @@ class TableDrafter:
         return Block(ids, above, rows[None])
 
     def commit(self, verdict: Verdict, kept: Pass) -> None:
-        self.kept += tuple(kept.tokens.tolist())
+        old, self.kept = len(self.kept), self.kept + tuple(kept.tokens.tolist())
+        for place, (said, row, tap) in enumerate(zip(kept.positions, kept.logits, kept.taps[0], strict=True), old):
+            if not (said == tap == place and torch.equal(row, logits(self.world.target(self.kept[: place + 1])))):
+                raise AssertionError(f"another row was handed over as that of place {place}")
 
     def state(self) -> State:
         return {"kept": self.kept}

@@ -24,7 +24,7 @@ from refengine.bugs.process.pool import Answer, Job, checks_that_load, loaded_by
 from refengine.jobs.options import add_options
 
 SECONDS = 12.0  # processor time of one check; the longest takes two seconds on unedited source, five on a busy machine
-TEST_SECONDS = 90.0  # of one test file; the longest takes fifteen seconds on unedited source
+TEST_SECONDS = 90.0  # of one test file; the laws take a minute on unedited source, the others fifteen seconds at most
 TESTED = "pytest:properties/exact_and_engine/test_"
 ORDER = (  # the beginnings of their names
     *(f"{TESTED}{name}" for name in ("exact_chance", "exact", "policy")),
@@ -39,6 +39,9 @@ TESTS = (
     "properties/exact_and_engine/test_merged_runs.py",
     "properties/exact_and_engine/test_merged_laws.py",
     "properties/decoder/test_state.py",
+    "properties/decoder/test_ends.py",
+    "properties/decoder/test_batch.py",
+    "properties/exact_and_engine/test_laws.py",
 )
 
 
