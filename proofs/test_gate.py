@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from proofs.gate import accepted, build, cheats, kernel, terms, text
-from proofs.gate.__main__ import to_be_read
 from proofs.gate.accepted import Entry
+from proofs.gate.cited import read_beside, to_be_read
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
 
@@ -164,6 +164,24 @@ def test_what_is_cited_was_read() -> None:
     entries = accepted.read()
     assert all(entries[name].says for name in to_be_read())
     assert len(entries) > len(to_be_read()) > 200
+
+
+def test_every_sentence_that_cites_was_read() -> None:
+    """Kills: a claim or a row of the index that comes to say more, while its theorems stay; this needs no prover."""
+    read, now = accepted.read(), read_beside()
+    assert {name: entry for name, entry in read.items() if "/" in name} == now
+    assert {name.partition("/")[0] for name in now} == {"claim", "index"}
+    assert now["claim/block.optimal"].says.startswith("consistent\nIn one round")
+
+
+def test_a_sentence_is_shown_beside_its_theorems() -> None:
+    """Kills: a sentence that is accepted without a look at what it stands on."""
+    before = {"A.t": Entry("1", "a <= b"), "claim/a": Entry("2", "at most\nby: A.t")}
+    shown = list(accepted.unread(before, before | {"claim/a": Entry("3", "less\nby: A.t")}))
+    assert shown[:2] == [
+        "claim/a is not what was read:\n  - at most\n  + less\n    by: A.t",
+        "claim/a cites A.t:\n  a <= b",
+    ]
 
 
 @pytest.mark.coq

@@ -10,10 +10,12 @@ import z3
 from proofs.batched.masses import Mass, mass_of
 from proofs.batched.modes import Mode, arguments
 from proofs.batched.terms import ONE, OTHER, Paths, Token
-from proofs.batched.words import Row, read_on_columns, term_of
+from proofs.batched.words import Rest, Row, read_on_columns, term_of
 from proofs.smt.real import Atom, Real, Step, term
 from refengine.exact.block import Block, Round
 from refengine.exact.card import Card
+
+LEFT_NOTHING = 2  # nodes of the largest block that is asked about where a refusal leaves nothing: paths are many
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Trace:
     def choose(self, weights: Sequence[Any], site: tuple[Any, ...]) -> Any:
         terms = tuple(term(w) for w in weights)
         some = term_of(mass_of(terms, self.world)) > 0
+        if isinstance(weights, Rest) and not self.world.holds(some):
+            return self.choose(weights.of, site)  # see `words.normalised`
         if not self.world.possible(some):
             raise ValueError("no weight is positive")
         self.world.region.append(some)
@@ -57,7 +61,7 @@ class Expected:
     """
 
     same: tuple[int, ...]
-    parents: tuple[int, ...]
+    parents: tuple[int | None, ...]
     asked: dict[tuple[Any, ...], Asked]
     round: Round
     rows: list[Atom]
@@ -76,9 +80,11 @@ def unknown_rows(name: str, count: int, classes: int) -> list[list[Any]]:
 
 
 def expected(
-    card: Card, mode: Mode, parents: tuple[int, ...], same: tuple[int, ...], drawn: bool = True
+    card: Card, mode: Mode, parents: tuple[int | None, ...], same: tuple[int, ...], drawn: bool = True
 ) -> list[Expected]:
     """Every path of the exact text on a block of this shape, for all vocabularies and rows of nonnegative numbers."""
+    if None in parents:
+        return []  # a block of the exact text has no such places
     n, classes = len(parents), len(set(same))
     p, q = unknown_rows("p", n + 1, classes), unknown_rows("q", n, classes)
     world = Paths(assumed=[x >= 0 for row in (*p, *(q if card.drawn else ())) for x in row], given=classes_of(same))
@@ -99,7 +105,7 @@ def expected(
             same, parents, sites, round, conditions, dict(world.known), dict(world.masses), dict(world.tops)
         )
 
-    with read_on_columns(inspect.getmodule(card.rule), world, classes):
+    with read_on_columns(inspect.getmodule(card.rule), world, classes, n <= LEFT_NOTHING):
         return [leaf.result for leaf in world.leaves(run) if leaf.result is not None]
 
 

@@ -121,10 +121,10 @@ class Shape:
     """Two lanes: what hangs where in each, how many places there are, which lane is judged.
 
     `same` has the class of each token that the judged lane drafted: those of one class are the same token. `drawn`
-    says whether the block has a q, where the rule looks at one.
+    says whether the block has a q, where the rule looks at one. A parent that is None is a place without a draft.
     """
 
-    parents: tuple[tuple[int, ...], tuple[int, ...]]
+    parents: tuple[tuple[int | None, ...], tuple[int | None, ...]]
     width: int
     lane: int
     same: tuple[int, ...]
@@ -137,15 +137,18 @@ def run(rule: Callable[..., Any], mode: Mode, path: Expected, shape: Shape, worl
     classes = len(set(path.same))
     p, q = unknown_rows("p", len(path.parents) + 1, classes), unknown_rows("q", len(path.parents), classes)
 
+    def there(lane: int, j: int) -> bool:
+        return j < len(shape.parents[lane]) and shape.parents[lane][j] is not None
+
     def token(at: tuple[int, ...]) -> Entry:
         lane, j = at
-        if j >= len(shape.parents[lane]):
+        if not there(lane, j):
             return NOTHING
         return Token(f"x{j}", classes, world) if lane == shape.lane else Stray(world, drafted=True)
 
     def parent(at: tuple[int, ...]) -> Entry:
         lane, j = at
-        return shape.parents[lane][j] if j < len(shape.parents[lane]) else Stray(world, drafted=False)
+        return shape.parents[lane][j] if there(lane, j) else Stray(world, drafted=False)
 
     def of(rows: list[list[Any]]) -> Callable[[tuple[int, ...]], Entry]:
         return lambda at: rows[at[1]][at[2]] if at[0] == shape.lane and at[1] < len(rows) else ANY
@@ -248,7 +251,8 @@ def shapes(card: Card, mode: Mode, most: int = NODES) -> Iterator[Shape]:
                 lane = (at + turn + len(other)) % 2
                 width = min(most, max(len(own), len(other)) + 1)
                 yield Shape((other, own) if lane else (own, other), width, lane, pattern)
-    if card.shape == "chain":  # which is no chain, and refused
+    if card.shape == "chain":  # what is none, and refused: a tree, and a place without a draft before one with
         yield Shape(((-1, -1), ()), 2, 0, (0, 1))
+        yield Shape(((None, 0), ()), 2, 0, (0, 0))
     if card.drawn:  # and nothing was: refused too
         yield Shape(((-1,), ()), 1, 0, (0,), drawn=False)

@@ -47,7 +47,8 @@ def power(number: Entry, sign: int, world: Paths) -> Entry:
         return ANY
     key = (z3.simplify(real(number)).sexpr(), sign)
     scale = POWERS.setdefault(key, z3.Real(f"scale{len(POWERS)}"))
-    if all(not (scale > 0).eq(a) for a in world.assumed):
+    if key not in world.scaled:
+        world.scaled.add(key)
         world.assumed.append(scale > 0)
     return scale
 

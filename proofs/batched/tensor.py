@@ -25,11 +25,11 @@ from proofs.batched.terms import (
     Entry,
     Paths,
     Stray,
+    Token,
     both,
     chosen,
     compared,
     computed,
-    control,
     either,
     opposite,
     same,
@@ -110,8 +110,9 @@ class Terms:
         rows = any(part.rows for part in parts)
         if rows and any(not part.rows and part.array.ndim and part.array.shape[-1] != 1 for part in parts):
             raise Unbounded("what has another axis stands beside the vocabulary")
-        arrays = np.broadcast_arrays(*(part.array for part in parts))
-        return self.made(entries(arrays[0].shape, lambda at: word(*(a[at] for a in arrays))), dtype, rows)
+        whole = np.broadcast(*(part.array for part in parts))
+        found = np.fromiter((word(*values) for values in whole), dtype=object, count=whole.size)
+        return self.made(found.reshape(whole.shape), dtype, rows)
 
     # ---- arithmetic and comparisons
 
@@ -268,7 +269,7 @@ class Terms:
         if isinstance(min, Terms):
             return where(self < min, min, self)
         if self.dtype == torch.int64:
-            return self.each(lambda e: e if control(e) and min <= 0 else builtins.max(int(e), min))
+            return self.each(partial(not_below, least=min))
         at_least = compared(lambda a, b: a < b, self.world)
         return self.each(lambda e: e if e is ANY else chosen(self.world, whole=False)(at_least(e, min), min, e))
 
@@ -296,7 +297,7 @@ class Terms:
 
         def entry(at: tuple[int, ...]) -> Entry:
             place = places[at]
-            return ANY if isinstance(place, Stray) else self.array[put(at, dim, within(place, self.array.shape[dim]))]
+            return self.array[put(at, dim, within(place, self.array.shape[dim]))]
 
         return self.made(entries(places.shape, entry))
 
@@ -307,7 +308,7 @@ class Terms:
             self.along(dim, index)
         for at in np.ndindex(*places.shape):
             place = column_of(places[at]) if self.rows else places[at]
-            if place is None or isinstance(place, Stray):
+            if place is None:
                 for i in range(out.shape[dim]):
                     out[put(at, dim, i)] = self.world.unknown() if self.dtype == torch.bool else ANY
             else:
@@ -371,6 +372,13 @@ def within(place: Entry, length: int) -> int:
     if not 0 <= place < length:
         raise IndexError(f"index {place} of {length} entries")
     return place
+
+
+def not_below(entry: Entry, least: int) -> Entry:
+    """A whole number clamped; a token is 0 at least."""
+    if isinstance(entry, Stray) and least == 0:
+        return Stray(entry.world, drafted=True)
+    return entry if isinstance(entry, Token) and least <= 0 else builtins.max(int(entry), least)
 
 
 def flattened(values: Any) -> list[Any]:

@@ -47,6 +47,7 @@ class Paths(World):
     tops: dict[str, Any] = field(default_factory=dict)  # the rows whose greatest token was asked for on this path
     given_tops: dict[str, Any] = field(default_factory=dict)  # and before it begins
     surely: dict[int, tuple[Atom, bool]] = field(default_factory=dict)  # what `assumed` alone is, or is not, enough for
+    scaled: set[tuple[str, int]] = field(default_factory=set)  # the powers of two that are assumed to be positive
     words: dict[int, Atom] | None = None  # what was assumed at first, simplified; kept, as no other gets its number
     guards: list[tuple[Any, Atom]] | None = None  # entries that a sum looks at, and on which condition; None: no sum is
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proofs.batched.terms import Entry, Token
+from proofs.batched.terms import Entry, Stray, Token
 
 
 class Unbounded(LookupError):
@@ -23,7 +23,9 @@ class Vocabulary:
 def column_of(place: Entry) -> int | None:
     """Where a row shows the entry of a token; None where that entry may be anything."""
     if not isinstance(place, Token):
-        return None  # of the other lane; or of no token at all, where torch looks up an arbitrary one
+        if not (place.drafted if isinstance(place, Stray) else int(place) >= 0):
+            raise IndexError("a row is looked up at a number below 0")
+        return None  # of the other lane; or of no token at all, where a text looks up an arbitrary one
     column = place.column()
     if column == place.classes:
         raise Unbounded(f"a row is looked up at {place}, which nobody drafted")

@@ -40,9 +40,43 @@ class Row(tuple[Real, ...]):
         return (Weight(e.term, e.world) if isinstance(e, Real) else e for e in super().__iter__())
 
 
+class Rest(Row):
+    """(p - q)+, and the p that it was left of."""
+
+    of: Row
+
+
+class Normal(Row):
+    """What was divided by its mass; to do so again would change nothing."""
+
+
+def residual(p: Sequence[Real], q: Sequence[Real]) -> Rest:
+    rest = Rest(exact_row.residual(p, q))  # type: ignore[arg-type]
+    rest.of = p if isinstance(p, Row) else Row(p)
+    return rest
+
+
+def normalised(weights: Sequence[Real]) -> Normal:
+    """Exact rows never leave nothing after a refusal, rounded ones may: then p stands in its place (`row.correction`).
+
+    The rows that are asked about have any mass, so they get there as rounded ones do.
+    """
+    if isinstance(weights, Normal):
+        return weights
+    try:
+        return Normal(exact_row.normalised(weights))  # type: ignore[arg-type]
+    except ValueError:
+        if not isinstance(weights, Rest):
+            raise
+        return normalised(weights.of)
+
+
 @contextmanager
-def read_on_columns(rule: Any, world: Paths, classes: int) -> Iterator[None]:
-    """Sums, the greatest token, the head of a row and the tokens that a row is told at, in a rule and what it calls."""
+def read_on_columns(rule: Any, world: Paths, classes: int, left_nothing: bool) -> Iterator[None]:
+    """Sums, the greatest token, the head of a row and the tokens that a row is told at, in a rule and what it calls.
+
+    left_nothing: whether it goes on where a refusal leaves nothing; else the exact text raises there, as it is written.
+    """
 
     def sum_of(weights: Any, start: Any = 0) -> Any:
         terms = [term(w) for w in weights] if isinstance(weights, Sequence) else [*summands(weights, world)]
@@ -61,6 +95,7 @@ def read_on_columns(rule: Any, world: Paths, classes: int) -> Iterator[None]:
 
     of_rows = {"tuple": Row, "max": greatest, "enumerate": told, "sum": sum_of}
     of_rule = {"sum": sum_of, "argmax": argmax, "keep_top_p": keep_top_p, "min": least, "float": number, "math": LOGS}
+    of_rule |= {"residual": residual, "normalised": normalised} if left_nothing else {}
     with ExitStack() as patches:
         for module, words in ((exact_row, of_rows), (rule, of_rule)):
             for name, word in words.items():

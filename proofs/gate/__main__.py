@@ -6,30 +6,16 @@ somebody has read what is cited as it is now, and asks nothing else.
 """
 
 import os
-import re
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from proofs.gate import accepted, cheats, kernel, text, words
 from proofs.gate.applied import applied_nowhere
 from proofs.gate.build import BUILD, absent, compiled, read_otherwise
+from proofs.gate.cited import cited, read_beside, to_be_read
 from proofs.statements import INSTANCES, named_by, theorems
 from refengine.selfcheck.claims.coq_text import listed, stated
-from refengine.source_tree import PROOFS
-
-
-def cited() -> list[list[str]]:
-    """Every `File.statement` that a claim or the index by paper rests on: those of one claim together."""
-    claims = [tomllib.loads(file.read_text("utf-8")) for file in sorted((PROOFS / "claims").glob("*.toml"))]
-    index = re.findall(r"`([A-Z]\w*\.[\w']+)`", (PROOFS / "README.md").read_text("utf-8"))
-    named = [[name] for name in index if not name.endswith((".v", ".md"))]
-    return named + [claim.get("coq", []) for file in claims for claim in file["claim"]]
-
-
-def to_be_read() -> set[str]:
-    """What is cited, and the theorems of Main, which readers are sent to."""
-    return {name for group in cited() for name in group} | {f"Main.{name}" for name in stated("Main")}
 
 
 def idle(told: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -49,6 +35,11 @@ def idle(told: Mapping[str, Sequence[str]]) -> Iterator[str]:
         )
 
 
+def to_be_accepted(before: Mapping[str, accepted.Entry]) -> dict[str, accepted.Entry]:
+    """What is cited, and the sentences that cite it, as they are now."""
+    return {**accepted.told(BUILD, to_be_read(), listed(), before), **read_beside()}
+
+
 def wrong() -> Iterator[list[str]]:
     """What each reader refuses, one after the other; the later ones need what the earlier ones let through."""
     statements = [f"{file}.{name}" for file in listed() for name in stated(file)]
@@ -58,24 +49,42 @@ def wrong() -> Iterator[list[str]]:
     refused = compiled(jobs=jobs)
     yield [f"Coq refuses a file: {refused}"] if refused else []
     yield [line for file in listed() if (line := read_otherwise(file))]
-    meanings, borrowed = text.meanings(), words.borrowed(BUILD, listed())
-    yield [line for file in listed() for line in words.misread(BUILD, file, meanings, borrowed)]
-    yield kernel.assumptions(BUILD, statements, text.granted()["axioms"])
-    before = accepted.read()
-    yield list(accepted.unread(before, accepted.told(BUILD, to_be_read(), listed(), before)))
-    told = kernel.quantified(BUILD, statements)
-    yield kernel.hidden_premises(told, text.granted()["inhabited"])
-    try:
-        yield list(idle(told))
-    except (RuntimeError, ValueError) as error:
-        yield [f"the proofs of the instances cannot be read: {error}"]
-    given = kernel.given_by_libraries(BUILD, text.names()) - {*text.granted()["shadows"]["names"]}
-    yield [f"{name} is the name of something in a library" for name in sorted(given)]
-    yield kernel.checked(BUILD, listed())
+    readers = (misread, lambda: resting(statements), unread, lambda: told_of(statements), shadowing)
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(lambda reader: reader(), (*readers, lambda: kernel.checked(BUILD, listed())))
     yield cheats.let_through(jobs)
     count = len(statements)
     print(f"{count} statements of {len(listed())} files rest on what granted.toml grants, {len(names)} of them cited")
     print(f"{len(cheats.every())} cheats refused, each by the readers that it names")
+
+
+def misread() -> list[str]:
+    meanings, borrowed = text.meanings(), words.borrowed(BUILD, listed())
+    return [line for file in listed() for line in words.misread(BUILD, file, meanings, borrowed)]
+
+
+def resting(statements: Sequence[str]) -> list[str]:
+    return kernel.assumptions(BUILD, statements, text.granted()["axioms"])
+
+
+def unread() -> list[str]:
+    before = accepted.read()
+    return list(accepted.unread(before, to_be_accepted(before)))
+
+
+def told_of(statements: Sequence[str]) -> list[str]:
+    told = kernel.quantified(BUILD, statements)
+    if hidden := kernel.hidden_premises(told, text.granted()["inhabited"]):
+        return hidden
+    try:
+        return list(idle(told))
+    except (RuntimeError, ValueError) as error:
+        return [f"the proofs of the instances cannot be read: {error}"]
+
+
+def shadowing() -> list[str]:
+    given = kernel.given_by_libraries(BUILD, text.names()) - {*text.granted()["shadows"]["names"]}
+    return [f"{name} is the name of something in a library" for name in sorted(given)]
 
 
 def main() -> int:
@@ -86,7 +95,7 @@ def main() -> int:
         if refused := compiled(jobs=int(os.environ.get("JOBS", "2"))):
             print(f"violated: Coq refuses a file: {refused}")
             return 1
-        accepted.FILE.write_text(accepted.written(accepted.told(BUILD, to_be_read(), listed(), accepted.read())))
+        accepted.FILE.write_text(accepted.written(to_be_accepted(accepted.read())))
         return 0
     for lines in wrong():
         if lines:

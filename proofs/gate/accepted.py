@@ -4,7 +4,8 @@ A weaker theorem under its old name is proved, and so is one about a word that h
 holds what is cited and the theorems of Main, as Coq tells them when every section is closed, and the name of each word
 of ours that they are said in, to the end. Behind a name stands a digest of all that Coq knows of it (`Set Printing
 All`), for what a text does not show: types of variables, coercions, arguments that are left out. Translated.v is read
-through and not written down: `proofs.translate` holds it to the program. The standard library alone.
+through and not written down: `proofs.translate` holds it to the program. The sentences that cite are there too
+(`cited.py`). The standard library alone.
 """
 
 import difflib
@@ -110,7 +111,7 @@ def written(entries: Mapping[str, Entry]) -> str:
 
 
 def read(file: Path = FILE) -> dict[str, Entry]:
-    found = re.findall(r"^([\w.']+) ([0-9a-f]{16})\n((?:  .*\n)*)", file.read_text(), re.M)
+    found = re.findall(r"^([\w.'/]+) ([0-9a-f]{16})\n((?:  .*\n)*)", file.read_text(), re.M)
     return {name: Entry(digest, textwrap.dedent(says).strip("\n")) for name, digest, says in found}
 
 
@@ -124,6 +125,9 @@ def unread(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[st
         elif old.says != new.says:
             lines = difflib.ndiff(old.says.splitlines(), new.says.splitlines())
             yield "\n  ".join([f"{name} is not what was read:", *(s.rstrip() for s in lines if s[0] != "?")])
+            if "/" in name:  # a sentence: what it says has to follow from these
+                cites = QUALIFIED.findall(new.says.rpartition("by: ")[2])
+                yield from (f"{name} cites {cite}:\n{textwrap.indent(now[cite].says, '  ')}" for cite in cites)
         elif not old.digest:
             yield f"{name} is said in what is cited, and was not read"
         else:

@@ -56,8 +56,8 @@ def compiled(target: str = "all", jobs: int = 1) -> str:
 
 
 def marks() -> dict[str, list[int]]:
-    """What tells each file of the folder from every other one of its name; questions to Coq are nobody's."""
-    found = {file.name: file.lstat() for file in BUILD.iterdir() if "Asked." not in file.name}
+    """What tells each file of the folder from every other one of its name."""
+    found = {file.name: file.lstat() for file in BUILD.iterdir()}
     return {name: [now.st_dev, now.st_ino, now.st_ctime_ns] for name, now in found.items()}
 
 
@@ -77,7 +77,7 @@ def _compiled(target: str, jobs: int) -> str:
     """`coqc -time` writes down where it saw each sentence begin (`File.v.timing`)."""
     files = listed()
     for old in BUILD.iterdir():
-        if old.name.lstrip(".").split(".")[0] not in (*files, "_CoqProject", "Makefile", "Asked"):
+        if old.name.lstrip(".").split(".")[0] not in (*files, "_CoqProject", "Makefile"):
             old.unlink()
     for name in [*(f"{file}.v" for file in files), "_CoqProject"]:
         source, copy = SOURCES / name, BUILD / name

@@ -47,6 +47,11 @@ def _ours() -> dict[str, set[str]]:
     return text.meanings()
 
 
+@cache
+def _borrowed() -> set[str]:
+    return words.borrowed(BUILD, listed())
+
+
 def _stated(cheat: Path) -> list[str]:
     try:
         return stated(cheat.stem, FOLDER)
@@ -83,10 +88,10 @@ def by_kernel(cheat: Path) -> set[str]:
 
 def _misread(build: Path) -> list[str]:
     """What the reader of coqc's notes refuses."""
-    seen = text.meanings()
+    seen = {**_ours()}
     list(text.refusals("Cheat", (build / "Cheat.v").read_text(), seen))
     try:
-        return list(words.misread(build, "Cheat", {"Cheat": set(), **seen}, words.borrowed(BUILD, listed())))
+        return list(words.misread(build, "Cheat", {"Cheat": set(), **seen}, _borrowed()))
     except ValueError as error:  # not to be read
         return [str(error)]
 

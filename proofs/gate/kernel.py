@@ -7,6 +7,7 @@ stands behind a mark drawn afresh in every run, so no text in a file can pass fo
 import re
 import secrets
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,14 +72,11 @@ def asked(build: Path, requires: Sequence[str], lines: Mapping[str, str], prolog
     mark = secrets.token_hex(8)
     script = [f"From Proofs Require {file}." for file in requires] + [prologue]
     script += [f'Goal True. idtac "{mark} {name}". Abort.\n{line}' for name, line in lines.items()]
-    (build / "Asked.v").write_text("\n".join(script) + "\n")
-    run = subprocess.run(
-        ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Asked.v"],
-        cwd=build,
-        env=clean(),
-        capture_output=True,
-        text=True,
-    )
+    with tempfile.TemporaryDirectory() as folder:  # one of its own: readers ask at the same time
+        file = Path(folder) / "Asked.v"
+        file.write_text("\n".join(script) + "\n")
+        command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", str(file)]
+        run = subprocess.run(command, cwd=build, env=clean(), capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(" ".join(run.stderr.split()))
     answers = [chunk.partition("\n") for chunk in run.stdout.split(f"{mark} ")[1:]]
