@@ -15,12 +15,13 @@ HOW_TO_READ = (
     "Each line is a test that passed. null: what it takes for true. n: tokens, rounds or picks that were counted.",
     "alpha: with this probability at most it fails though the null is true. A total variation of the size at the end",
     "(TV: the largest error in the probability of any event; 0 if the laws are equal) fails it with probability 0.99.",
+    "coin by coin: the loop's answer to a coin is compared with the definition's: a TV of d shows after about 1 / d.",
 )
 # Every large sample has a long version, ten times as many: `-m "stat and long"`. What one run of it stated is kept in
 # benchmarks/results/stat_long.txt.
 SCALES = [pytest.param(1, id="once"), pytest.param(10, id="tenfold", marks=pytest.mark.long)]
 
 
-def state(null: str, n: int, detectable: float, alpha: float = ALPHA) -> None:
+def state(null: str, n: int, detectable: float, alpha: float = ALPHA, what: str = "a TV of") -> None:
     """What every test prints."""
-    print(f"{STATEMENT} {null}; n = {n}; alpha = {alpha:.2g}; a TV of {detectable:.2g} is seen with probability 0.99")
+    print(f"{STATEMENT} {null}; n = {n}; alpha = {alpha:.2g}; {what} {detectable:.2g} is seen with probability 0.99")

@@ -85,7 +85,12 @@ def test_a_drafter_emits_its_target(drafter: str, rule: str, times: int) -> None
     if rule == "leviathan":
         _keep_one_minus_tv(joint, found, n)
     state(f"{drafter}/{rule}: tokens of the busiest place", seen, detectable_tv(seen, 3, PARTS), PARTS)
-    state(f"{drafter}/{rule}: block, length and tokens by the declared rule", n, detectable_tv(n, cells, PARTS), PARTS)
+    state(
+        f"{drafter}/{rule}: drafted blocks, lengths of rounds and their tokens are those of the rule",
+        n,
+        detectable_tv(n, cells, PARTS),
+        PARTS,
+    )
 
 
 def mean(joint: Rounds, declared: Rounds, n: int, score: Callable[[tuple[int, ...]], float]) -> Mean:

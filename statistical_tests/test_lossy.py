@@ -50,7 +50,7 @@ def test_a_lossy_rule_has_its_own_law_and_no_other(name: str) -> None:
     assert g_test(counts, np.array([float(m) for m in true.values()])).p_value > ALPHA
     assert distance > 0
     state(
-        f"the lossy law itself (first-token TV to the target {distance:.4f})",
+        f"{name} has the law of its definition, which is lossy (first-token TV to the target {distance:.4f})",
         ROUNDS,
         detectable_tv(ROUNDS, len(true), ALPHA),
     )

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from properties.helpers.command_line import run
 from refengine.cli import reports
-from refengine.cli.output import verdict
+from refengine.cli.output import print_rows, verdict
 from refengine.commands.rounding import in_floats
 from refengine.source_tree import FIXTURES
 
@@ -44,6 +44,12 @@ def test_an_own_fault_is_told_apart(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr("refengine.selfcheck.claims.claims.load", broken)
     assert run("claims") == 70
     assert "internal error" in capsys.readouterr().err
+
+
+def test_a_table_prints_its_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kills "pip install 'refengine[gguf]'" printed without its brackets, as markup is."""
+    print_rows([{"install": "pip install 'refengine[gguf]'", "source": "a :heart: and [/no] tag"}], as_json=False)
+    assert "pip install 'refengine[gguf]' a :heart: and [/no] tag" in capsys.readouterr().out
 
 
 def test_every_verdict_has_its_exit_code() -> None:

@@ -39,8 +39,10 @@ def test_a_number_of_calls_that_is_none(audit_sampler):
 def test_a_number_that_is_text(audit_sampler):
     audit_sampler("my_sampler:verify", calls="300")
 
+def verify(p, q, draft, generator):
+    return draft
+
 def test_the_function_itself(audit_sampler):
-    from my_sampler import verify
     audit_sampler(verify)
 """
 
@@ -123,7 +125,7 @@ def test_a_mistake_is_one_line_without_frames_of_ours(theirs: Run) -> None:
         "calls is a whole number, got '300'",
     ):
         assert sum(line.startswith(f"refengine: {words}") for line in said) == 1
-    assert any("is named: 'my_sampler:verify', say, not <function verify" in line for line in said)
+    assert any("is named: 'test_mistaken:verify', say, not <function verify" in line for line in said)
     assert "Traceback" not in theirs.printed
     assert "pytest_plugin.py" not in theirs.printed
 

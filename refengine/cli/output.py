@@ -147,4 +147,4 @@ def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
         table.add_column(column, no_wrap=number == 0, overflow="fold")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    Console(width=None if sys.stdout.isatty() else 160, markup=False, emoji=False).print(table)
