@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
+from select import select
 from typing import Any
 
 from properties.helpers.listening import Quiet, listening
@@ -31,6 +32,7 @@ ODD = (
     "noisy, text only, one choice", "text only, seedless, no echo, one choice",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
+LONG, PATIENCE = 160, 1.0  # tokens of a stream whose client may leave; seconds in which one that leaves has done so
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
 
 
@@ -230,20 +232,23 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             self.wfile.write(encoded)
 
         def pour(self, content: str, body: dict[str, Any]) -> None:
-            pause = 0.002 * any(map(engine.has, LEFT))  # to see a client that leaves
             self.send_response(200)
             self.send_header("Content-Length", str(len(content.encode())))
             self.end_headers()
             self.wfile.write(content.encode()[:1])
             self.wfile.flush()
-            time.sleep(pause)
             try:
-                self.connection.sendall(content.encode()[1:2])
-                time.sleep(pause)
-                self.connection.sendall(content.encode()[2:])
+                if any(map(engine.has, LEFT)) and body["max_tokens"] >= LONG and self.is_left():
+                    raise ConnectionResetError("the client left")
+                self.connection.sendall(content.encode()[1:])
             except OSError:
                 engine.left(engine.language.ids_of(text_of(body)))
                 raise
+
+        def is_left(self) -> bool:
+            """A client that leaves does so at the first piece; one that stays costs the wait."""
+            ended, _, _ = select([self.connection], [], [], PATIENCE)
+            return bool(ended)
 
         def log_message(self, *_: Any) -> None:
             """Quiet."""
