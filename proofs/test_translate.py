@@ -89,7 +89,8 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
         ("rules/point_mass", '("emit", len(path))', '("emit", 0)', "not its place"),
         ("rules/without_replacement", '("accept", len(path), j)', '("emit", len(path), j)', "no site of such"),
         ("loop", "here = Shifted(chance, len(prefix))", "here = chance", "two turns"),
-        ("loop", "Shifted(chance, len(prefix))", "Shifted(chance, len(prompt))", "two turns"),
+        ("loop", "Shifted(chance, len(prefix))", "Shifted(chance, len(prompt))", "not at their places"),
+        ("loop", "Shifted(chance, len(prefix))", "Shifted(chance, len(out))", "not at their places"),
         ("loop", "len(prompt) + len(out)", "len(prompt)", "two turns"),
     ],
 )
@@ -140,6 +141,15 @@ ELSEWHERE = [
     ("block", "ROOT <= parent < node", "ROOT <= parent <= node"),
     ("chance", "bool(u * den < num)", "bool(u * den <= num)"),
     ("chance", "start * DEPTHS + depth", "start + depth"),
+    ("chance", "if bar < cdf:", "if bar <= cdf:"),
+    ("chance", "else {num > 0: 1}", "else {True: 1}"),
+    ("chance", "self.inner.accept(num, den, self._absolute(site))", "self.inner.accept(num, den, site)"),
+    ("block", "    def children(", "    children = property(min)\n\n    def children("),
+    ("block", "node: int) -> Row:", "node: int = setattr(Block, 'path', min)) -> Row:"),
+    ("row", "def row(", "class Quiet:\n    globals().update(max=min)\n\n\ndef row("),
+    ("law", "out.get(result, 0) + weight", "weight"),
+    ("card", "return self.rule.__name__", "return 'leviathan'"),
+    ("rules/__init__", "isinstance(card, Card)\n}", "isinstance(card, Card)\n}\nRULES['block'] = RULES['leviathan']"),
 ]
 
 

@@ -1,6 +1,8 @@
 """Which functions of refengine/exact are translated, and the file that they are written to."""
 
 import ast
+import copy
+import re
 from collections.abc import Sequence
 
 from proofs.translate import sites, words
@@ -15,32 +17,15 @@ FILE = PROOFS / "rocq" / "Translated.v"
 # logarithms of floats or sort rows, which Python.v has no words for.
 RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
 LOOPS = (("loop", "generate"), ("loop", "plain"))
-# What Python.v defines by hand, or sites.py relies on, by the text that it had then: another text is refused. Of a
-# class its fields and the names of what it does, of a number what it is.
+# What Python.v defines by hand, or sites.py relies on, and what a chance is, by the text that it had when that was
+# written: another text is refused. Each block begins with its file and its name; no name stands for the whole file.
 KNOWN = {
-    ("block", "ROOT"): "-1",
-    ("block", "Block"): "@dataclass(frozen=True)\ntokens: tuple[int, ...]\nparents: tuple[int, ...]\n"
-    "q: tuple[Row | None, ...]\nsites: tuple[Site | None, ...]\n__post_init__, children, path, is_chain",
-    ("block", "__post_init__"): "if not len(self.tokens) == len(self.parents) == len(self.q) == len(self.sites):\n"
-    "    raise ValueError\nfor node, parent in enumerate(self.parents):\n    if not ROOT <= parent < node:\n"
-    "        raise ValueError",
-    ("block", "chain"): "return Block(tuple(tokens), tuple(range(-1, len(tokens) - 1)), tuple(q), tuple(sites))",
-    ("block", "Round"): "@dataclass(frozen=True)\ntokens: tuple[int, ...]\npath: tuple[int, ...]\n",
-    ("chance", "Shifted"): "@dataclass(frozen=True)\ninner: Chance\noffset: int\naccept, choose, _absolute",
-    ("chance", "_absolute"): "kind, depth, *candidate = site\n"
-    "return (kind, place(str(kind), int(depth), self.offset), *candidate)",
-    ("chance", "place"): "return start + depth if kind == 'emit' else start * DEPTHS + depth",
-    ("chance", "DEPTHS"): "1024",
-    ("chance", "accept_below"): "return bool(u * den < num)",
-    ("block", "row_after"): "return p[node + 1]",
-    ("block", "drawn"): "q = block.q[node]\nif q is None:\n    raise ValueError\nreturn q",
-    ("block", "check_chain"): "if not block.is_chain():\n    raise ValueError",
-    ("block", "is_chain"): "return self.parents == tuple(range(-1, len(self.tokens) - 1))",
-    ("block", "children"): "return [j for j, parent in enumerate(self.parents) if parent == node]",
-    ("block", "path"): "return () if node == ROOT else (*self.path(self.parents[node]), self.tokens[node])",
-    ("block", "target_rows"): "return [target(prefix + block.path(node)) for node in range(-1, len(block.tokens))]",
-    ("row", "argmax"): "return max(range(len(weights)), key=lambda x: (weights[x], -x))",
+    (file, name): text.strip()
+    for file, name, text in re.findall(
+        r"^## (\S+) ?(\w*)\n(.*?)(?=^## |\Z)", (PROOFS / "translate" / "known.txt").read_text(), re.M | re.S
+    )
 }
+WHOLE = {"card", "rules/__init__"}  # nothing of the law is there: that a card is of the rule that stands above it
 OTHERWISE = {"at": "here", "left": "rest", "out": "said"}  # names that mean something else in Gallina
 COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
 COQ |= {"seq num": "seq R", "option": "option nat", "seq token": "seq V", "nat": "nat", "set": "V -> bool"}
@@ -93,23 +78,16 @@ def definition(file: str, name: str) -> ast.FunctionDef:
 
 def known_text(file: str, name: str) -> str:
     """The text of what Python.v defines by hand: without docstrings, and without what an error says."""
-    match words.bound(source(file)).get(name, [None])[0]:
-        case ast.ClassDef(decorator_list=marks, bases=[], body=body):
-            fields = [n for n in body if isinstance(n, ast.AnnAssign)]
-            does = ", ".join(n.name for n in body if isinstance(n, ast.FunctionDef))
-            return "\n".join([*(f"@{ast.unparse(m)}" for m in marks), *map(ast.unparse, fields), does])
-        case ast.Assign(value=value):
-            return ast.unparse(value)
-    return body_text(definition(file, name))
-
-
-def body_text(function: ast.FunctionDef) -> str:
-    """Without the docstring, and without what an error says."""
-    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    for node in (n for s in body for n in ast.walk(s)):
+    found = words.bound(source(file)).get(name, []) if name else ast.parse(source(file)).body
+    if name and len(found) != 1:
+        raise Untranslated(f"{file}.py defines {name} {len(found)} times")
+    whole = ast.Module([copy.deepcopy(node) for node in found], [])
+    for node in ast.walk(whole):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             node.exc = node.exc.func
-    return "\n".join(ast.unparse(s) for s in body)
+    return ast.unparse(whole).strip()
 
 
 def translated(file: str, name: str, helpers: set[str]) -> str:
@@ -131,7 +109,12 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
 
 def read(file: str, name: str) -> list[tuple[str, str]]:
     """Where the words of a function are defined, those of the language and what Python.v knows aside."""
-    places = [words.home(file, word, source) for word in sorted(words.free(definition(file, name)))]
+    return elsewhere(file, [definition(file, name)])
+
+
+def elsewhere(file: str, functions: Sequence[ast.FunctionDef]) -> list[tuple[str, str]]:
+    found = sorted({word for function in functions for word in words.free(function)})
+    places = [words.home(file, word, source) for word in found]
     return [place for place in places if place not in KNOWN and place[0] not in words.LANGUAGE]
 
 
@@ -162,7 +145,8 @@ def written() -> str:
     """The whole of Translated.v; raises Untranslated."""
     for (file, name), text in KNOWN.items():
         if known_text(file, name) != text:
-            raise Untranslated(f"{file}.py: {name} is not what Python.v says it is")
-        if not text.startswith("@") and name.islower() and (others := read(file, name)):
+            raise Untranslated(f"{file}.py: {name or 'the file'} is not what Python.v says it is")
+        functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+        if file not in WHOLE and (others := elsewhere(file, functions)):
             raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")
     return "\n".join([HEADER, section("Rules", "(outcome V)", RULES), section("Loops", "(seq V)", LOOPS)])

@@ -50,6 +50,8 @@ def _rounds(function: ast.FunctionDef) -> dict[str, tuple[ast.expr, ...]]:
     for node in ast.walk(function):
         match node:
             case ast.Assign([ast.Name(name)], ast.Call(ast.Name("Shifted"), [ast.Name("chance"), start])):
+                if ast.unparse(start) != "len(prefix)":
+                    raise refuse(node, "coins of tokens are not at their places in the text")
                 names[name] = (start,)
             case ast.Assign([ast.Name(name)], ast.Name("chance")):
                 names[name] = ()

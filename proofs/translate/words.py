@@ -14,10 +14,12 @@ from functools import cache
 
 from proofs.translate.terms import Untranslated, assigned, names, refuse
 
-CALLED = {"target", "drafter", "rule"}  # parameters that are functions
+CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
 DEFAULTS = {"frozenset()"}  # without a stop token
 LANGUAGE = ("", "fractions")  # where its words come from: from nowhere, and Fraction
-AT_THE_TOP = {"Card", "Loss", "Fraction"}  # what a module may call while it is imported
+# What a module may call while it is imported.
+AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset"}
+MARKS = {"dataclass", "property"}  # on what a module defines; none is read on a function that is translated
 GALLINA = re.compile(r"[vz]\d*|either\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
 
 
@@ -32,7 +34,7 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
                 here: list[str] = []
             case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
                 here = [alias.asname or alias.name for alias in aliases]
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if _only_defines(node):
                 here = [name]
             case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)) if _calls(node) <= AT_THE_TOP:
                 here = [name]
@@ -50,6 +52,21 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:
             raise Untranslated("a name may be bound where it is not seen")
     return found
+
+
+def _only_defines(node: ast.stmt) -> bool:
+    """Whether a definition runs nothing of its own when the module is imported: in marks, defaults, notes of types."""
+    match node:
+        case ast.FunctionDef(decorator_list=marks, args=arguments, returns=returns):
+            now: list[ast.AST] = [arguments, *([returns] if returns else [])]
+        case ast.ClassDef(decorator_list=marks, bases=bases, keywords=[], body=body):
+            inner = [s for s in body if not isinstance(s, ast.AnnAssign | ast.Expr)]
+            if not all(isinstance(s, ast.FunctionDef) and _only_defines(s) for s in inner):
+                return False
+            now = [*bases, *(s for s in body if s not in inner)]
+        case _:
+            return False
+    return {ast.unparse(m).partition("(")[0] for m in marks} <= MARKS and set().union(*map(_calls, now)) <= AT_THE_TOP
 
 
 def _calls(node: ast.AST) -> set[str]:
