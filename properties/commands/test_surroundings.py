@@ -33,7 +33,9 @@ def daemon(p, q, draft, generator):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            open("daemon", "w").write(str(os.getpid()))
+            name = str(os.getpid())
+            with open(name, "w") as file: file.write(name)
+            os.replace(name, "daemon")
             os.execvp("sleep", ["sleep", "600"])
         os._exit(0)
     while not os.path.exists("daemon"): time.sleep(0.01)
