@@ -31,6 +31,13 @@ MISTAKES = [
     ("block", "rules.block", "mass + d - n", "mass + d"),
     ("iid_candidates", "row", "torch.where(total(rest)[:, None] > 0, rest, p)", "rest"),
     ("without_replacement", "row", "torch.where(total(rest)[:, None] > 0, rest, p)", "rest"),
+    ("leviathan", "block", "& (block.tokens != NOTHING)).any()", "& (block.tokens != NOTHING))[:, :2].any()"),
+    ("leviathan", "block", "& (block.tokens != NOTHING)).any()", "& (block.tokens != NOTHING))[0].any()"),
+    ("leviathan", "block", "(block.tokens[:, 1:] != NOTHING)).any()", "(block.tokens[:, 1:] != NOTHING))[:, :1].any()"),
+    ("leviathan", "block", "(block.tokens[:, 1:] != NOTHING)).any()", "(block.tokens[:, 1:] != NOTHING))[0].any()"),
+    ("leviathan", "rules.leviathan", "check_chain(block)", "block = block if block.sites else block"),
+    ("leviathan", "rules.leviathan", "block.tokens.unbind(1)", "block.tokens.unbind(1)[:3]"),
+    ("greedy", "path", "kept.sum(1)\n", "kept.sum(1)\n    last = last[torch.arange(len(last)).clamp(max=1)]\n"),
     ("typical", "rules.typical", "probability > threshold", "probability >= threshold"),
     ("typical", "rules.typical", "threshold(at, epsilon, delta, INSIDE_LOG)", "threshold(at, epsilon, delta, 0.0)"),
     (

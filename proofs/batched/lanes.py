@@ -19,7 +19,8 @@ from refengine.engine.block import Block as BatchedBlock
 from refengine.exact.block import Round
 from refengine.exact.card import Card
 
-NODES = 3  # of the largest block that is asked about
+NODES = 3  # of the largest block of which every shape is asked about
+LONGER = 5  # of one chain that is asked about besides
 
 
 class Differs(AssertionError):
@@ -118,17 +119,27 @@ def chooses_alike(ours: Any, wanted: Any, world: Paths) -> Atom:
 
 @dataclass(frozen=True)
 class Shape:
-    """Two lanes: what hangs where in each, how many places there are, which lane is judged.
+    """Some lanes: what hangs where in each, how many places there are, which lane is judged.
 
     `same` has the class of each token that the judged lane drafted: those of one class are the same token. `drawn`
     says whether the block has a q, where the rule looks at one. A parent that is None is a place without a draft.
     """
 
-    parents: tuple[tuple[int | None, ...], tuple[int | None, ...]]
+    parents: tuple[tuple[int | None, ...], ...]
     width: int
     lane: int
     same: tuple[int, ...]
     drawn: bool = True
+
+
+class Unread(tuple[Any, ...]):
+    """Where drafts were drawn, which is nothing to a rule."""
+
+    def _read(self, *_: Any) -> Any:
+        raise Differs("it looks at the sites of the draws")
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = __eq__ = __add__ = _read
+    __hash__ = None  # type: ignore[assignment]
 
 
 def run(rule: Callable[..., Any], mode: Mode, path: Expected, shape: Shape, world: Paths, weighs: bool) -> None:
@@ -160,6 +171,7 @@ def run(rule: Callable[..., Any], mode: Mode, path: Expected, shape: Shape, worl
         q=Terms(entries((lanes, n, classes + 1), of(q) if weighs else lambda at: ANY), torch.float64, world, rows=True)
         if shape.drawn
         else None,
+        sites=Unread(),
     )
     given = arguments(mode, lambda number: Terms(entries((), lambda at: number), torch.float64, world))
     try:
@@ -219,6 +231,15 @@ def chains(longest: int) -> Iterator[tuple[int, ...]]:
         yield tuple(range(-1, n - 1))
 
 
+def no_chains(longest: int) -> Iterator[tuple[int | None, ...]]:
+    """Of two nodes at least: with one node hung up elsewhere, and with one place left without a draft."""
+    for n in range(2, longest + 1):
+        chain = tuple(range(-1, n - 1))
+        for at in range(1, n):
+            yield from ((*chain[:at], parent, *chain[at + 1 :]) for parent in range(-1, at - 1))
+            yield (*chain[: at - 1], None, *chain[at:])
+
+
 def trees(most: int) -> Iterator[tuple[int, ...]]:
     """Every way to hang up at most so many nodes."""
     level: list[tuple[int, ...]] = [()]
@@ -251,8 +272,15 @@ def shapes(card: Card, mode: Mode, most: int = NODES) -> Iterator[Shape]:
                 lane = (at + turn + len(other)) % 2
                 width = min(most, max(len(own), len(other)) + 1)
                 yield Shape((other, own) if lane else (own, other), width, lane, pattern)
-    if card.shape == "chain":  # what is none, and refused: a tree, and a place without a draft before one with
-        yield Shape(((-1, -1), ()), 2, 0, (0, 1))
-        yield Shape(((None, 0), ()), 2, 0, (0, 0))
+    yield Shape(
+        ((-1,), (), (-1,)), 2, 2, (0,)
+    )  # what is right of two lanes may be wrong of the third, and of nodes too
+    if not mode and card.name != "block":  # whose weights are products, and dear
+        yield Shape((tuple(range(-1, LONGER - 1)), ()), LONGER, 0, tuple(range(LONGER)))
+    if card.shape == "chain":  # what is none is refused, wherever it shows and in either lane
+        for at, own in enumerate(no_chains(most)):
+            for lane in (0, 1):
+                other = ((), chain)[(at + lane) % 2]
+                yield Shape((other, own) if lane else (own, other), most, lane, tuple(range(len(own))))
     if card.drawn:  # and nothing was: refused too
         yield Shape(((-1,), ()), 1, 0, (0,), drawn=False)

@@ -111,7 +111,7 @@ def written(entries: Mapping[str, Entry]) -> str:
 
 
 def read(file: Path = FILE) -> dict[str, Entry]:
-    found = re.findall(r"^([\w.'/]+) ([0-9a-f]{16})\n((?:  .*\n)*)", file.read_text(), re.M)
+    found = re.findall(r"^([\w.'/#]+) ([0-9a-f]{16})\n((?:  .*\n)*)", file.read_text(), re.M)
     return {name: Entry(digest, textwrap.dedent(says).strip("\n")) for name, digest, says in found}
 
 
@@ -129,10 +129,11 @@ def unread(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[st
                 cites = QUALIFIED.findall(new.says.rpartition("by: ")[2])
                 yield from (f"{name} cites {cite}:\n{textwrap.indent(now[cite].says, '  ')}" for cite in cites)
         elif not old.digest:
-            yield f"{name} is said in what is cited, and was not read"
+            yield f"{name} {'is new' if '/' in name else 'is said in what is cited'}, and was not read"
         else:
             what = "reads as it did, and is about something else" if new.says else "means something else than it did"
-            yield f"{name} {what}: see `git diff` of proofs/rocq/{name.split('.')[0]}.v"
+            file = "claims" if "/" in name else f"rocq/{name.split('.')[0]}.v"
+            yield f"{name} {what}: see `git diff` of proofs/{file}"
     if changed:
         yield f"read it again, with the claims that cite it; then {COMMAND}, and commit {FILE.name}"
 

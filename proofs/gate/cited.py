@@ -1,26 +1,30 @@
 """The theorems that claims and the index by paper cite, and the sentences that cite them.
 
-A sentence is read together with what it cites: `accepted.txt` holds both, so that neither changes alone. That a
-sentence says no more than its theorems is left to that reader. The standard library alone.
+A sentence is read together with what it cites: `accepted.txt` holds both, so that neither changes alone; of a claim
+that cites no theorem, and of a claim's source and tests, a digest. That a sentence says no more than what it cites is
+left to that reader. The standard library alone.
 """
 
 import hashlib
+import json
 import re
 import textwrap
 import tomllib
 from typing import Any
 
 from proofs.gate.accepted import Entry
-from refengine.selfcheck.claims.coq_text import stated
+from refengine.selfcheck.claims.coq_text import SOURCES, stated
 from refengine.source_tree import PROOFS
 
 THEOREM = re.compile(r"`([A-Z]\w*\.[\w']+)`")
-ROW = re.compile(r"^\| (.+) \| (.+) \| (`[A-Z]\w*\..+) \|$", re.M)  # source, what it says, theorems
+ROW = re.compile(r"^\|(?!-)(.+)\|$", re.M)  # source, what it says, theorems
+COMMENT = re.compile(r"\(\*\*(.*?)\*\)", re.S)
 
 
 def claims() -> list[dict[str, Any]]:
-    files = sorted((PROOFS / "claims").glob("*.toml"))
-    return [claim for file in files for claim in tomllib.loads(file.read_text("utf-8"))["claim"]]
+    """Each with the title of its document."""
+    files = [tomllib.loads(file.read_text("utf-8")) for file in sorted((PROOFS / "claims").glob("*.toml"))]
+    return [{"document": file["title"], **claim} for file in files for claim in file["claim"]]
 
 
 def index() -> str:
@@ -39,19 +43,23 @@ def to_be_read() -> set[str]:
 
 
 def read_beside() -> dict[str, Entry]:
-    """What each claim and each row of the index says, and the theorems that it says it by."""
+    """What each claim, each row of the index and the comments of Main say, and the theorems that they say it by."""
     found = dict[str, Entry]()
+
+    def put(name: str, says: list[str], names: list[str], besides: str = "") -> None:
+        again = sum(other.partition("#")[0] == name for other in found)
+        text = "\n".join(textwrap.fill(line, 110) for line in [*says, f"by: {', '.join(names)}"]) if names else ""
+        whole = text + besides
+        found[name + f"#{again + 1}" * bool(again)] = Entry(hashlib.sha256(whole.encode()).hexdigest()[:16], text)
+
     for claim in claims():
-        if names := claim.get("coq"):
-            besides = [f"{word}: {claim[word]}" for word in ("quote", "correct", "note") if word in claim]
-            trusted = [f"trusted: {line}" for line in claim.get("trusted", [])]
-            found[f"claim/{claim['id']}"] = _entry([claim["verdict"], claim["statement"], *besides, *trusted], names)
-    for source, says, last in ROW.findall(index()):
-        names = THEOREM.findall(last)
-        found[f"index/{names[0]}"] = _entry([f"{source}: {says}"], names)
+        besides = [f"{word}: {claim[word]}" for word in ("quote", "correct", "note") if word in claim]
+        trusted = [f"trusted: {line}" for line in claim.get("trusted", [])]
+        says = [claim["verdict"], claim["statement"], *besides, *trusted]
+        put(f"claim/{claim['id']}", says, claim.get("coq", []), json.dumps(claim, sort_keys=True))
+    for row in ROW.findall(index()):
+        names = THEOREM.findall(row)
+        put(f"index/{names[0] if names else 'no_theorem'}", [row.strip()], names, row)
+    comments = [" ".join(text.split()) for text in COMMENT.findall((SOURCES / "Main.v").read_text("utf-8"))]
+    put("comment/Main", comments, [f"Main.{name}" for name in stated("Main")])
     return found
-
-
-def _entry(lines: list[str], names: list[str]) -> Entry:
-    text = "\n".join(textwrap.fill(line, 110) for line in [*lines, f"by: {', '.join(names)}"])
-    return Entry(hashlib.sha256(text.encode()).hexdigest()[:16], text)

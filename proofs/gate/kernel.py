@@ -34,7 +34,7 @@ Ltac told := lazymatch goal with
     end
   end.
 Ltac quantified := repeat lazymatch goal with
-  | |- let x := _ in _ => let z := fresh "{value}" in intro z
+  | |- let _ := _ in _ => cbv zeta
   | |- forall {unnamed} : ?A, _ => lazymatch type of A with
       | Prop => let y := fresh {unnamed} in intro y; idtac "premise" y
       | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z; idtac "value"

@@ -35,7 +35,8 @@ from refengine.audit.served.claims.scores import Reader
 from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.endpoint import REQUESTS, Opened
 from refengine.audit.served.faults import faults
-from refengine.audit.served.plan import Plan, planned
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, Noise
+from refengine.audit.served.plan import Plan, planned, printed
 from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
@@ -192,6 +193,10 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("echoed log probabilities of a cached prefix are its first row", "state/echoed", "state/echoed prefix"),
         ("chat filters on the last row only", "parity/top_k (chat)", "parity/top_k (chat)"),
         ("what a client that left wrote is stale in the cache", "state/after a client", "state/after a client left"),
+        pytest.param(
+            "counts survive a client that left", "state/hang-up, p", "state/hang-up, penalties", marks=pytest.mark.long
+        ),
+        ("min_p is forgotten at the bonus", "parity/min_p", "parity/min_p"),
         ("drafts that a sampled answer refused stay in the cache", "state/continued", "state/continued"),
         ("a neighbour's filter holds a sampled request", "independence/sampled", "independence/sampled"),
         ("bans are forgotten when sampling", "parity/allowed_token_ids, h", "parity/allowed_token_ids, hot"),
@@ -256,6 +261,34 @@ def test_a_convention_of_sampled_answers_is_not_counted() -> None:
         for _ in range(30):
             bench.inspect(ask, shows, clean)
         assert bench.metadata[name].signs == 30
+
+
+def test_a_convention_of_one_parameter_excuses_no_other() -> None:
+    """Kills: an echo, after which usage counts a part of the tokens, that hides what n choices are said to have."""
+    echo, several = Ask(("a",), 4, options={"echo": True}), Ask(("a",), 4, 1.0, {"n": 2})
+    usage = {"prompt_tokens": 1, "completion_tokens": 4, "total_tokens": 5}
+    clean = Answer((Choice("a b", "length", ("a", " b")), Choice("a c", "length", ("a", " c"))), usage)
+    shows = replace(clean, usage={**usage, "completion_tokens": 7, "total_tokens": 8})
+    with Bench(Gives(), Gives()) as bench:
+        bench.inspect(echo, shows, shows)
+        bench.inspect(several, shows, clean, sampled=True)
+        bench.inspect(replace(several, options={**several.options, **echo.options}), shows, clean, sampled=True)
+        assert bench.metadata["usage is not the number of tokens"].shown == {(True, True): 1, (True, False): 1}
+
+
+@pytest.mark.parametrize(("chances", "step"), [([-0.25, -1.5], 0.01), ([-0.1234, -2.0], 1e-4), ([-1 / 3], 1e-6)])
+def test_the_step_of_printed_numbers(chances: list[float], step: float) -> None:
+    """Kills: log probabilities to two decimals, whose equality is taken for that of the rows."""
+    assert printed([None, 0.0, *chances]) == pytest.approx(step)
+    assert printed([]) == ROUNDING
+
+
+def test_only_a_server_that_rounds_nothing_otherwise_is_held_to_close_ties() -> None:
+    """Kills: a tie of half precision that accuses a server; and a margin of half precision that excuses one without."""
+    quiet = Noise(20, tokens=480, close=200, printed=1e-6)
+    assert quiet.tie < NATS == Noise(20).tie == replace(quiet, parted=1).tie == replace(quiet, apart=0.01).tie
+    assert quiet.tie_share() == pytest.approx(KNOWN_TIE_SHARE)
+    assert quiet.tie_share() < replace(quiet, printed=1e-2).tie_share()
 
 
 class Gives:

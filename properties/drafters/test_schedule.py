@@ -1,10 +1,17 @@
-"""The survival-product scheduler of DSpark, by hand."""
+"""The survival-product scheduler of DSpark, by hand, and what it is told."""
 
 import math
+from typing import Any
 
 import pytest
 
+from properties.helpers.coins import COINS
+from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.dspark_schedule import Load, Threshold
+from refengine.decoder.loop import generate
+from refengine.engine.policy import pipeline
+from refengine.engine.rules.leviathan import leviathan
+from refengine.source_tree import FIXTURES
 
 CURVE = ((1, 1.0), (2, 1.0), (4, 2.0))
 
@@ -54,3 +61,20 @@ def test_what_is_no_curve_is_refused(curve: tuple[tuple[int, float], ...]) -> No
     """Kills a division by zero, and points out of order that are read as a line."""
     with pytest.raises(ValueError, match="a load curve is two or more points"):
         Load(curve)
+
+
+def test_a_head_that_is_off_is_one_of_weight_zero() -> None:
+    """Kills a confidence that, without the Markov bias, looks at another token than the one before."""
+    target = load_target(FIXTURES / "tiny" / "target")
+
+    def drafts(markov: bool) -> tuple[list[float], object]:
+        drafter: Any = load_drafter(FIXTURES / "tiny" / "dspark", target, threshold=0.5, markov=markov)
+        if markov:
+            drafter.w.tensors["markov_head.markov_w2.weight"].zero_()
+        told: list[float] = []
+        drafter.cut = lambda confidences: told.append(confidences[-1]) or True
+        return told, generate(target, drafter, leviathan, pipeline(), (0, 1, 2, 3), 12, COINS).tokens
+
+    off, zero = drafts(markov=False), drafts(markov=True)
+    assert off == zero
+    assert len(set(off[0])) > 8

@@ -89,7 +89,7 @@ SPARED = (  # written against what the suite did not ask: other ways into the ca
     "what a client that left wrote is stale in the cache", "drafts that a sampled answer refused stay in the cache",
     "a neighbour's filter holds a sampled request", "bans are forgotten when sampling",
     "every other row lists its token alone", "argmax in verification where no rows are asked for",
-    "drafts are accepted too easily",
+    "drafts are accepted too easily", "counts survive a client that left", "min_p is forgotten at the bonus",
 )  # fmt: skip
 PAGE = 16  # tokens in a block of the cache
 BANS = ("bad_words", "allowed_token_ids", "response_format")
@@ -128,6 +128,10 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.pop("top_k", None)
     if engine.has("the border of a page in an answer is stale") and now and not i and len(past) % PAGE == 0:
         past = past[:-1]
+    if engine.has("counts survive a client that left"):
+        seen = body.get("inherited", []) + now
+    if engine.has("min_p is forgotten at the bonus") and i == GAMMA:
+        policy.pop("min_p", None)
     if engine.has("counts survive a stop"):
         seen = engine.counted + now
     if engine.has("preemption forgets what was counted") and node.company > 5:

@@ -49,6 +49,7 @@ class Engine:
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
     filters: list[dict[str, float]] = field(default_factory=list)  # the same
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
+    inherited: list[list[int]] = field(default_factory=list)  # what was counted of them, for the next ones
     stale_blocks: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts
     prompts: set[tuple[int, ...]] = field(default_factory=set)
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
@@ -111,6 +112,7 @@ class Engine:
             limit += 1
         stops, stop_tokens = stops_of(body), body.get("stop_token_ids") or ()
         context = self.entered(prompt)
+        body = {**body, "inherited": self.inherited.pop() if self.inherited else []}
         while True:
             borders.append(len(out))
             if self.has("seed restarted after preemption") and company > 5 and len(borders) == 4 and body["coins"]:
@@ -160,6 +162,7 @@ class Engine:
     def left(self, prompt: list[int]) -> None:
         """The client of that request went away."""
         self.leaked.append(7)
+        self.inherited.append([3, 3, 4, 4, 5])
         begun = sum(other[:PAGE] == tuple(prompt[:PAGE]) for other in self.prompts)
         if self.has("what a client that left wrote is stale in the cache") and begun < 2:
             self.written(prompt)

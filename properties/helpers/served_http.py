@@ -14,7 +14,10 @@ from properties.helpers.listening import Quiet, listening
 from properties.helpers.served_engine import Engine, text_of
 from properties.helpers.served_model import TIED
 
-LEFT = ("a request that was left leaks a token", "what a client that left wrote is stale in the cache")
+LEFT = (
+    "a request that was left leaks a token", "what a client that left wrote is stale in the cache",
+    "counts survive a client that left",
+)  # fmt: skip
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),

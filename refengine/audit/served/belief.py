@@ -44,11 +44,6 @@ class Faults:
         return sum(self.shown.values())
 
     @property
-    def conventional(self) -> bool:
-        """It showed without speculation."""
-        return any(off for _, off in self.shown)
-
-    @property
     def signs(self) -> int:
         """How often the fault showed with speculation alone."""
         return self.shown.get((True, False), 0)

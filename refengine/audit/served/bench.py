@@ -33,6 +33,11 @@ FAR = "a text is another, far from any tie"
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so
 
 
+def parts_of(witness: Mapping[str, Any]) -> set[str]:
+    """The parameters of its request, and the API that it went through."""
+    return {*witness["request"]} - OF_EVERY_REQUEST
+
+
 def titled(name: str) -> str:
     """What was gathered from all answers, as its finding is called."""
     return f"{'greedy' if name == FAR else 'metadata'}/{name}"
@@ -63,6 +68,7 @@ class Bench:
         self.pool = ThreadPoolExecutor(8 * self.at_once)
         self.lock = Lock()  # claims are looked at together
         self.asked_of: defaultdict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)  # (part of a request, shows)
+        self.usual: defaultdict[str, set[frozenset[str]]] = defaultdict(set)  # parts of what shows it on either side
         self.heard = local()  # of a look of this thread: `names` of the faults of answers that it came upon, `spent`
 
     def __enter__(self) -> "Bench":
@@ -115,12 +121,16 @@ class Bench:
 
     def inspect(self, ask: Ask, on: Answer, off: Answer, sampled: bool = False) -> None:
         """Hold the metadata of two answers to one request side against side; of sampled ones only for what never showed
-        without speculation: how often a convention shows depends on the text."""
+        without speculation in a request of such parts or fewer: how often a convention shows depends on the text."""
         here, there = faults(ask, on), faults(ask, off)
         witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
+        parts = frozenset(parts_of(witness))
         for name in sorted(here.keys() & there.keys()):
-            if not (sampled and self.metadata[name].conventional):
+            if not (sampled and any(usual <= parts for usual in self.usual[name])):
                 self.keep(name, here[name], there[name], witness)
+            if there[name]:
+                with self.lock:
+                    self.usual[name].add(parts)
 
     def without(self, asks: Sequence[Ask]) -> list[Answer]:
         """These requests together to the side without speculation. Raises Refused, Failed."""
@@ -159,9 +169,8 @@ class Bench:
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
         if on and not off:
             self.listened().add(name)
-        parts = witness["request"].keys() - OF_EVERY_REQUEST
         with self.lock:
-            self.asked_of[name].update((part, on and not off) for part in ("", *parts))
+            self.asked_of[name].update((part, on and not off) for part in ("", *parts_of(witness)))
             if name == USAGE:
                 self.usage.add(on, witness)
             else:

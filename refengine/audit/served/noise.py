@@ -20,9 +20,10 @@ UNIT = 32  # tokens, of which that is the share
 LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
 DOUBT = 0.01  # that the share is larger than its bound
 NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
+QUIET_NATS = 0.05  # the margin of a tie, where nothing was seen to be rounded otherwise: a fifth of that
 QUIET_SHARE = 0.005  # of prompts whose rows may be apart by more than NATS, where none was by more than ROUNDING
 FAR = 2.0  # times the least or the measured margin of a tie
-ROUNDING = 1e-3  # nats, to which log probabilities may be printed
+ROUNDING = 1e-3  # nats, to which log probabilities may be printed, where it is not known
 CLOSE = 0.5  # nats: a margin below which the density of margins is taken to be even
 
 
@@ -32,6 +33,7 @@ class Noise:
 
     tokens, close   positions of plain decoding whose rows are known, and those with a margin below CLOSE
     sides_apart     the distance of the sides' log probabilities of one token, at nine prompts of ten
+    printed         the step in which log probabilities are printed, in nats
     """
 
     looks: int = 0
@@ -40,6 +42,7 @@ class Noise:
     tokens: int = 0
     close: int = 0
     sides_apart: float = 0.0
+    printed: float = ROUNDING
     asked: bool = False  # whether it can be asked about a parting
     decides: bool = False  # rows are reported, and every token of plain decoding is the likeliest of its own
 
@@ -65,7 +68,7 @@ class Noise:
         if not self.tokens:
             return TIE_SHARE
         density = (self.close + 1) / (self.tokens + 1) / CLOSE
-        near = MARGIN * max(ROUNDING, self.apart, self.sides_apart)
+        near = MARGIN * max(self.printed, self.apart, self.sides_apart)
         return min(TIE_SHARE, max(KNOWN_TIE_SHARE, 1 - (1 - min(1.0, density * near)) ** UNIT))
 
     @property
@@ -87,6 +90,11 @@ class Noise:
     def nats(self) -> float:
         """The least distance of two log probabilities that is more than noise, and the margin of a parting that is."""
         return allowed(self.apart, NATS)
+
+    @property
+    def tie(self) -> float:
+        """The margin up to which a parting of two requests under way with a few others is a tie."""
+        return QUIET_NATS if self.tokens and self.quiet else self.nats
 
     @property
     def far(self) -> float:

@@ -1,6 +1,6 @@
 """The plan of a suite: what the two sides take is found out, as far as it can be by the claims' own first looks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedless
@@ -12,9 +12,10 @@ from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedules import HEAVY, LONG, schedules
 from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
-from refengine.audit.served.noise import CLOSE, LOOKS, Noise
+from refengine.audit.served.noise import CLOSE, LOOKS, ROUNDING, Noise
 
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
+DIGITS, EXACT = 6, 1e-9  # behind the point that are told apart in print; what a printed number may miss its digits by
 WARM = 4  # prompts, at half of which a server that honours a temperature near 0 begins as at 0
 NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
@@ -201,7 +202,15 @@ def measured(bench: Bench) -> Noise:
     close = sum(margin < CLOSE for margin in margins)
     near = sorted(sides)[9 * len(sides) // 10]
     asked, parted = bench.choices > 1 or bench.samples, max(parted, tied_sides)
-    return Noise(LOOKS, parted, apart, len(margins), close, near, asked, decides and bool(margins))
+    step = printed(chance for said in bench.plain_answers.values() for chance in said[1].choices[0].logprobs or ())
+    return Noise(LOOKS, parted, apart, len(margins), close, near, step, asked, decides and bool(margins))
+
+
+def printed(chances: Iterable[float | None]) -> float:
+    """The step in which log probabilities are printed: the largest power of ten of which they all are multiples."""
+    told = [chance for chance in chances if chance]
+    steps = [10.0**-digits for digits in range(1, DIGITS) if all(abs(x - round(x, digits)) < EXACT for x in told)]
+    return max(steps, default=10.0**-DIGITS) if told else ROUNDING
 
 
 def part_at_a_tie(bench: Bench, k: int) -> bool:

@@ -85,7 +85,7 @@ class Plain:
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
         if self.rows or not parted(on, off):
-            return parted(on, off) and not tied(on, off, bench.noise.nats)
+            return parted(on, off) and not tied(on, off, bench.noise.tie)
         return not asked_tie(bench, ask, on, off)
 
 
@@ -174,7 +174,7 @@ class Parity:
         hides few that the parameter made."""
         if contradicts(ask, on) and not contradicts(ask, off):
             return True
-        if not parted(on, off) or tied(on, off, bench.noise.nats):
+        if not parted(on, off) or tied(on, off, bench.noise.tie):
             return False
         options = {name: value for name, value in ask.options.items() if name not in FILTERS}
         asked = replace(ask, temperature=0.0, options=options) if self.option.extreme else ask

@@ -98,6 +98,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["stream"] and extra["together"]:
         left = f"{alone} beside and after others whose client left in the middle."
         cells.append(Own("state/hang-up", left, hang_up, last_two_differ, 12, share, not rows))
+        if extra["penalties"]:
+            left = f"{alone} with penalties, beside and after others that had them and whose client left."
+            cells.append(Own("state/hang-up, penalties", left, hang_up_penalised, last_two_differ, 12, share, not rows))
         cells.append(Plain("state/after a client left", noise, rows, turns=after_left, cost=5, wanted=7))
     if extra["together"] and extra["seed"]:
         under_load = f"{same} alone and in company with the same seed."
@@ -308,8 +311,17 @@ def long_prompt(bench: Bench, k: int) -> tuple[str, ...]:
 
 def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """A client that leaves another request in the middle, and this very one; this one beside them and after them."""
-    mine = plain(bench, k)
-    left = [replace(streamed(plain(bench, i)), tokens=LONG[-1], hang_up=True) for i in (k, k + 1, k + 2)]
+    return left_beside([plain(bench, i) for i in (k, k + 1, k + 2)])
+
+
+def hang_up_penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """With penalties: what was counted of a text that never ended."""
+    return left_beside([with_penalties(bench, i) for i in (k, k + 1, k + 2)])
+
+
+def left_beside(asks: Sequence[Ask]) -> Sequence[Sequence[Ask]]:
+    mine = asks[0]
+    left = [replace(streamed(ask), tokens=LONG[-1], hang_up=True) for ask in asks]
     return [[mine], [*left, mine], [mine]]
 
 

@@ -12,6 +12,7 @@ from refengine.audit.served.ask import Answer, Ask, Choice, Row
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.scores import pieces
 from refengine.audit.served.faults import stops
+from refengine.audit.served.noise import NATS
 from refengine.evidence.ties import tied as within
 
 TEMPERATURE = 0.1  # a margin of 0.25 nats, two steps of bfloat16 at logits of 16 to 32, has odds of one in twelve
@@ -63,7 +64,8 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     i = next((i for i, (x, y) in enumerate(zip(here, there, strict=False)) if x != y), min(len(here), len(there)))
     options = {name: value for name, value in ask.options.items() if name not in (*FRONT_END, "n")}
     several = {"n": bench.choices} if bench.choices > 1 else {}
-    warm = replace(ask, temperature=TEMPERATURE, options={**options, **several}, stream=False, seed=i)
+    temperature = TEMPERATURE * min(1.0, bench.noise.tie / NATS)
+    warm = replace(ask, temperature=temperature, options={**options, **several}, stream=False, seed=i)
     if not options.keys() - set(MEMORYLESS) and not ask.chat and len(ask.turns) == 1:
         common = "".join(here[:i])
         warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, max(1, ask.tokens - i)))
