@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from proofs.batched.mutated import rule_with
 from proofs.batched.tensor import Terms, entries
 from proofs.batched.terms import ANY, Paths
 from refengine.bugs.mutation.mutants import mutants
+from refengine.engine.rules import RULES as ENGINE
 from refengine.exact.rules import RULES
 from refengine.source_edits.loader import source_path
 
@@ -160,6 +162,14 @@ def test_every_rule_is_asked_about_in_every_mode() -> None:
         assert options(rule_with(card, {})) == options(card.rule)
         assert all(mode.keys() == options(card.rule).keys() for mode in asked)
         assert len({tuple(mode[switch] for switch in switches) for mode in asked}) == len(asked) == 2 ** len(switches)
+
+
+def test_what_is_asked_about_is_what_runs() -> None:
+    """Kills: a listing in which another function, or an edited one, stands under the name of a rule that is right."""
+    assert ENGINE.keys() == RULES.keys()
+    for name, card in RULES.items():
+        assert card.rule is getattr(import_module(f"refengine.exact.rules.{card.file}"), name)
+        assert ENGINE[name] is getattr(import_module(f"refengine.engine.rules.{card.file}"), name)
 
 
 @pytest.mark.parametrize(

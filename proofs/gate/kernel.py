@@ -21,7 +21,8 @@ AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of
 # What a closed statement quantifies over, in order: "premise" and the name that it was given, or "value" after the
 # types that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
 # function is given, and what is said to exist: `?` and `!` in a shape. What is concluded is read on to its end, through
-# `let`, both sides of a conjunction or an equivalence and the definitions, of which the last is told with a premise.
+# `let`, both sides of a conjunction, a disjunction or an equivalence and the definitions, of which the last is told
+# with a premise; a conclusion that ends at a `match`, or at all members of a list, is told too: one may stand in it.
 PREMISES = r"""Set Printing Width 10000.
 Set Printing Depth 10000.
 Ltac told := lazymatch goal with
@@ -55,7 +56,14 @@ Ltac inside def := lazymatch goal with
   | |- ex ?F => let z := fresh "{given}" in try (assert (forall z, F z) by (cbv beta; intro z; inside def; fail))
   | |- ex2 ?F ?G => inside_both def F G
   | |- not _ => idtac
-  | |- ?A => let F := eval hnf in A in tryif constr_eq A F then idtac else (let h := head A in change F; inside h)
+  | |- or ?A ?B => try (assert A by (inside def; fail)); try (assert B by (inside def; fail))
+  | |- ?A => let F := eval hnf in A in tryif constr_eq A F
+      then (let h := head F in lazymatch h with
+        | List.Forall => idtac "under Forall"
+        | context [match _ with _ => _ end] => idtac "under match"
+        | _ => idtac
+      end)
+      else (let h := head A in change F; inside h)
   end
 with inside_both def F G := let z := fresh "{given}" in
   try (assert (forall z, F z /\ G z) by (cbv beta; intro z; inside def; fail))."""
