@@ -197,6 +197,8 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
             "counts survive a client that left", "state/hang-up, p", "state/hang-up, penalties", marks=pytest.mark.long
         ),
         ("min_p is forgotten at the bonus", "parity/min_p", "parity/min_p"),
+        ("min_tokens is judged once a round", "parity/min_tokens", "parity/min_tokens"),
+        ("the round of a stop that is included is kept", "parity/include", "parity/include_stop_str_in_output"),
         ("drafts that a sampled answer refused stay in the cache", "state/continued", "state/continued"),
         ("a neighbour's filter holds a sampled request", "independence/sampled", "independence/sampled"),
         ("bans are forgotten when sampling", "parity/allowed_token_ids, h", "parity/allowed_token_ids, hot"),

@@ -90,6 +90,7 @@ SPARED = (  # written against what the suite did not ask: other ways into the ca
     "a neighbour's filter holds a sampled request", "bans are forgotten when sampling",
     "every other row lists its token alone", "argmax in verification where no rows are asked for",
     "drafts are accepted too easily", "counts survive a client that left", "min_p is forgotten at the bonus",
+    "min_tokens is judged once a round", "the round of a stop that is included is kept",
 )  # fmt: skip
 PAGE = 16  # tokens in a block of the cache
 BANS = ("bad_words", "allowed_token_ids", "response_format")
@@ -130,6 +131,8 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         past = past[:-1]
     if engine.has("counts survive a client that left"):
         seen = body.get("inherited", []) + now
+    if engine.has("min_tokens is judged once a round") and len(node.out) < node.least:
+        floor = len(now) + 1
     if engine.has("min_p is forgotten at the bonus") and i == GAMMA:
         policy.pop("min_p", None)
     if engine.has("counts survive a stop"):

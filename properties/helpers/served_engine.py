@@ -26,7 +26,7 @@ from properties.helpers.served_model import (
     draw,
     shaped,
 )
-from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_of
+from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_late, stops_of
 
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 ROUNDINGS = 1021  # rows in a row that are all rounded differently
@@ -139,7 +139,7 @@ class Engine:
                 stopped = cut(self, out, stops, borders) is not None and not blind
                 if ends or len(out) >= limit or stopped:
                     done = True
-                    if not self.has("stop checked once a round") or x == self.language.end or len(out) >= limit:
+                    if not stops_late(self, body) or x == self.language.end or len(out) >= limit:
                         break
             if done:
                 break

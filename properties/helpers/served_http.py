@@ -13,6 +13,7 @@ from typing import Any
 from properties.helpers.listening import Quiet, listening
 from properties.helpers.served_engine import Engine, text_of
 from properties.helpers.served_model import TIED
+from refengine.audit.served.ask import INCLUDED
 
 LEFT = (
     "a request that was left leaks a token", "what a client that left wrote is stale in the cache",
@@ -22,7 +23,7 @@ TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
     *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop_token_ids", "stream_options"),
-    *("response_format", "ignore_eos", "tools", "tool_choice"),
+    *("response_format", "ignore_eos", "tools", "tool_choice", INCLUDED),
 }
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",

@@ -7,6 +7,7 @@ from math import exp, log
 from typing import Any, TypeAlias
 
 from properties.helpers.served_model import GAMMA
+from refengine.audit.served.ask import INCLUDED
 
 BLOCK = 12  # tokens of a prompt that a cache keeps
 Rows: TypeAlias = tuple[list[float], list[float]]
@@ -48,7 +49,9 @@ def choice(
     if engine.has("a stop at the limit is not looked for") and len(out) >= limit:
         at = None
     if at is not None:
-        text, finish = text if engine.has("stop checked once a round") else text[:at], "stop"
+        stop = next((stop for stop in stops if text.startswith(stop, at)), "")
+        stays = at + len(stop) * bool(body.get(INCLUDED))
+        text, finish = text if stops_late(engine, body) else text[:stays], "stop"
     if engine.has("a stop at the limit is called the length") and len(out) >= limit:
         finish = "length"
     if engine.has("finish_reason after a stop") and finish == "stop":
@@ -72,6 +75,12 @@ def choice(
     if engine.has("a streamed answer lacks its end") and body.get("stream") and len(out) % 2:
         told["text"] = said(engine, shown[:-1])
     return told
+
+
+def stops_late(engine: Any, body: dict[str, Any]) -> bool:
+    """Whether a round goes on to its end behind a stop."""
+    included = engine.has("the round of a stop that is included is kept") and body.get(INCLUDED)
+    return bool(included or engine.has("stop checked once a round"))
 
 
 def said(engine: Any, out: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 Row: TypeAlias = dict[str, float]  # log probabilities of some tokens of one position
+INCLUDED = "include_stop_str_in_output"  # vLLM's, and others': the text ends with the stop string
 LISTED = 5  # tokens of a row that are asked for: what every server allows
 
 

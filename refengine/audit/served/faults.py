@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from math import exp, isfinite
 from typing import Any
 
-from refengine.audit.served.ask import LISTED, Answer, Ask, Choice, Row
+from refengine.audit.served.ask import INCLUDED, LISTED, Answer, Ask, Choice, Row
 
 ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
@@ -78,8 +78,9 @@ def _wrong_count(ask: Ask, answer: Answer) -> bool:
 
 
 def _past_stop(ask: Ask, choice: Choice) -> bool | None:
-    """The text holds a stop string that it should have ended before."""
-    return any(stop in choice.text for stop in stops(ask)) if stops(ask) else None
+    """The text holds a stop string that it should have ended before, or with."""
+    text = choice.text[:-1] if ask.options.get(INCLUDED) else choice.text
+    return any(stop in text for stop in stops(ask)) if stops(ask) else None
 
 
 def _tokens_past_stop(ask: Ask, choice: Choice) -> bool | None:

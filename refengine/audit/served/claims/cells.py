@@ -159,7 +159,8 @@ class Parity:
         witness = difference(ask, on, off)
         self.beliefs[TEXT].add(shows, witness)
         compare_logprobs(self.beliefs, bench, on, off, witness)
-        count_far(bench, ask, [(on, off)], witness)
+        as_greedy = replace(ask, temperature=0.0) if self.option.extreme else ask  # one token is left
+        count_far(bench, as_greedy, [(on, off)], witness)
 
     def left(self, bench: Bench, ask: Ask, plain: Answer) -> str:
         """The text of the side without speculation where one token is left: the plain one, unless other options move

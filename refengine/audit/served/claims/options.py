@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from refengine.audit.served.ask import Choice
+from refengine.audit.served.ask import INCLUDED, Choice
 
 Options: TypeAlias = dict[str, Any]
 Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer to it, prompt) -> one per dialect
@@ -112,11 +112,12 @@ def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def minimum(plain: Choice, number: int) -> tuple[Options, ...]:
-    """Of an answer that ends by itself: in turn a minimum that it reaches, which changes nothing, and one beyond."""
+    """Of an answer that ends by itself: a minimum that it reaches as it ends, which changes nothing, and now and then
+    one beyond. There may be no such answer: of the others one is asked."""
     length = len(plain.tokens or plain.text.split())
     if plain.finish != "stop" or length < 2:
-        return ({"min_tokens": TOKENS // 2},)
-    return ({"min_tokens": length // 2 if number % 2 else min(TOKENS, length + 4)},)
+        return () if number else ({"min_tokens": TOKENS // 2},)
+    return ({"min_tokens": min(TOKENS, length + 4 * (number % 4 == 3))},)
 
 
 def bad_word(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -151,6 +152,16 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
     return ({"logit_bias": dict.fromkeys(map(str, ids), 100.0), "stop_token_ids": ids[2:4]},)
 
 
+def stop_token_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
+    """The same with a few tokens that come before."""
+    return tuple({**told, "min_tokens": 2 + number % 7} for told in stop_token(plain, number))
+
+
+def stop_included(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A stop that the text is to end with."""
+    return tuple({**told, INCLUDED: True} for told in stop(plain, number))
+
+
 FILTERS = ("top_k", "top_p", "min_p")
 LOOSE: Options = {"top_k": 20, "top_p": 0.99, "min_p": 1e-3}
 STRICT: Options = {"top_k": 1, "top_p": 1e-4, "min_p": 1.0}  # each leaves one token
@@ -183,10 +194,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("stop, long and several", several_stops, front=False),
     Option("stop, not reached", stop_not_reached),
     Option("stop, at the limit", stop_at_the_limit, front=False),
+    Option(INCLUDED, stop_included),
     Option("stop_token_ids", stop_token),
     Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
     Option("min_tokens and stop", stop_after_minimum, front=False),
+    Option("min_tokens and stop_token_ids", stop_token_after_minimum, front=False),
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),

@@ -380,9 +380,9 @@ def differing(answers: Sequence[Answer], first: Answer, nats: float) -> Pairs:
 
 
 def in_company_differ(answers: Sequence[Answer], nats: float) -> Pairs:
-    """The first or the last of those that were under way together."""
-    alone, first, *_, last = answers
-    return differing([first, last], alone, nats)
+    """The first or the last of those that were under way together, of which there may be but one."""
+    alone, *others = answers
+    return differing([others[0], others[-1]], alone, nats)
 
 
 def last_two_differ(answers: Sequence[Answer], nats: float) -> Pairs:
@@ -403,7 +403,7 @@ def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
 
 def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:
     """One that a filter leaves one token is not as at temperature 0."""
-    return differing(answers[2:3], answers[0], nats)
+    return differing(answers[2:3], answers[0], nats) if len(answers) == 4 else []  # with fewer it is another's
 
 
 def choices_alike(answers: Sequence[Answer], nats: float) -> Pairs:
