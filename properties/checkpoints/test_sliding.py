@@ -14,6 +14,8 @@ from torch import Tensor
 
 from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter, load_target
+from refengine.decoder.checkpoints.reading.config import Config
+from refengine.decoder.checkpoints.reading.sliding import sliding_layers
 from refengine.decoder.drafters.eagle3 import Eagle3
 from refengine.decoder.drafters.p_eagle import MaskSlots
 from refengine.decoder.loop import Session, begin
@@ -173,3 +175,12 @@ def test_a_window_moves_the_rows(case: str) -> None:
     drafter.network = Eagle3(type(network.shape)(**{**vars(network.shape), "window": None}), network.w.tensors)
     drafter.start((), passed)
     assert float((rows(drafter, 3, [1, 2]) - near).abs().min(-1).values.min()) > 1e-6
+
+
+@pytest.mark.parametrize(("named", "slide"), [(0, (0, 1, 2)), (2, (2,)), (3, ()), (None, ())])
+def test_layers_that_slide_by_the_older_rule(named: int | None, slide: tuple[int, ...]) -> None:
+    """Kills a 0 that is taken for no number, and a default of 28 layers that is taken for none."""
+    told = {"num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": named}
+    assert sliding_layers(Config("config.json", told)) == slide
+    assert sliding_layers(Config("config.json", told | {"num_hidden_layers": 30}))[-1:] == (29,)
+    assert sliding_layers(Config("config.json", told | {"use_sliding_window": False})) == ()

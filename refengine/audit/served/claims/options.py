@@ -196,7 +196,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("stop, long and several", several_stops, front=False),
     Option("stop, not reached", stop_not_reached),
     Option("stop, at the limit", stop_at_the_limit, front=False),
-    Option(INCLUDED, stop_included),
+    Option(INCLUDED, stop_included, front=False),
     Option("stop_token_ids", stop_token),
     Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
