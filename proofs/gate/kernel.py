@@ -152,7 +152,7 @@ def quantified(build: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """
     unnamed, value, given, mark = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvgm")
     prologue = PREMISES.format(unnamed=unnamed, value=value, given=given)
-    prologue = f"From mathcomp Require ssrbool.\n{prologue}"
+    prologue = f"From Coq Require List.\nFrom mathcomp Require ssrbool.\n{prologue}"
     goal = f'Goal ltac:(let t := type of @Proofs.{{}} in exact t). quantified. idtac "{mark}". inside tt. Abort.'
     files = list(dict.fromkeys(name.split(".")[0] for name in names))
     answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)

@@ -24,6 +24,7 @@ from refengine.decoder.loop import Session
 from refengine.decoder.networks.experts import Routing, route
 from refengine.decoder.networks.layers import Weights, attend, gated_mlp, rotate, rotate_pairs
 from refengine.decoder.protocols import Target, Tokens
+from refengine.decoder.targets.base import Float64
 from refengine.engine.policy import pipeline, temperature
 from refengine.engine.rules import RULES
 from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
@@ -191,3 +192,11 @@ def test_drafters_of_gemma_4_round_as_gemma_4(name: str) -> None:
     """Kills a layout of Gemma 4's layers that is run with Qwen's norms: in float32 nothing would show it."""
     drafter: Any = DRAFTERS[name].load(target_that_remembers(DRAFTERS[name].target))
     assert getattr(drafter, "network", drafter).w.gemma4
+
+
+def test_float32_by_name_is_float64_in_exact_passes() -> None:
+    """Kills a softmax in float32, which models ask for by keyword, in the middle of a pass that is to be exact."""
+    with Float64():
+        x = torch.zeros(2, dtype=torch.float64)
+        assert x.softmax(-1, dtype=torch.float32).dtype is x.softmax(-1, torch.float32).dtype is torch.float64
+        assert x.to(torch.float32).dtype is x.to(dtype=torch.float32).dtype is x.float().dtype is torch.float64

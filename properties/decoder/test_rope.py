@@ -39,10 +39,17 @@ def test_frequencies_and_magnitude_are_those_of_transformers(scaling: dict[str, 
     hold(scaling | {"rope_theta": 1e4}, width)
 
 
-def hold(scaling: dict[str, Any], width: int) -> None:
-    config = Qwen3Config(head_dim=width, max_position_embeddings=256, rope_parameters=scaling)
+@pytest.mark.parametrize("scaling", [YARN, CASES[2], {"rope_type": "yarn", "factor": 2.0}])
+def test_the_original_context_beside_the_parameters(scaling: dict[str, Any]) -> None:
+    """Kills the other order of two places that say it, as Phi's and old Llama's configs do."""
+    hold(scaling | {"rope_theta": 1e4}, 12, original_max_position_embeddings=16)
+
+
+def hold(scaling: dict[str, Any], width: int, **fields: int) -> None:
+    config = Qwen3Config(head_dim=width, max_position_embeddings=256, rope_parameters=dict(scaling), **fields)
     theirs, magnitude = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config)
-    rope = read_rope(Config("config.json", config.to_dict()))
+    told = {"rope_parameters": dict(scaling)} if fields else {}  # transformers brings both into one place
+    rope = read_rope(Config("config.json", config.to_dict() | told))
     x = torch.zeros(1, 1, width)
     torch.testing.assert_close(rope.angles(x, torch.tensor([1]))[0], theirs, rtol=2e-5, atol=1e-9)
     assert abs(rope.scaling.magnitude - magnitude) < 1e-12

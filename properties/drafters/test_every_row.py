@@ -35,9 +35,18 @@ WORDS = range(8)  # the vocabulary of every fixture
 LENGTH = 3  # tokens whose law is compared
 TURNS = st.lists(st.tuples(st.lists(st.integers(0, 2), max_size=3), st.integers(0, 6)), min_size=1, max_size=4)
 Turns: TypeAlias = list[tuple[list[int], int]]
-# The drafters of the table, and one with a tree in which siblings have children, of which the table's draw none.
-OLDER = "eagle1, both siblings with children"
-MORE = {**ROWS, OLDER: replace(ROWS["eagle1"], options={"plan": StaticTree(((0,), (1,), (0, 0), (1, 0), (1, 1)))})}
+# The drafters of the table, and some with options that the table's leave alone, or a tree in which siblings have
+# children.
+MORE = {
+    **ROWS,
+    "eagle1, both siblings with children": replace(
+        ROWS["eagle1"], options={"plan": StaticTree(((0,), (1,), (0, 0), (1, 0), (1, 1)))}
+    ),
+    "gemma4_assistant, keys of rejected drafts": replace(
+        ROWS["gemma4_assistant"], options={"gamma": 2, "stale_keys": True}
+    ),
+    "dspark, its head off": replace(ROWS["dspark"], options={"markov": False}),
+}
 PROMPTS = st.lists(st.integers(0, 6), min_size=1, max_size=6).map(tuple)
 
 
@@ -69,7 +78,7 @@ def endings(draw: st.DrawFn) -> Language:
     return {**said, 3: {}}, end
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", MORE)
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(language=endings(), which=st.integers(0, 1))
 @torch.inference_mode()
@@ -162,7 +171,7 @@ def test_a_request_tosses_no_coin_twice(name: str, prompt: Tokens, which: int) -
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", MORE)
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(first=PROMPTS, before=TURNS, second=PROMPTS, after=TURNS)
 @torch.inference_mode()

@@ -30,8 +30,9 @@ def test_a_threshold_is_the_least_that_is_drafted(least: float) -> None:
 
 
 def test_the_curve_is_read_between_and_beyond_its_points() -> None:
-    """Kills a step in the place of a line, and a pass beyond the last point that costs nothing more."""
+    """Kills a step in the place of a line, and a pass before the first or beyond the last point that costs as much."""
     assert [Load(CURVE).seconds(rows) for rows in (1, 2, 3, 4, 6)] == [1.0, 1.0, 1.5, 2.0, 3.0]
+    assert [Load(((4, 2.0), (8, 3.0))).seconds(rows) for rows in (2, 4, 12)] == [1.5, 2.0, 4.0]
 
 
 def test_speed_sums_the_products() -> None:
