@@ -85,7 +85,7 @@ def endings(draw: st.DrawFn) -> Language:
 def test_a_policy_may_leave_nothing_to_draft(name: str, language: Language, which: int) -> None:
     """Kills a drafter that gives up where plain decoding goes on, because the policy leaves none of the tokens that it
     can draft, or because nothing follows a token that ends the text; and a block that is shorter for what it holds."""
-    (transitions, end), row = language, ROWS[name]
+    (transitions, end), row = language, MORE[name]
     policy = pipeline(grammar(transitions), temperature(1.3))
     session = played(name, policy, which, max_new_tokens=LENGTH, stop=Stop(frozenset({end})))
     found = Enumeration(session, row.prompt).rounds(2)
