@@ -199,6 +199,8 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("min_p is forgotten at the bonus", "parity/min_p", "parity/min_p"),
         ("min_tokens is judged once a round", "parity/min_tokens", "parity/min_tokens"),
         ("the round of a stop that is included is kept", "parity/include", "parity/include_stop_str_in_output"),
+        ("what was cut off says how it ended", "parity/stop, beh", "parity/stop, behind the limit"),
+        ("a seed is forgotten beside penalties", "seed/same", "seed/same"),
         ("drafts that a sampled answer refused stay in the cache", "state/continued", "state/continued"),
         ("a neighbour's filter holds a sampled request", "independence/sampled", "independence/sampled"),
         ("bans are forgotten when sampling", "parity/allowed_token_ids, h", "parity/allowed_token_ids, hot"),

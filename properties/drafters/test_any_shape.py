@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from properties.helpers import any_block, any_eagle
-from properties.helpers.any_shape import Peer, linear, named, random_target, shaken
+from properties.helpers.any_shape import Coins, Peer, linear, named, random_target, shaken
 from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter
 from refengine.decoder.checkpoints.layouts.dart_ngrams import write_trie
@@ -109,7 +109,7 @@ def test_rounds_are_those_of_the_official_layers(name: str, seed: int, tmp_path:
     """Kills a size that stands for another of the same value, a bias, a norm, an epsilon or a window that is read in
     the fixtures' shapes alone, and a default that no fixture leaves out."""
     (model, passes), (make, options) = model_of(seed), MADE[name]
-    peer, target = make(Random(f"{name} {seed}"), model), TransformersTarget(model, passes)
+    peer, target = make(Coins(name, seed), model), TransformersTarget(model, passes)
     if peer.config.get("enable_confidence_head"):
         options = {"threshold": any_block.THRESHOLD}
     folder = peer.write(tmp_path / "drafter")

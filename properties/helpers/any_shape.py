@@ -39,6 +39,21 @@ ROPES: list[dict[str, Any]] = [  # in the words of transformers 5
 ]  # fmt: skip
 
 
+class Coins(Random):
+    """A generator whose coins, numbers below or above 1/2, fall the other way in the next seed: of what a maker tosses
+    for, a seed has the one and its neighbour the other."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        super().__init__(f"{name} {seed}")
+        self.tossed, self.turned = Random(f"{name} {seed // 2}"), 0.5 * (seed % 2)
+
+    def random(self) -> float:
+        return (self.tossed.random() + self.turned) % 1.0
+
+    def getrandbits(self, k: int, /) -> int:  # which `choice` and `sample` use
+        return super().getrandbits(k)
+
+
 LAYERS = {
     "llama": llama.LlamaDecoderLayer, "qwen3": qwen3.Qwen3DecoderLayer, "gemma4": gemma4.Gemma4TextDecoderLayer,
 }  # fmt: skip

@@ -91,6 +91,7 @@ SPARED = (  # written against what the suite did not ask: other ways into the ca
     "every other row lists its token alone", "argmax in verification where no rows are asked for",
     "drafts are accepted too easily", "counts survive a client that left", "min_p is forgotten at the bonus",
     "min_tokens is judged once a round", "the round of a stop that is included is kept",
+    "what was cut off says how it ended", "a seed is forgotten beside penalties",
 )  # fmt: skip
 PAGE = 16  # tokens in a block of the cache
 BANS = ("bad_words", "allowed_token_ids", "response_format")

@@ -113,6 +113,8 @@ class Engine:
         stops, stop_tokens = stops_of(body), body.get("stop_token_ids") or ()
         context = self.entered(prompt)
         body = {**body, "inherited": self.inherited.pop() if self.inherited else []}
+        if self.has("a seed is forgotten beside penalties") and body.keys() & PENALTIES:
+            chance = random.Random()
         while True:
             borders.append(len(out))
             if self.has("seed restarted after preemption") and company > 5 and len(borders) == 4 and body["coins"]:
@@ -155,6 +157,10 @@ class Engine:
         if self.has("drafts that a sampled answer refused stay in the cache") and body.get("temperature", 1.0):
             self.written([*prompt, *out])
         told = choice(self, out, rows, body, limit, borders)
+        if self.has("what was cut off says how it ended") and told["finish_reason"] == "length":
+            behind = [*out, *block[len(out) - borders[-1] :]]
+            if self.language.end in behind or cut(self, behind, stops, borders) is not None:
+                told["finish_reason"] = "stop"
         if self.has("usage of a stream counts rounds") and body.get("stream"):
             told["count"] = len(borders)
         return echoed(self, told, prompt, body) if body.get("echo") and "prompt" in body else told

@@ -84,9 +84,12 @@ def curve(said: str | None) -> Load | None:
         return None
     try:
         points = [point.split(":") for point in said.split(",")]
-        return Load(tuple((int(rows), float(seconds)) for rows, seconds in points))
+        load = Load(tuple((int(rows), float(seconds)) for rows, seconds in points))
     except ValueError as error:
         raise BadInput(f"--load {said}: {error}") from None
+    if (seconds := load.seconds(1)) <= 0:  # the smallest pass there is lies on the line of the first two points
+        raise BadInput(f"--load {said}: a pass of one row would take {seconds:g} seconds; measure one of few rows")
+    return load
 
 
 def rule_named(name: str) -> Rule:

@@ -69,6 +69,14 @@ def _length_without_reason(ask: Ask, answer: Answer) -> bool | None:
     return None if count is None else answer.choices[0].finish == "length" and bool(count < ask.tokens)
 
 
+def _stop_without_reason(ask: Ask, choice: Choice) -> bool | None:
+    """It says that something ended it where the length did: the last token that may come is a part of the text."""
+    if not choice.tokens or ENDERS & ask.options.keys() or ask.options.get("echo"):
+        return None
+    whole = choice.tokens[-1].strip() and choice.text.rstrip().endswith(choice.tokens[-1].strip())
+    return choice.finish == "stop" and len(choice.tokens) == ask.tokens and bool(whole)
+
+
 def _no_reason(ask: Ask, choice: Choice) -> bool:
     return choice.finish is None
 
@@ -204,6 +212,7 @@ CHECKS: Mapping[str, Check] = {
     "more tokens than max_tokens": _too_long,
     "finish_reason says length before the length": _length_without_reason,
     "no finish_reason": _choices(_no_reason),
+    "finish_reason is stop, and its length ended it": _choices(_stop_without_reason),
     "another number of choices than n": _wrong_count,
     "text holds a stop string": _choices(_past_stop),
     "tokens are reported past the stop string": _choices(_tokens_past_stop),

@@ -93,10 +93,23 @@ def stop_not_reached(plain: Choice, number: int) -> tuple[Options, ...]:
 
 def stop_at_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
     """A stop that the last token which may come makes whole."""
+    return _stop_near_the_limit(plain, number, 0)
+
+
+def stop_behind_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
+    """A stop that a token or two behind the last one would make whole, perhaps in the same round: the length ends the
+    text. So it does where the text would then end by itself."""
+    length = len(plain.tokens or plain.text.split())
+    if plain.finish == "stop" and length > 2 and number % 2:
+        return ({"max_tokens": length - number // 2 % 2},)
+    return _stop_near_the_limit(plain, number, 1 + number % 2)
+
+
+def _stop_near_the_limit(plain: Choice, number: int, behind: int) -> tuple[Options, ...]:
     tokens = plain.tokens or re.findall(r"\s*\S+", plain.text)
-    count = 2 + number * 5 % max(1, len(tokens) - 2)
+    count = 2 + behind + number * 5 % max(1, len(tokens) - 2 - behind)
     piece = "".join(tokens[:count])[-STOP_CHARACTERS:]
-    return ({"stop": [piece], "max_tokens": count},) if len(piece.strip()) >= 2 else ()
+    return ({"stop": [piece], "max_tokens": count - behind},) if len(piece.strip()) >= 2 else ()
 
 
 def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -153,10 +166,12 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def stop_token_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
-    """Half of the ids that alone can come end the text, after a few tokens: soon after these it ends."""
+    """After a few tokens, of which none may end the text, soon one does: half of the ids that alone can come, or in
+    turn one of the first ids, of which the end of a text is one in most vocabularies."""
     ids = [(3 + number * 5 + i) % 24 for i in range(8)]
-    bias = dict.fromkeys(map(str, ids), 100.0)
-    return ({"logit_bias": bias, "stop_token_ids": ids[::2], "min_tokens": 2 + number % 7},)
+    ends: Options = {"stop_token_ids": ids[::2]} if number % 2 else {}
+    bias = dict.fromkeys(map(str, ids if ends else FIRST_IDS), 100.0)
+    return ({"logit_bias": bias, "min_tokens": 2 + number // 2 % 7, **ends},)
 
 
 def stop_included(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -164,6 +179,7 @@ def stop_included(plain: Choice, number: int) -> tuple[Options, ...]:
     return tuple({**told, INCLUDED: True} for told in stop(plain, number))
 
 
+FIRST_IDS = range(4)  # unknown, beginning, end, padding
 FILTERS = ("top_k", "top_p", "min_p")
 LOOSE: Options = {"top_k": 20, "top_p": 0.99, "min_p": 1e-3}
 STRICT: Options = {"top_k": 1, "top_p": 1e-4, "min_p": 1.0}  # each leaves one token
@@ -197,11 +213,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("stop, not reached", stop_not_reached),
     Option("stop, at the limit", stop_at_the_limit, front=False),
     Option(INCLUDED, stop_included, front=False),
+    Option("stop, behind the limit", stop_behind_the_limit, front=False),
     Option("stop_token_ids", stop_token),
     Option("ignore_eos", fixed({"ignore_eos": True})),
     Option("min_tokens", minimum),
     Option("min_tokens and stop", stop_after_minimum, front=False),
-    Option("min_tokens and stop_token_ids", stop_token_after_minimum, front=False),
+    Option("min_tokens and ends", stop_token_after_minimum, front=False),
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),

@@ -194,7 +194,7 @@ class Sampled:
 
     def __post_init__(self) -> None:
         # With 50 and 70 something is said; what is asked about ties and edges takes its part of the budget.
-        self.wanted = 50 if self.choices > FEW else 72
+        self.wanted = 50 if self.choices > FEW else 70
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property

@@ -12,7 +12,7 @@ from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
 from refengine.audit.served.claims.far import ANY_REQUEST
-from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Options
+from refengine.audit.served.claims.options import LOOSE, PENALISED, PENALTIES, STRICT, TOKENS, Options
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -20,7 +20,7 @@ LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 COMPANIES = (2, 4, 8, 16)  # requests under way together
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
-MANY = 10  # looks at one claim
+MANY = 9  # looks at one claim
 BLOCK = 16  # tokens of a cache's block, in most engines
 Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -70,7 +70,13 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         asked = f"{same} whether log probabilities are asked for or not."
         cells.append(Own("logprobs/asked", asked, with_rows_and_without, differ, 4, noise.asked_share(), True))
     if extra["seed"]:
-        cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed, differ, 4))
+        kinds: list[tuple[Options, bool]] = [({}, False)]
+        kinds += (
+            [(PENALTIES, False)] * extra["penalties"]
+            + [(LOOSE, False)] * extra["filters"]
+            + [({}, True)] * extra["chat"]
+        )
+        cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed(kinds), differ, 4))
         cells.append(Own("seed/zero", f"{same} twice with the seed 0.", seed_zero, differ, 4))
         cells.append(Own("seed/other", "Another seed has another answer.", other_seed, alike, 4))
     if extra["seed"] and extra["together"]:
@@ -79,9 +85,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["seed"] and extra["together"] and extra["neighbour"] and extra["filters"] and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."
         cells.append(Own("independence/sampled", moved, around_sampled, in_company_differ, 12))
-    if extra["seed"] and extra["n"] and extra["stream"]:
-        whole = "The streamed choices of a request with a seed are the whole ones."
-        cells.append(Own("stream/choices", whole, streamed_choices, differ, 4))
+    if extra["n"] and extra["stream"]:
+        whole = "The streamed choices of a request that has one answer are the whole ones."
+        cells.append(Own("stream/choices", whole, streamed_choices(extra["seed"]), differ, 4))
     unending = {"ignore_eos": True} if extra["ignore_eos"] else {}
     cells += [
         Own("seed/none", "Requests without a seed are independent.", no_seed, alike, 8),
@@ -138,13 +144,26 @@ def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[plain(bench, k)], [streamed(plain(bench, k))]]
 
 
-def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    mine = replace(sampled(bench, k, 1000 + k), options={"n": 3})
-    return [[mine], [streamed(mine)]]
+def streamed_choices(seeds: bool) -> Steps:
+    """With a seed, or where there is none at temperature 0."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        mine = sampled(bench, k, 1000 + k) if seeds else sampled(bench, k, None, 0.0)
+        mine = replace(mine, options={"n": 3})
+        return [[mine], [streamed(mine)]]
+
+    return steps
 
 
-def same_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[sampled(bench, k, 1000 + k)], [sampled(bench, k, 1000 + k)]]
+def same_seed(kinds: Sequence[tuple[Options, bool]]) -> Steps:
+    """In turn with these parameters, and in chat: other code may toss the coins there."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        options, chat = kinds[k % len(kinds)]
+        mine = replace(sampled(bench, k, 1000 + k), options=options, chat=chat)
+        return [[mine], [mine]]
+
+    return steps
 
 
 def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
