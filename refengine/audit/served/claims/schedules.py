@@ -145,10 +145,10 @@ def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def streamed_choices(seeds: bool) -> Steps:
-    """With a seed, or where there is none at temperature 0."""
+    """In turn with a seed, which a server may take and pass over, and at temperature 0."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-        mine = sampled(bench, k, 1000 + k) if seeds else sampled(bench, k, None, 0.0)
+        mine = sampled(bench, k, 1000 + k) if seeds and k % 2 else sampled(bench, k, None, 0.0)
         mine = replace(mine, options={"n": 3})
         return [[mine], [streamed(mine)]]
 
