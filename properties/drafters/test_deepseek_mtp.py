@@ -143,6 +143,14 @@ def test_a_tie_of_experts_goes_to_the_lowest() -> None:
     assert torch.allclose(weights, torch.full((5, 3), 1 / 3))
 
 
+def test_a_group_that_is_not_chosen_gives_no_expert() -> None:
+    """Kills a dropped group whose experts count 0: where biases are negative they would come before the kept ones."""
+    bias = torch.tensor([-2.0, -2.0, -3.0, -3.0])
+    w = Weights({"weight": torch.zeros(4, 4), "e_score_correction_bias": bias})
+    chosen, _ = route(w, Routing(4, 2, 1, 2, True, 1.0), torch.randn(3, 4))
+    assert chosen.tolist() == [[0, 1]] * 3
+
+
 def test_the_bias_of_the_choice_is_never_rounded() -> None:
     """Kills a half-precision drafter that goes to other experts than the checkpoint says."""
     drafter: Any = load_drafter(TINY / "mtp", load_target(TINY / "mtp", torch.bfloat16))
