@@ -1,4 +1,4 @@
-(** Refused by text, accepted. It stands for Single.accept. A word that theorems are about, with another meaning. *)
+(** Refused by text, accepted, premises. It stands for Single.accept. A word that theorems are about, with another meaning. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single.
 Local Open Scope ring_scope.
