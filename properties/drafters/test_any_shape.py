@@ -72,6 +72,10 @@ MADE: dict[str, tuple[Callable[[Random, Any], Peer], dict[str, Any]]] = {  # and
     "DFlash of transformers": (any_block.transformers, {}),
     "DFlash of speculators": (any_block.speculators, {}),
     "DSpark of speculators": (partial(any_block.speculators, kind="dspark"), {}),
+    "DSpark of speculators, recurrent behind the anchor": (
+        partial(any_block.speculators, kind="dspark", head="rnn"),
+        {},
+    ),
     "DSpark of DeepSpec": (any_block.deepspec, {}),
     "DSpark of DeepSpec for Gemma 4": (partial(any_block.deepspec, family="gemma4"), {}),
 }

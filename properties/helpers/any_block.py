@@ -154,11 +154,12 @@ def transformers(source: Random, model: Any) -> Peer:
     return network.peer(config, False, parts["slots"] - 1, network.tensors("encoder.fc.", "encoder.output_norm_enc."))
 
 
-def speculators(source: Random, model: Any, kind: str = "dflash") -> Peer:
-    """DFlash, or DSpark: a sliding layer's rows see W rows before the anchor, and the block or what precedes them."""
+def speculators(source: Random, model: Any, kind: str = "dflash", head: str = "") -> Peer:
+    """DFlash, or DSpark: a sliding layer's rows see W rows before the anchor, and the block or what precedes them. With
+    a head of a kind nothing is drafted from the anchor's slot."""
     (sizes, fields, parts), width = common(source, model), source.choice((2, 3, 5))
     sliding, one_way = [source.random() < 0.7 for _ in range(sizes.layers)], source.random() < 0.5
-    shifted, words, slots = source.random() < 0.5, Words.of(source, model), parts["slots"]
+    shifted, words, slots = source.random() < 0.5 and not head, Words.of(source, model), parts["slots"]
     inner = fields | windows(source, sliding, width) | {"model_type": "qwen3", "vocab_size": model.config.vocab_size}
     config: dict[str, Any] = {"speculators_model_type": kind, "transformer_layer_config": inner}
     config |= {"architectures": ["x"], "draft_vocab_size": words.count, "block_size": slots}
@@ -177,7 +178,7 @@ def speculators(source: Random, model: Any, kind: str = "dflash") -> Peer:
     network = Backbone(sizes, model, words, **parts, sliding=sliding, near=near, own=source.random() < 0.5)
     if kind == "dflash":
         return network.peer(config, shifted, length, network.tensors())
-    return Heads(network, shifted, length).peer(config)
+    return Heads(network, shifted, length, head).peer(config)
 
 
 def deepspec(source: Random, model: Any, family: str = "qwen3") -> Peer:
@@ -197,11 +198,11 @@ def deepspec(source: Random, model: Any, family: str = "qwen3") -> Peer:
 class Heads:
     """DSpark's heads on what the slots put out, of random kinds."""
 
-    def __init__(self, network: Backbone, shifted: bool, most: int) -> None:
+    def __init__(self, network: Backbone, shifted: bool, most: int, head: str = "") -> None:
         self.network, self.shifted, self.most = network, shifted, most
         source, hidden = network.sizes.source, network.sizes.hidden
-        self.rank = rank = source.choice((0, 3, 5))
-        self.kind = source.choice(("vanilla", "gated", "rnn")) if rank else ""
+        self.rank = rank = source.choice((3, 5) if head else (0, 3, 5))
+        self.kind = head or (source.choice(("vanilla", "gated", "rnn")) if rank else "")
         self.confident = source.random() < 0.7
         self.with_markov = self.confident and rank > 0 and source.random() < 0.5
         self.first = shaken(Embedding(len(network.embedding), max(rank, 1)), source)
