@@ -126,11 +126,12 @@ class Bench:
         witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
         parts = frozenset(parts_of(witness))
         for name in sorted(here.keys() & there.keys()):
-            if not (sampled and any(usual <= parts for usual in self.usual[name])):
-                self.keep(name, here[name], there[name], witness)
-            if there[name]:
-                with self.lock:
+            with self.lock:  # claims that are looked at together add to it
+                usual = any(fewer <= parts for fewer in self.usual[name])
+                if there[name]:
                     self.usual[name].add(parts)
+            if not (sampled and usual):
+                self.keep(name, here[name], there[name], witness)
 
     def without(self, asks: Sequence[Ask]) -> list[Answer]:
         """These requests together to the side without speculation. Raises Refused, Failed."""
