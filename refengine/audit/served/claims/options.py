@@ -6,7 +6,7 @@ the first name that the side without speculation takes is used.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -153,25 +153,31 @@ def bias(value: float) -> Made:
     """On some ids, moving with the prompt; small ones, which every vocabulary has."""
 
     def made(plain: Choice, number: int) -> tuple[Options, ...]:
-        ids = [(3 + number * 5 + i) % 24 for i in range(4)]
-        return ({"logit_bias": {str(i): value for i in ids}},)
+        return ({"logit_bias": {str(i): value for i in some_ids(number, 4)}},)
 
     return made
 
 
+def some_ids(number: int, count: int) -> list[int]:
+    return [(3 + number * 5 + i) % 24 for i in range(count)]
+
+
+def alone(ids: Iterable[int]) -> Options:
+    """So that no other id comes."""
+    return {"logit_bias": dict.fromkeys(map(str, ids), 100.0)}
+
+
 def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
     """Some ids that alone can come, of which two end the text."""
-    ids = [(3 + number * 5 + i) % 24 for i in range(8)]
-    return ({"logit_bias": dict.fromkeys(map(str, ids), 100.0), "stop_token_ids": ids[2:4]},)
+    ids = some_ids(number, 8)
+    return ({**alone(ids), "stop_token_ids": ids[2:4]},)
 
 
 def stop_token_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
     """After a few tokens, of which none may end the text, soon one does: half of the ids that alone can come, or in
     turn one of the first ids, of which the end of a text is one in most vocabularies."""
-    ids = [(3 + number * 5 + i) % 24 for i in range(8)]
-    ends: Options = {"stop_token_ids": ids[::2]} if number % 2 else {}
-    bias = dict.fromkeys(map(str, ids if ends else FIRST_IDS), 100.0)
-    return ({"logit_bias": bias, "min_tokens": 2 + number // 2 % 7, **ends},)
+    least, ids = {"min_tokens": 2 + number // 2 % 7}, some_ids(number, 8)
+    return ({**alone(ids), **least, "stop_token_ids": ids[::2]} if number % 2 else {**alone(FIRST_IDS), **least},)
 
 
 def stop_included(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -185,7 +191,7 @@ LOOSE: Options = {"top_k": 20, "top_p": 0.99, "min_p": 1e-3}
 STRICT: Options = {"top_k": 1, "top_p": 1e-4, "min_p": 1.0}  # each leaves one token
 HOT = 2.5  # a temperature at which what is added after it counts two and a half times
 HEAVIER: Options = {"logit_bias": {str(i): 1.5 for i in range(3, 15)}}
-FEW_WORDS: Options = {"logit_bias": {str(i): 100.0 for i in range(3, 15)}}  # that come again and again
+FEW_WORDS: Options = alone(range(3, 15))  # that come again and again
 PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
 PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 ALLOWED: Options = {"allowed_token_ids": list(range(2, 24, 3))}
