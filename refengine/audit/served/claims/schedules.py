@@ -12,7 +12,7 @@ from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Pairs, Plain, streamed
 from refengine.audit.served.claims.far import ANY_REQUEST
-from refengine.audit.served.claims.options import LOOSE, PENALISED, PENALTIES, STRICT, TOKENS, Options
+from refengine.audit.served.claims.options import PENALISED, PENALTIES, STRICT, TOKENS, Options
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -26,6 +26,7 @@ Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
 FILLING = "the "  # a word of one token
+FILTERED: Options = {"top_k": 20, "top_p": 0.99}  # no more than the schedules with filters need
 HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
 
 
@@ -71,11 +72,8 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(Own("logprobs/asked", asked, with_rows_and_without, differ, 4, noise.asked_share(), True))
     if extra["seed"]:
         kinds: list[tuple[Options, bool]] = [({}, False)]
-        kinds += (
-            [(PENALTIES, False)] * extra["penalties"]
-            + [(LOOSE, False)] * extra["filters"]
-            + [({}, True)] * extra["chat"]
-        )
+        kinds += [(PENALTIES, False)] * extra["penalties"] + [(FILTERED, False)] * extra["filters"]
+        kinds += [({}, True)] * extra["chat"]
         cells.append(Own("seed/same", f"{same} twice with the same seed.", same_seed(kinds), differ, 4))
         cells.append(Own("seed/zero", f"{same} twice with the seed 0.", seed_zero, differ, 4))
         cells.append(Own("seed/other", "Another seed has another answer.", other_seed, alike, 4))
