@@ -9,7 +9,8 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logprobs, logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
-from refengine.audit.served.claims.schedules import choices_differ, greedy_choices
+from refengine.audit.served.claims.schedule_faults import choices_differ
+from refengine.audit.served.claims.schedule_requests import greedy_choices
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.plan import planned
 

@@ -1,0 +1,70 @@
+"""What of one side's answers to a schedule is a fault: they differ and should not, or are alike and should not."""
+
+from collections.abc import Sequence
+
+from refengine.audit.served.ask import Answer
+from refengine.audit.served.claims.cells import Pairs
+from refengine.audit.served.claims.ties import parted, tied
+
+
+def first_and_last_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """And do not part at a tie."""
+    return differing(answers[-1:], answers[0], nats)
+
+
+def differing(answers: Sequence[Answer], first: Answer, nats: float) -> Pairs:
+    """Those that part from the first, and not at a tie."""
+    return [(said, first) for said in answers if parted(said, first) and not tied(said, first, nats)]
+
+
+def in_company_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """The first or the last of those that were under way together, of which there may be but one."""
+    alone, *others = answers
+    return differing([others[0], others[-1]], alone, nats)
+
+
+def last_two_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Of what was heard to the end: either from the first."""
+    first, *others = [answer for answer in answers if answer.text or answer.choices[0].finish]
+    return differing(others[-2:], first, nats)
+
+
+def alike(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Two sampled answers that begin alike for half of their length; one of a few characters says nothing."""
+    return [(a, b) for i, a in enumerate(answers) for b in answers[:i] if begin_alike(a.text, b.text)]
+
+
+def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Those of the first of two in every step."""
+    return alike(answers[::2], nats)
+
+
+def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:
+    """One that a filter leaves one token is not as at temperature 0."""
+    return differing(answers[2:3], answers[0], nats) if len(answers) == 4 else []  # with fewer it is another's
+
+
+def choices_alike(answers: Sequence[Answer], nats: float) -> Pairs:
+    return alike(alone(answers[0]), nats)
+
+
+def all_alike(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Every choice is the first one."""
+    first, *others = alone(answers[0])
+    return [(other, first) for other in others] if all(other.text == first.text for other in others) else []
+
+
+def choices_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Any other choice than the first, and not at a tie."""
+    first, *others = alone(answers[0])
+    return differing(others, first, nats)
+
+
+def alone(answer: Answer) -> list[Answer]:
+    """Its choices, each as an answer."""
+    return [Answer((choice,)) for choice in answer.choices]
+
+
+def begin_alike(a: str, b: str) -> bool:
+    half = max(len(a), len(b)) // 2
+    return half >= 4 and a[:half] == b[:half]

@@ -1,0 +1,282 @@
+"""What is asked in the claims of `schedules.py`: steps of requests, each step under way together, or the turns of one.
+
+The `k` of each is the number of the look, so that looks at one claim are at different prompts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from refengine.audit.served.ask import Ask
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.cells import streamed
+from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Options
+
+LONG = (320, 160)  # tokens of a long completion: the first that both sides take
+SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
+PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
+BLOCK = 16  # tokens of a cache's block, in most engines
+CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
+COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
+FILLING = "the "  # a word of one token
+HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
+Steps: TypeAlias = Callable[[Bench, int], Sequence[Sequence[Ask]]]
+
+
+def plain(bench: Bench, k: int) -> Ask:
+    return Ask((bench.prompt(k),), TOKENS, options=bench.logprobs)
+
+
+def sampled(bench: Bench, k: int, seed: int | None, temperature: float = 1.0) -> Ask:
+    return Ask((bench.prompt(k),), SAMPLED_TOKENS, temperature, seed=seed)
+
+
+def repeat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """A prompt that was not asked before: what a cache holds of it is the first answer's."""
+    mine = replace(plain(bench, k), turns=(bench.fresh(k),))
+    return [[mine], [mine]]
+
+
+def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[plain(bench, k)], [streamed(plain(bench, k))]]
+
+
+def streamed_choices(seeds: bool) -> Steps:
+    """In turn with a seed, which a server may take and pass over, and at temperature 0."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        mine = sampled(bench, k, 1000 + k) if seeds and k % 2 else sampled(bench, k, None, 0.0)
+        mine = replace(mine, options={"n": 3})
+        return [[mine], [streamed(mine)]]
+
+    return steps
+
+
+def same_seed(kinds: Sequence[tuple[Options, bool]]) -> Steps:
+    """In turn with these parameters, and in chat: other code may toss the coins there."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        options, chat = kinds[k % len(kinds)]
+        mine = replace(sampled(bench, k, 1000 + k), options=options, chat=chat)
+        return [[mine], [mine]]
+
+    return steps
+
+
+def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """The seed that reads as none where a test for one asks whether it is true."""
+    return [[sampled(bench, k, 0)], [sampled(bench, k, 0)]]
+
+
+def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Beside five others or fifteen: some engines make room for so many by putting one off."""
+    mine = sampled(bench, k, 1000 + k)
+    return [[mine], [*(sampled(bench, k + i, 77 * k + i) for i in range(1, (16, 6)[k % 2])), mine]]
+
+
+def other_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[sampled(bench, k, 1000 + k), sampled(bench, k, 5000 + k)]]
+
+
+def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Two at once, then one after the other."""
+    mine = sampled(bench, k, None)
+    return [[mine, mine], [mine], [mine]]
+
+
+def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    both = [sampled(bench, k, None), sampled(bench, k + 1, 1000 + k)]
+    return [both, both]
+
+
+def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """What counts tokens begins anew, however the request before it ended."""
+    mine = with_penalties(bench, k)
+    words = bench.without([mine])[0].text.split()
+    ended = replace(mine, options={**mine.options, "stop": words[len(words) // 2 :][:2] or ["."]})
+    return [[mine], [ended], [mine]]
+
+
+def after_grammar(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """What holds a text to a grammar is gone with it."""
+    held = replace(plain(bench, k + 1), tokens=2 * TOKENS, options={"response_format": {"type": "json_object"}})
+    return [[plain(bench, k)], [held], [plain(bench, k)]]
+
+
+def penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    mine = with_penalties(bench, k)
+    return [[mine], [*(with_penalties(bench, k + i) for i in range(1, 8)), mine]]
+
+
+def with_penalties(bench: Bench, k: int) -> Ask:
+    mine = plain(bench, k)
+    return replace(mine, options={**mine.options, **PENALISED})
+
+
+def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Three times, a prompt that fills the blocks of a cache, or one token less or more: nothing of it is left to be
+    computed but what the first token needs."""
+    wished, own = 4 * BLOCK + (0, 1, 0, -1)[k % 4], bench.prompt(k)
+    words = max(1, wished - len(own.split()))
+    mine = replace(plain(bench, k), turns=(FILLING * words + own,))
+    told = bench.without([replace(mine, tokens=1)])[0].usage.get("prompt_tokens", wished)
+    mine = replace(mine, turns=(FILLING * max(1, words + wished - told) + own,))
+    return [[mine], [mine], [mine]]
+
+
+def a_b_a(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
+    mine = replace(plain(bench, k), turns=(bench.fresh(500 + k),))
+    words = mine.turns[0].split(" ")
+    other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
+    return [[mine], [replace(mine, turns=(other,))], [sampled(bench, k + 1, k)], [mine]]
+
+
+def beside_short(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """The others end after one to four tokens, in the middle of a round."""
+    mine = plain(bench, k)
+    short = [replace(plain(bench, k + i), tokens=i) for i in range(1, 5)]
+    return [[mine], [*short, mine]]
+
+
+def company(n: int) -> Steps:
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        """Where rows tell ties, eight of long answers too: some engines then put one off that was begun."""
+        tokens = 4 * TOKENS if n == 8 and bench.logprobs and k % 2 == 0 else TOKENS
+        mine, *others = (replace(plain(bench, k + i), tokens=tokens) for i in range(n))
+        return [[mine], [*others, mine]]
+
+    return steps
+
+
+def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """As the first of those that are under way together, and as the last."""
+    mine = plain(bench, k)
+    heavy = [replace(mine, turns=(bench.prompt(k + i),), options={**mine.options, **HEAVY}) for i in range(1, 4)]
+    return [[mine], [mine, *heavy, mine]]
+
+
+def around_sampled(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """As the first and as the last of those under way: in turn beside such that have filters, bans or heavy ones."""
+    mine = sampled(bench, k, 1000 + k)
+    theirs: Options = ({"top_k": 1}, HEAVY, {"top_p": 0.1})[k % 3]
+    others = [replace(sampled(bench, k + i, 77 * k + i), options=theirs) for i in range(1, 4)]
+    return [[mine], [mine, *others, mine]]
+
+
+def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """In turn at temperature 0, and nearly there, and sampled, beside high temperatures."""
+    mine = replace(plain(bench, k), temperature=(0.0, COOL)[k % 2], seed=k)
+    return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
+
+
+def among_filters(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """At temperature 0, and as a filter that leaves one token has it too, between others that every token may come
+    of."""
+    mine, name, free = plain(bench, k), ("top_k", "top_p")[k % 2], sampled(bench, k, None, HOT)
+    strict = replace(mine, temperature=HOT, options={**mine.options, name: STRICT[name]}, seed=k)
+    return [[mine], [free, strict, free]]
+
+
+def with_rows_and_without(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Rows are made by other code in some engines, and most users ask for none. In turn with penalties."""
+    mine, theirs = (plain(bench, k), {}) if k % 2 else (with_penalties(bench, k), PENALISED)
+    return [[mine], [replace(mine, options=theirs)]]
+
+
+def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[replace(sampled(bench, k, None), options={"n": 3})]]
+
+
+def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    return [[replace(plain(bench, k), options={**bench.logprobs, "n": 3})]]
+
+
+def cold_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """So cold that an engine might take it for 0, and so long that some choice goes another way."""
+    return [[replace(sampled(bench, k, None, CHILLY), tokens=2 * TOKENS, options={"n": bench.choices})]]
+
+
+def shared_prefix(bench: Bench, k: int) -> tuple[str, ...]:
+    """Prompts that agree up to about the edge of a cache's block, one word more or less, and then part."""
+    words = (bench.prompt(0) + " " + bench.prompt(1)).split(" ")
+    length = BLOCK * (1 + k // 3 % 3) + k % 3 - 1
+    return (" ".join([*(words * BLOCK)[:length], bench.prompt(k % len(bench.prompts))]),)
+
+
+def echoed_prompt(bench: Bench, k: int) -> tuple[str, ...]:
+    """In turn one that shares its beginning, and one that is read in several passes."""
+    return long_prompt(bench, k // 2 + 100) if k % 2 else shared_prefix(bench, k // 2 * 2)
+
+
+def not_asked_yet(bench: Bench, k: int) -> tuple[str, ...]:
+    """For what shows in one request of twenty, whichever: some dozens of texts that are long enough to show it."""
+    return (bench.fresh(2000 + k),)
+
+
+def one_word(bench: Bench, k: int) -> tuple[str, ...]:
+    """A prompt with hardly anything before the first token that is drafted."""
+    words = sorted(set(" ".join(bench.prompts).split()))
+    return (words[k * 7 % len(words)],)
+
+
+def long_prompt(bench: Bench, k: int) -> tuple[str, ...]:
+    """Some words more than engines read in one pass; what a context has no room for is refused."""
+    return (bench.fresh(1000 + k, PASSES[k % len(PASSES)] + 5 + k),)
+
+
+def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """A client that leaves another request in the middle, and this very one; this one beside them and after them."""
+    return left_beside([plain(bench, i) for i in (k, k + 1, k + 2)])
+
+
+def hang_up_penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """With penalties: what was counted of a text that never ended."""
+    return left_beside([with_penalties(bench, i) for i in (k, k + 1, k + 2)])
+
+
+def left_beside(asks: Sequence[Ask]) -> Sequence[Sequence[Ask]]:
+    mine = asks[0]
+    left = [replace(streamed(ask), tokens=LONG[-1], hang_up=True) for ask in asks]
+    return [[mine], [*left, mine], [mine]]
+
+
+def continued(bench: Bench, k: int) -> tuple[str, ...]:
+    """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more. Both
+    are new to the cache, and end anywhere in a block. The answer is in turn that at temperature 0, and one that was
+    sampled with speculation, of which more drafts were refused, as one of several choices where there are some."""
+    first, more = bench.fresh(3000 + k), (" " + bench.prompt(k + 1)) * (k % 2)
+    mine = Ask((first,), some_tokens(k))
+    if k // 2 % 2:
+        warm = replace(mine, temperature=1.0, seed=k, options={"n": 2} if bench.choices > 1 else {})
+        return (first + bench.each([warm])[0][0].choices[-1].text + more,)
+    return (first + answered(bench, mine) + more,)
+
+
+def after_left(bench: Bench, k: int) -> tuple[str, ...]:
+    """A prompt of some blocks whose first client left in the middle of the answer, so that what a cache holds of it is
+    of a request that never ended: in turn the same prompt, one with the answer's beginning, and one that parts from
+    it."""
+    first = bench.fresh(5000 + k, 2 * BLOCK + 3 * k)
+    mine = Ask((first,), some_tokens(k))
+    bench.each([replace(streamed(mine), tokens=LONG[-1], hang_up=True)])
+    if k % 3 == 0:
+        return (first,)
+    if k % 3 == 1:
+        return (first + bench.without([mine])[0].text,)
+    return (" ".join([*first.split(" ")[: BLOCK + 3 * k], bench.prompt(k + 1)]),)
+
+
+def conversation(bench: Bench, k: int) -> tuple[str, ...]:
+    first = bench.fresh(4000 + k)
+    return (first, answered(bench, Ask((first,), some_tokens(k), chat=True)).strip() or first, bench.prompt(k + 2))
+
+
+def some_tokens(k: int) -> int:
+    """Half a block to three blocks."""
+    return BLOCK // 2 + 11 * k % (5 * BLOCK // 2)
+
+
+def answered(bench: Bench, ask: Ask) -> str:
+    """By the side without speculation; the other was asked too."""
+    return bench.both(ask)[1].text
