@@ -1,6 +1,7 @@
 """engine = exact for all real rows over every vocabulary, and what would break it (proofs/batched)."""
 
 import ast
+import builtins
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -14,7 +15,7 @@ import torch
 
 from proofs.batched import heads, levels
 from proofs.batched.expected import expected, samenesses
-from proofs.batched.lanes import Shape, difference, difference_in, shapes, trees
+from proofs.batched.lanes import NODES, Shape, difference, difference_in, shapes, trees
 from proofs.batched.modes import modes, options, told
 from proofs.batched.mutated import rule_with
 from proofs.batched.tensor import Terms, entries
@@ -22,6 +23,7 @@ from proofs.batched.terms import ANY, Paths
 from refengine.bugs.mutation.mutants import mutants
 from refengine.engine.rules import RULES as ENGINE
 from refengine.exact.rules import RULES
+from refengine.selfcheck.claims.claims import load
 from refengine.source_edits.loader import source_path
 
 # (rule, module of refengine.engine, what stands there, what is put in its place)
@@ -38,6 +40,8 @@ MISTAKES = [
     ("leviathan", "block", "(block.tokens[:, 1:] != NOTHING)).any()", "(block.tokens[:, 1:] != NOTHING))[:, :1].any()"),
     ("leviathan", "block", "(block.tokens[:, 1:] != NOTHING)).any()", "(block.tokens[:, 1:] != NOTHING))[0].any()"),
     ("leviathan", "rules.leviathan", "check_chain(block)", "block = block if block.sites else block"),
+    ("leviathan", "rules.leviathan", "not live.any()", "not live.any() or (~live).sum(0) > block.tokens.shape[1] + 1"),
+    ("leviathan", "rules.leviathan", "not live.any()", "not live.any() or (~live).cumsum(0)[-1] > 4"),
     ("leviathan", "rules.leviathan", "block.tokens.unbind(1)", "block.tokens.unbind(1)[:3]"),
     ("greedy", "path", "kept.sum(1)\n", "kept.sum(1)\n    last = last[torch.arange(len(last)).clamp(max=1)]\n"),
     ("typical", "rules.typical", "probability > threshold", "probability >= threshold"),
@@ -287,12 +291,103 @@ COUNTING = ["rules.leviathan", "rules.block", "rules.point_mass", "rules.iid_can
 OTHERS = ["rules.greedy", "rules.agreement", "rules.typical", "rules.nucleus"]
 
 
-@pytest.mark.parametrize("module", [*COUNTING, *OTHERS, "row", "path", "block"])
+FILES = [*COUNTING, *OTHERS, "row", "path", "block"]
+PLAIN = {"len", "tuple", "range", "enumerate", "reversed", "bool", "int", "float", "ValueError"}
+
+
+@pytest.mark.parametrize("module", FILES)
 def test_no_text_can_count_beyond_the_nodes_that_are_shown(module: str) -> None:
     """Kills: a loop over the first four nodes, which is right on the three that the equality is asked about."""
     tree = ast.parse(source_path(f"refengine.engine.{module}").read_text())
     numbers = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) in (int, float)}
     assert numbers <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_no_text_can_tell_where_it_runs(module: str) -> None:
+    """Kills: a branch for float32 rows, for a device, for torch's own tensors or for a number of lanes, of which the
+    equality asks about one."""
+    assert not telling(source_path(f"refengine.engine.{module}").read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q = torch.maximum(q, p) if p.dtype == torch.float32 else q",
+        "best = (row.half() if isinstance(row, Tensor) else row).argmax(-1)",
+        "if p.device.type == 'cuda': pass",
+        "if 'cuda' in str(p.device): pass",
+        "if len(p) > width: pass",
+        "if block.tokens.shape[0] == width: pass",
+        "lanes, n = p.shape\nif lanes > n: pass",
+        "few = p.ndim == 2",
+        "few = range(len(p))",
+    ],
+)
+def test_what_tells_where_it_runs_is_seen(text: str) -> None:
+    """Kills: a reader that lets everything through."""
+    assert telling(text)
+
+
+def telling(text: str) -> set[str]:
+    """Words by which a text may do something else on other numbers, devices or batches. A number of lanes and a device
+    may be handed on to what makes a tensor, and no more."""
+    tree = ast.parse(text)
+    scopes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] or [tree]
+    return set().union(*map(_telling, scopes))
+
+
+def _telling(scope: ast.AST) -> set[str]:
+    made = {id(part) for call in ast.walk(scope) if makes(call) for part in handed(call)}
+    counts = {first_name(n) for n in ast.walk(scope) if isinstance(n, ast.Assign) and of_shape(n.value)}
+    found = set()
+    for node in ast.walk(scope):
+        match node:
+            case ast.Name(id=name) if hasattr(builtins, name) and name not in PLAIN:
+                found.add(name)
+            case ast.Attribute(attr="dtype" | "ndim" | "dim" | "size" | "layout" | "is_cuda" | "is_floating_point"):
+                found.add(ast.unparse(node))
+            case (
+                ast.Name(ctx=ast.Load())
+                | ast.Attribute(attr="device")
+                | ast.Call(ast.Name("len"))
+                | ast.Subscript(ast.Attribute(attr="shape"), ast.Constant(0))
+            ) if id(node) not in made and (not isinstance(node, ast.Name) or node.id in counts):
+                found.add(ast.unparse(node))
+    return found
+
+
+def makes(node: ast.AST) -> bool:
+    """A call that makes a tensor, or spreads one over lanes."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+        ("torch.full", "torch.ones", "torch.zeros", "torch.arange", ".expand")
+    )
+
+
+def handed(call: ast.AST) -> list[ast.expr]:
+    assert isinstance(call, ast.Call)
+    arguments = [*call.args, *(k.value for k in call.keywords)]
+    return [*arguments, *(e for a in arguments if isinstance(a, ast.Tuple) for e in a.elts)]
+
+
+def of_shape(value: ast.expr) -> bool:
+    first = value.elts[0] if isinstance(value, ast.Tuple) else value
+    return isinstance(first, ast.Attribute) and first.attr == "shape"
+
+
+def first_name(node: ast.Assign) -> str:
+    """The first of the names that are bound: of a shape, the number of lanes."""
+    (target,) = node.targets
+    while isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    return ast.unparse(target)
+
+
+def test_the_largest_blocks_are_those_that_the_claim_names() -> None:
+    """Kills: fewer blocks than the sentence says."""
+    (claim,) = [claim for claim in load() if claim.id == "design.the_batched_text"]
+    words = ("no", "one", "two", "three", "four")
+    assert claim.statement.startswith(f"On every chain or tree of at most {words[NODES]} nodes,")
 
 
 def test_the_paths_of_the_exact_text_are_all_there() -> None:

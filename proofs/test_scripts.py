@@ -4,11 +4,17 @@ A reader of a proof gets its statement and, from then on, only what the script n
 state nothing (`have name : ...`, `assert (name : ...)`, `suff`, `transitivity`, a named term) are too many.
 """
 
+import os
 import re
+import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comments, listed
+from refengine.source_tree import PROOFS, ROOT
 
 MOST = 10
 BEGINS = re.compile(rf"\s*(?:{'|'.join(STATEMENTS)}|Definition|Instance|Let) ([\w']+)")
@@ -52,3 +58,32 @@ def test_scripts_state_what_they_reach() -> None:
 def test_what_counts_as_a_statement(script: str, run: int) -> None:
     """Kills a count that takes a comment for a statement, or a destructured term, or that misses the ends."""
     assert stretches(f"Lemma one : True.\n{script}\n") == {"one": run}
+
+
+STEPS = ["translate", "gate", "bridge", "hypotheses"]
+
+
+@pytest.mark.parametrize("fails", [*STEPS, None])
+def test_every_step_of_the_proofs_decides(fails: str | None, tmp_path: Path) -> None:
+    """Kills: a step that is left out, or whose failure is not one of the whole."""
+    stub, asked = tmp_path / "python3", tmp_path / "asked"
+    stub.write_text(f'#!/bin/sh\necho "$2" >> {shlex.quote(str(asked))}\ntest "$2" != "proofs.{fails}"\n')
+    stub.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", PROOFS / "check.sh"], env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+    ran = STEPS[: STEPS.index(fails) + 1] if fails else STEPS
+    assert asked.read_text().split() == [f"proofs.{step}" for step in ran]
+    assert (done.returncode == 0, "proved" in done.stdout) == (fails is None, fails is None)
+
+
+def test_every_test_of_the_proofs_is_run_by_some_command() -> None:
+    """Kills: tests that neither `make test` nor `make prove` chooses. `stat` is of other folders."""
+    chosen = re.findall(r'-m "([^"]*)"', (ROOT / "Makefile").read_text())
+    assert len(chosen) == 2
+    for marks in (set(), {"long"}, {"coq"}, {"long", "coq"}):
+        found = [Expression.compile(text).evaluate(lambda name, **_: name in marks) for text in chosen]  # noqa: B023
+        by_default = "long" not in marks  # which `conftest.py` leaves out where nothing names it
+        assert (found[0] and by_default) or found[1], marks
+    assert (PROOFS / "check.sh").relative_to(ROOT).as_posix() in (ROOT / "Makefile").read_text()

@@ -2,6 +2,8 @@
 
 import ast
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -22,7 +24,7 @@ from refengine.exact.rules import RULES as CARDS
 from refengine.exact.rules.block import block as block_rule
 from refengine.exact.rules.leviathan import leviathan
 from refengine.selfcheck.claims.claims import coq_theorems
-from refengine.source_tree import commit_seed
+from refengine.source_tree import PROOFS, commit_seed
 
 RULES = [name for _, name in translate.RULES]
 FILES = [*(file for file, _ in translate.RULES), "loop"]
@@ -91,7 +93,9 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
         ("loop", "here = Shifted(chance, len(prefix))", "here = chance", "two turns"),
         ("loop", "Shifted(chance, len(prefix))", "Shifted(chance, len(prompt))", "not at their places"),
         ("loop", "Shifted(chance, len(prefix))", "Shifted(chance, len(out))", "not at their places"),
+        ("loop", "prefix = prompt + out", "prefix = out", "not at their places"),
         ("loop", "len(prompt) + len(out)", "len(prompt)", "two turns"),
+        ("loop", "len(prompt) + len(out)", "len(out) + len(out)", "not its place"),
     ],
 )
 def test_a_coin_that_may_be_used_twice_is_refused(
@@ -101,6 +105,21 @@ def test_a_coin_that_may_be_used_twice_is_refused(
     ours = translate.source(file)
     assert text in ours
     read_instead(monkeypatch, file, ours.replace(text, instead))
+    with pytest.raises(Untranslated, match=why):
+        written()
+
+
+@pytest.mark.parametrize(
+    ("begins", "why"),
+    [
+        ("chance = Shifted(chance, len(block.tokens))", "are others than"),
+        ("prefix = block.tokens\n    here = Shifted(chance, len(prefix))", "not at their places"),
+    ],
+)
+def test_coins_that_are_moved_by_a_rule_are_refused(begins: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a rule that begins a round of its own, so that two rounds share their coins."""
+    ours = translate.source("rules/leviathan").replace("import Chance\n", "import Chance, Shifted\n")
+    read_instead(monkeypatch, "rules/leviathan", ours.replace("gamma = ", f"{begins}\n    gamma = "))
     with pytest.raises(Untranslated, match=why):
         written()
 
@@ -147,6 +166,7 @@ ELSEWHERE = [
     ("block", "    def children(", "    children = property(min)\n\n    def children("),
     ("block", "node: int) -> Row:", "node: int = setattr(Block, 'path', min)) -> Row:"),
     ("row", "def row(", "class Quiet:\n    globals().update(max=min)\n\n\ndef row("),
+    ("__init__", 'for larger cases.\n"""\n', 'for larger cases.\n"""\nfrom refengine.exact import row as _row\n'),
     ("law", "out.get(result, 0) + weight", "weight"),
     ("card", "return self.rule.__name__", "return 'leviathan'"),
     ("rules/__init__", "isinstance(card, Card)\n}", "isinstance(card, Card)\n}\nRULES['block'] = RULES['leviathan']"),
@@ -163,6 +183,30 @@ def test_a_word_is_what_the_translator_takes_it_for(
     read_instead(monkeypatch, file, ours.replace(text, instead, 1))
     with pytest.raises(Untranslated):
         written()
+
+
+@pytest.mark.parametrize(
+    ("done", "seen"),
+    [
+        ("import refengine.decoder", []),
+        ("from refengine.exact import row; row.residual = lambda p, q: p", ["row.residual"]),
+        (
+            "from refengine.exact.rules import block, leviathan; block.residual = leviathan.drawn",
+            ["rules.block.residual"],
+        ),
+        ("from refengine.exact.block import Block; Block.path = Block.children", ["block.Block.path"]),
+        (
+            "from refengine.exact import chance; chance.choose_below = print; chance.DEPTHS = 1",
+            ["chance.DEPTHS", "chance.choose_below"],
+        ),
+    ],
+    ids=lambda text: str(text)[-30:],
+)
+def test_what_is_read_is_what_runs(done: str, seen: list[str]) -> None:
+    """Kills: a function that somebody puts in the place of one of the definition's, wherever it is imported from."""
+    asked = f"{done}\nfrom proofs.translate.running import replaced\nprint(*replaced())"
+    child = subprocess.run([sys.executable, "-c", asked], cwd=PROOFS.parent, capture_output=True, text=True, check=True)
+    assert child.stdout.split() == [f"refengine.exact.{name}" for name in seen]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from statistical_tests.budget import SCALES
 pytestmark = pytest.mark.stat
 
 DTYPES = [torch.float32, torch.bfloat16]
-AGAIN = 100  # histories
+AGAIN = 40  # histories: five seconds of each
 WHOLE = [pytest.param(AGAIN, id="beginning"), pytest.param(SHARD, id="whole", marks=pytest.mark.long)]
 
 

@@ -104,6 +104,12 @@ class Terms:
         if self.rows and (dim is None or dim % self.array.ndim == self.array.ndim - 1):
             raise Unbounded("this word does not mean the same on every vocabulary")
 
+    def within_lanes(self, dim: int) -> None:
+        """Refuse the vocabulary, and what goes from lane to lane: what is right of three may be wrong of more."""
+        self.bounded()
+        if dim % self.array.ndim == 0:
+            raise NotImplementedError("lanes are counted, or added up")
+
     def each(self, word: Callable[..., Entry], *others: Any, dtype: torch.dtype | None = None) -> "Terms":
         """The word applied entry by entry."""
         parts = [self, *(lift(o, self.world) for o in others)]
@@ -211,7 +217,7 @@ class Terms:
         return self.folded(both, True, dim)
 
     def folded(self, word: Callable[[Entry, Entry], Entry], start: Entry, dim: int | None) -> "Terms":
-        self.bounded()
+        self.bounded() if dim is None else self.within_lanes(dim)
         rows = self.array.reshape(-1) if dim is None else np.moveaxis(self.array, dim, -1)
 
         def fold(at: tuple[int, ...]) -> Entry:
@@ -227,7 +233,7 @@ class Terms:
     def sum(self, dim: int) -> "Terms":
         if self.rows and self.dtype == torch.float64 and dim % self.array.ndim == self.array.ndim - 1:
             return self.made(entries(self.array.shape[:-1], self.mass_at))
-        self.bounded()
+        self.within_lanes(dim)
         if self.dtype == torch.bool:
             return self.made(self.decided().sum(dim).astype(object), torch.int64)
         return self.folded(computed(lambda a, b: a + b), 0, dim)
@@ -241,17 +247,17 @@ class Terms:
         return mass.sum
 
     def cumsum(self, dim: int) -> "Terms":
-        self.bounded()
+        self.within_lanes(dim)
         if self.dtype != torch.bool:
             raise NotImplementedError("only conditions are counted")
         return self.made(self.decided().cumsum(dim).astype(object), torch.int64)
 
     def amin(self, dim: int) -> "Terms":
-        self.bounded()
+        self.within_lanes(dim)
         return self.made(self.decided().min(dim).astype(object))
 
     def amax(self, dim: int) -> "Terms":
-        self.bounded()
+        self.within_lanes(dim)
         return self.made(self.decided().max(dim).astype(object))
 
     def argmax(self, dim: int) -> "Terms":

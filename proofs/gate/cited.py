@@ -1,8 +1,8 @@
 """The theorems that claims and the index by paper cite, and the sentences that cite them.
 
 A sentence is read together with what it cites: `accepted.txt` holds both, so that neither changes alone; of a claim
-that cites no theorem, and of a claim's source and tests, a digest. That a sentence says no more than what it cites is
-left to that reader. The standard library alone.
+that cites no theorem, of a claim's source and tests, and of the prose of README, a digest. That a sentence says no more
+than what it cites is left to that reader. The standard library alone.
 """
 
 import hashlib
@@ -43,7 +43,8 @@ def to_be_read() -> set[str]:
 
 
 def read_beside() -> dict[str, Entry]:
-    """What each claim, each row of the index and the comments of Main say, and the theorems that they say it by."""
+    """What claims, rows of the index, the prose around it and the comments of Main say, and the theorems that they say
+    it by."""
     found = dict[str, Entry]()
 
     def put(name: str, says: list[str], names: list[str], besides: str = "") -> None:
@@ -61,5 +62,6 @@ def read_beside() -> dict[str, Entry]:
         names = THEOREM.findall(row)
         put(f"index/{names[0] if names else 'no_theorem'}", [row.strip()], names, row)
     comments = [" ".join(text.split()) for text in COMMENT.findall((SOURCES / "Main.v").read_text("utf-8"))]
+    put("prose/README", [], [], ROW.sub("", index()))
     put("comment/Main", comments, [f"Main.{name}" for name in stated("Main")])
     return found

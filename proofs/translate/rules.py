@@ -149,4 +149,6 @@ def written() -> str:
         functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
         if file not in WHOLE and (others := elsewhere(file, functions)):
             raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")
+    if words.bound(source("__init__")):
+        raise Untranslated("__init__.py: what is imported first may change the words of the others")
     return "\n".join([HEADER, section("Rules", "(outcome V)", RULES), section("Loops", "(seq V)", LOOPS)])

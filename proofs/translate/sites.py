@@ -47,10 +47,17 @@ def check(function: ast.FunctionDef) -> None:
 def _rounds(function: ast.FunctionDef) -> dict[str, tuple[ast.expr, ...]]:
     """The names of chance, and what counts their coins beyond the site: the start of a round."""
     names: dict[str, tuple[ast.expr, ...]] = {"chance": ()}
+    whole = False  # whether what comes before a round is the prompt and what followed it
     for node in ast.walk(function):
         match node:
+            case ast.Assign([ast.Name("prefix")], ast.BinOp(ast.Name("prompt"), ast.Add(), ast.Name(out))):
+                whole = out != "prompt"
+            case ast.Assign([ast.Name("prefix")]):
+                whole = False
+            case ast.Assign([ast.Name("chance")]):
+                raise refuse(node, "the coins of a round are others than those that it is given")
             case ast.Assign([ast.Name(name)], ast.Call(ast.Name("Shifted"), [ast.Name("chance"), start])):
-                if ast.unparse(start) != "len(prefix)":
+                if ast.unparse(start) != "len(prefix)" or not whole:
                     raise refuse(node, "coins of tokens are not at their places in the text")
                 names[name] = (start,)
             case ast.Assign([ast.Name(name)], ast.Name("chance")):
@@ -149,8 +156,13 @@ def _below(here: Decision, other: Decision) -> bool:
 def _in_place(here: Decision) -> bool:
     """Whether the path of the round that is returned next is as long as the site says."""
     returned = [n.value for s in here.after for n in ast.walk(s) if isinstance(n, ast.Return)]
-    if not returned:  # decoding without speculation: every token is a round of its own
-        return True
+    if not returned:  # decoding without speculation: every token is a round of its own, at its place in the text
+        match here.counts[0]:
+            case ast.BinOp(
+                ast.Call(ast.Name("len"), [ast.Name("prompt")]), ast.Add(), ast.Call(ast.Name("len"), [out])
+            ):
+                return ast.unparse(out) != "prompt"
+        return False
     match returned[0]:
         case ast.Call(ast.Name("Round"), [_, ast.Call(ast.Name("tuple"), [path])]):
             length = ast.unparse(path)

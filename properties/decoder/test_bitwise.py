@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from properties.helpers.histories import CODE, DEFECTS, VOCABULARY, Split, World, drawn_round, model, wander
 from refengine.decoder import generate, plain
@@ -197,3 +198,35 @@ def test_a_text_longer_than_its_buffer_is_one_line() -> None:
     target = bitwise.BitwiseTarget(model("dense", torch.float32), 8, 2)
     with pytest.raises(BadInput, match="position 8 is outside the 8 slots"):
         target.run(chain_rows(range(9), 0, target.device))
+
+
+VARYING = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+STEADY = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "longrope"])
+@pytest.mark.parametrize("said", ["flat", "one kind of layer", "the older names"])
+def test_angles_that_depend_on_the_longest_row_are_refused(kind: str, said: str) -> None:
+    """Kills a rotary embedding whose bits are those of its company, wherever a config says which it is."""
+    varying, steady = {**VARYING, "rope_type": kind}, STEADY
+    layers = {"sliding_attention": steady, "full_attention": varying}
+    older = {"type": kind, "factor": 2.0}
+    field, value = {
+        "flat": ("rope_parameters", varying),
+        "one kind of layer": ("rope_parameters", layers),
+        "the older names": ("rope_scaling", older),
+    }[said]
+    with pytest.raises(BadInput, match=f"rope type '{kind}' depend on other rows"):
+        bitwise.refuse_varying(SimpleNamespace(model_type="any", **{field: value}))
+    steady_ones = {"rope_parameters": steady}, {"rope_parameters": {"full_attention": steady}}, {"rope_scaling": None}
+    for fields in steady_ones:
+        bitwise.refuse_varying(SimpleNamespace(model_type="any", **fields))
+
+
+def test_a_target_whose_angles_vary_is_refused_when_it_is_made() -> None:
+    """Kills a guard that nobody calls: Gemma 3's full layers, past their context, see the longest row of a pass."""
+    config = Gemma3TextConfig(vocab_size=8, hidden_size=16, intermediate_size=16, num_hidden_layers=2, head_dim=8)
+    config.rope_parameters["full_attention"] = dict(VARYING)
+    network = Gemma3ForCausalLM(config)
+    with pytest.raises(BadInput, match="not bitwise"):
+        bitwise.BitwiseTarget(network, 8, 2)
