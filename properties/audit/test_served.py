@@ -30,6 +30,7 @@ from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import logprobs_apart
+from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.sampled import PROMPTS, Law
 from refengine.audit.served.claims.scores import Reader
 from refengine.audit.served.claims.ties import ties
@@ -197,6 +198,8 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
             "counts survive a client that left", "state/hang-up, p", "state/hang-up, penalties", marks=pytest.mark.long
         ),
         ("min_p is forgotten at the bonus", "parity/min_p", "parity/min_p"),
+        ("min_p is forgotten at the bonus", "law/min_p", "metadata/a sampled token is one that a filter"),
+        ("top_k on the last row only", "law/top_k", "metadata/a sampled token is one that a filter"),
         ("min_tokens is judged once a round", "parity/min_tokens", "parity/min_tokens"),
         ("the round of a stop that is included is kept", "parity/include", "parity/include_stop_str_in_output"),
         ("what was cut off says how it ended", "parity/stop, beh", "parity/stop, behind the limit"),
@@ -373,6 +376,33 @@ def test_what_one_answer_says_of_itself() -> None:
     } <= shows
     uneven = faults(ask, Answer((replace(good, top=rows[:1]),)))
     assert uneven["tokens, log probabilities and rows are not as many"]
+
+
+@pytest.mark.parametrize(
+    ("chance", "temperature", "options", "shows"),
+    [
+        (-2.0, 1.0, {"min_p": 0.2}, False),  # log 0.2 is -1.61 below the likeliest
+        (-2.3, 1.0, {"min_p": 0.2}, True),
+        (-2.3, 1.7, {"min_p": 0.2}, False),  # before the temperature
+        (-3.4, 1.7, {"min_p": 0.2}, True),
+        (-2.3, 0.5, {"min_p": 0.2}, True),
+        (-2.3, 1.0, {"top_k": 3}, True),
+        (-1.5, 1.0, {"top_k": 3}, False),
+        (-1.15, 1.0, {"top_k": 1}, True),
+        (-0.55, 1.0, {"top_k": 1}, False),  # a tie
+        (-2.3, 1.0, {"top_k": 8}, None),  # more than a row lists
+        (-2.3, 1.0, {"min_p": 0.2, "logit_bias": {"1": 9.0}}, None),  # the row may be that before it
+        (-2.3, 0.0, {"min_p": 0.2}, None),
+        (-2.3, 1.0, {"top_p": 0.5}, None),
+    ],
+)
+def test_a_token_that_a_filter_forbids(chance: float, temperature: float, options: Options, shows: bool | None) -> None:
+    """Kills a filter that is forgotten at the end of a block alone: of a hundred tokens one or two, which no law tells;
+    and a convention of what is applied first that is taken for it."""
+    row = {"a": -0.5, "b": -1.2, "c": -2.0, "d": -2.5, "e": -3.0, "x": chance}
+    choice = Choice("x", "length", ("x",), (chance,), (row,))
+    found = faults(Ask(("a",), 1, temperature, {"logprobs": True, **options}), Answer((choice,)))
+    assert found.get("a sampled token is one that a filter leaves no chance in its row") is shows
 
 
 def test_a_tie_is_told_by_the_row() -> None:

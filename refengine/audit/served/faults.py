@@ -7,7 +7,7 @@ Servers differ in their conventions, so a fault counts only as far as the same s
 
 import json
 from collections.abc import Callable, Mapping
-from math import exp, isfinite
+from math import exp, inf, isfinite, log
 from typing import Any
 
 from refengine.audit.served.ask import INCLUDED, LISTED, Answer, Ask, Choice, Row
@@ -16,6 +16,7 @@ ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
 ENDERS = {"stop", "stop_token_ids", "response_format", "tools"}  # options by which a text ends before its length
 TOP_ENTRIES = LISTED + 1  # of a row, with the token itself
+CLOSE = 0.1  # nats: a tie in half precision is closer
 Check = Callable[[Ask, Answer], bool | None]
 
 
@@ -203,7 +204,23 @@ def _not_the_likeliest(ask: Ask, choice: Choice) -> bool | None:
     if ask.temperature > 0 or set(ask.options) - {"logprobs", "n", "stop"} or not choice.logprobs or not choice.top:
         return None
     pairs = [(lp, row) for lp, row in zip(choice.logprobs, choice.top, strict=False) if row and lp is not None]
-    return any(lp < max(row.values()) - 0.1 for lp, row in pairs)  # a tie in half precision is closer
+    return any(lp < max(row.values()) - CLOSE for lp, row in pairs)
+
+
+def _filtered_out(ask: Ask, choice: Choice) -> bool | None:
+    """A sampled token that top_k or min_p leaves no chance, by its own row: whether that is the row before or after the
+    temperature, and whichever of the two comes first. By top_p it cannot be told where a row is cut off."""
+    if ask.temperature <= 0 or set(ask.options) - {"logprobs", "n", "top_k", "min_p"} or not choice.logprobs:
+        return None
+    most, share = ask.options.get("top_k", 0), ask.options.get("min_p", 0.0)
+    rows = [(lp, row) for lp, row in zip(choice.logprobs, choice.top or (), strict=False) if row and lp is not None]
+    if not rows or not (0 < most < LISTED or share > 0):
+        return None
+    depth = log(share) * max(1.0, ask.temperature) if share > 0 else -inf
+    return any(
+        lp < max(row.values()) + depth - CLOSE or 0 < most <= sum(chance > lp + CLOSE for chance in row.values())
+        for lp, row in rows
+    )
 
 
 CHECKS: Mapping[str, Check] = {
@@ -229,6 +246,7 @@ CHECKS: Mapping[str, Check] = {
     "a choice reports the rows of another": _shared_rows,
     "the probabilities of a row exceed 1": _choices(_row_above_one),
     "a greedy token is not the likeliest of its row": _choices(_not_the_likeliest),
+    "a sampled token is one that a filter leaves no chance in its row": _choices(_filtered_out),
 }
 
 
