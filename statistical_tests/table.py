@@ -184,7 +184,7 @@ LEGEND = (
     "            sees: a TV of this size after every text fails the test with probability 0.99.",
     "            at most: the upper end of a confidence interval for the mean TV over texts. It falls with more tokens",
     f"            and is never 0. The ends of all lines hold at once with probability {CONFIDENCE}. So it is larger",
-    "            than what the test sees. Neither is an error that was measured; after few texts alone it may be larger.",
+    "            than what the test sees. Neither is an error that was measured; after a few texts it may be larger.",
     "  1st draft kept    share of rounds that keep the first drafted token. due: its probability by the definition of",
     "            the rule; under leviathan the mean of 1 - TV(p, q) of the target's row p and the drafter's row q.",
     "  tokens a round    the mean. due: 1 + the sum over k of the probability that k drafts are kept.",
