@@ -62,6 +62,6 @@ def read_beside() -> dict[str, Entry]:
         names = THEOREM.findall(row)
         put(f"index/{names[0] if names else 'no_theorem'}", [row.strip()], names, row)
     comments = [" ".join(text.split()) for text in COMMENT.findall((SOURCES / "Main.v").read_text("utf-8"))]
-    put("prose/README", [], [], ROW.sub("", index()))
+    put("prose/README", [], [], " ".join(ROW.sub("", index()).split()))
     put("comment/Main", comments, [f"Main.{name}" for name in stated("Main")])
     return found

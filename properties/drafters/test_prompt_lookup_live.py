@@ -24,8 +24,5 @@ def test_every_short_text_is_continued_as_by_transformers(stop: set[int]) -> Non
         theirs, ours = PromptLookupCandidateGenerator(ends, gamma, ngram, 10**6), PromptLookup(gamma, ngram, stop)
         for text in itertools.product(WORDS, repeat=n):
             found = theirs.get_candidates(torch.tensor([text]))[0][0, n:]
-            assert nodes(ours.propose(Turn(text, text, policy, COINS)))[0] == tuple(found.tolist()), (
-                text,
-                ngram,
-                gamma,
-            )
+            drafted = nodes(ours.propose(Turn(text, text, policy, COINS)))[0]
+            assert drafted == tuple(found.tolist()), (text, ngram, gamma)

@@ -16,7 +16,7 @@ ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
 ENDERS = {"stop", "stop_token_ids", "response_format", "tools"}  # options by which a text ends before its length
 TOP_ENTRIES = LISTED + 1  # of a row, with the token itself
-CLOSE = 0.1  # nats: a tie in half precision is closer
+TIE_NATS = 0.1  # a tie in half precision is closer
 Check = Callable[[Ask, Answer], bool | None]
 
 
@@ -203,23 +203,28 @@ def _not_the_likeliest(ask: Ask, choice: Choice) -> bool | None:
     """At temperature 0, with nothing that moves the logits, a token below the top of its own row."""
     if ask.temperature > 0 or set(ask.options) - {"logprobs", "n", "stop"} or not choice.logprobs or not choice.top:
         return None
-    pairs = [(lp, row) for lp, row in zip(choice.logprobs, choice.top, strict=False) if row and lp is not None]
-    return any(lp < max(row.values()) - CLOSE for lp, row in pairs)
+    return any(chance < max(row.values()) - TIE_NATS for chance, row in _chances(choice))
+
+
+def _chances(choice: Choice) -> list[tuple[float, Row]]:
+    """The log probability of each token that has one, and its row."""
+    pairs = zip(choice.logprobs or (), choice.top or (), strict=False)
+    return [(chance, row) for chance, row in pairs if row and chance is not None]
 
 
 def _filtered_out(ask: Ask, choice: Choice) -> bool | None:
     """A sampled token that top_k or min_p leaves no chance, by its own row: whether that is the row before or after the
     temperature, and whichever of the two comes first. By top_p it cannot be told where a row is cut off."""
-    if ask.temperature <= 0 or set(ask.options) - {"logprobs", "n", "top_k", "min_p"} or not choice.logprobs:
+    if ask.temperature <= 0 or set(ask.options) - {"logprobs", "n", "top_k", "min_p"}:
         return None
-    most, share = ask.options.get("top_k", 0), ask.options.get("min_p", 0.0)
-    rows = [(lp, row) for lp, row in zip(choice.logprobs, choice.top or (), strict=False) if row and lp is not None]
-    if not rows or not (0 < most < LISTED or share > 0):
+    most, share, told = ask.options.get("top_k", 0), ask.options.get("min_p", 0.0), _chances(choice)
+    if not told or not (0 < most < LISTED or share > 0):
         return None
     depth = log(share) * max(1.0, ask.temperature) if share > 0 else -inf
     return any(
-        lp < max(row.values()) + depth - CLOSE or 0 < most <= sum(chance > lp + CLOSE for chance in row.values())
-        for lp, row in rows
+        chance < max(row.values()) + depth - TIE_NATS
+        or 0 < most <= sum(other > chance + TIE_NATS for other in row.values())
+        for chance, row in told
     )
 
 
