@@ -94,7 +94,8 @@ def check_rows(played: Played, before: Tokens, row_after: Callable[[Tokens], tup
 
 def exactly(row: Tensor) -> tuple[Fraction, ...]:
     weights = [Fraction(x) for x in row.tolist()]
-    return tuple(w / sum(weights) for w in weights)
+    mass = sum(weights)
+    return tuple(w / mass for w in weights)
 
 
 def one_site(site: Any) -> OneSite:

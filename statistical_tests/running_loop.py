@@ -30,7 +30,7 @@ from refengine.selfcheck.drafters.table import ROWS
 from statistical_tests.coin_by_coin import ROUNDING, Exactly, check, check_rows, exactly, one_site
 
 LENGTH, STOP = 6, 3  # the limit of a request, and the token that ends it
-AGAIN = 8
+AGAIN = 16
 SERVED = ("temperature-1", "mixed")  # policies, in turn: one without a memory on three tokens, one with, on two
 
 Key: TypeAlias = tuple[str, Tokens, object]  # policy, output before a round, and the round's rows and block

@@ -14,7 +14,7 @@ from proofs.batched.modes import Mode, arguments, modes, options, told
 from proofs.batched.tensor import Fresh, Terms, entries
 from proofs.batched.terms import ANY, NOTHING, Entry, Paths, Stray, Token, control, same
 from proofs.batched.words import term_of
-from proofs.smt.real import Atom, asked
+from proofs.smt.real import Atom
 from refengine.engine.block import Block as BatchedBlock
 from refengine.exact.block import Round
 from refengine.exact.card import Card
@@ -76,7 +76,7 @@ class Judge:
             return
         goal = self.world.settled(alike(odds, wanted.odds))
         rows = [*self.world.assumed, *self.world.region, *self.world.region_of_names()]
-        if goal is False or (goal is not True and asked([*rows, z3.Not(goal)]) is not None):
+        if goal is False or (goal is not True and self.world.some(*rows, z3.Not(goal))):
             raise Differs(f"the odds at {wanted.site} are others")
         if not self.world.region:
             self.expected.proved[key] = odds

@@ -9,7 +9,6 @@ known of its mass than what `EveryVocabulary.v` proves to hold of every sum over
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import z3
 
@@ -26,7 +25,8 @@ class Mass:
     facts: tuple[Atom, ...] = ()
 
 
-NAMES: dict[tuple[str, ...], str] = {}
+# By z3's numbers of the terms, which are kept, so that no others get these numbers.
+NAMES: dict[tuple[int, ...], tuple[str, Sequence[Term]]] = {}
 
 
 def weighed(row: Sequence[Entry], world: Paths) -> Mass:
@@ -37,7 +37,7 @@ def weighed(row: Sequence[Entry], world: Paths) -> Mass:
     columns = tuple(z3.simplify(real(entry)) for entry in row)
     if all(z3.is_rational_value(c) and c.as_fraction() == 0 for c in columns):
         return Mass(z3.RealVal(0), columns)
-    name = NAMES.setdefault(tuple(c.sexpr() for c in columns), f"mass{len(NAMES)}")
+    name, _ = NAMES.setdefault(tuple(c.get_id() for c in columns), (f"mass{len(NAMES)}", columns))
     if name not in world.weighed:
         world.weighed[name] = in_proportion(name, columns, world) or alone(name, columns, world)
         world.assumed.extend(world.weighed[name].facts)
@@ -93,12 +93,12 @@ def greatest_of(row: Sequence[Entry], world: Paths) -> Entry:
 def factors(ours: Term, wanted: Term) -> Iterator[tuple[Term, Term]]:
     """Guesses at a and b: the one row's value and the other's where a single weight is 1, or -1, and the rest 0."""
     weights = [w for w in dict.fromkeys((*unknowns(ours), *unknowns(wanted))) if w.decl().name().endswith(OTHER)]
-    seen = set[Any]()
+    seen: dict[tuple[int, int], tuple[Term, Term]] = {}
     for weight in weights:
         for value in (1, -1):
             at = [(w, z3.BoolVal(True) if z3.is_bool(w) else z3.RealVal(value if w.eq(weight) else 0)) for w in weights]
             a, b = (z3.simplify(z3.substitute(term, *at)) for term in (wanted, ours))
             none = any(z3.is_rational_value(n) and n.as_fraction() <= 0 for n in (a, b))
-            if not none and (a.sexpr(), b.sexpr()) not in seen:
-                seen.add((a.sexpr(), b.sexpr()))
+            if not none and (a.get_id(), b.get_id()) not in seen:
+                seen[a.get_id(), b.get_id()] = (a, b)
                 yield a, b

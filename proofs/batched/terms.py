@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import z3
 
-from proofs.smt.real import Atom, GaveUp, Leaf, Step, World, asked
+from proofs.smt.real import Atom, GaveUp, Leaf, Step, World
 
 Entry: TypeAlias = Any  # int, bool, Fraction, float, a z3 term, a Token, a Stray or ANY
 ONE = z3.RealVal(1)
@@ -110,7 +110,7 @@ class Paths(World):
         if atom.get_id() not in self.implied and (said := self.said(atom)) is not None:
             self.implied[atom.get_id()] = (atom, said)
         if atom.get_id() not in self.implied:
-            sides = [asked([*self.assumed, side]) is not None for side in (atom, z3.Not(atom))]
+            sides = [self.some(*self.assumed, side) for side in (atom, z3.Not(atom))]
             if all(sides):
                 return self.holds(atom)
             self.implied[atom.get_id()] = (atom, sides[0])
@@ -136,7 +136,7 @@ class Paths(World):
     def sure(self, goal: Atom, *also: Atom) -> bool:
         """Whether what is assumed is enough for it; not where z3 cannot tell."""
         try:
-            return asked([*self.assumed, *also, z3.Not(goal)]) is None
+            return not self.some(*self.assumed, *also, z3.Not(goal))
         except GaveUp:
             return False
 

@@ -18,6 +18,7 @@ Atom: TypeAlias = Any  # a z3 bool
 # z3's own count of its work on one question, the same on every machine. The hardest question takes 623 thousand; one
 # that is not answered within the budget fails its test: no question is left out, and no path is explored for nothing.
 RESOURCES = 10_000_000
+POINTS = 4  # rows that are tried before z3 is asked
 
 
 class GaveUp(RuntimeError):
@@ -61,6 +62,7 @@ class World:
     untaken: list[tuple[int, ...]] = field(default_factory=list)
     path: list[Step] = field(default_factory=list)
     region: list[Atom] = field(default_factory=list)
+    points: list[z3.ModelRef] = field(default_factory=list)  # rows that answered a question lately
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         """Every path through `program`."""
@@ -82,7 +84,17 @@ class World:
 
     def possible(self, *more: Atom) -> bool:
         """Whether some row in the region satisfies `more`."""
-        return asked([*self.assumed, *self.region, *more]) is not None
+        return self.some(*self.assumed, *self.region, *more)
+
+    def some(self, *conditions: Atom) -> bool:
+        """Whether some rows satisfy all the conditions: those that answered an earlier question do at times."""
+        for point in self.points:
+            if all(z3.is_true(point.eval(condition, model_completion=True)) for condition in reversed(conditions)):
+                return True
+        if (found := asked(conditions)) is None:
+            return False
+        self.points = [found, *self.points[: POINTS - 1]]
+        return True
 
     def _branch(self, conditions: Sequence[Atom], step: Callable[[int], Step]) -> int:
         if len(self.path) < len(self.forced):
