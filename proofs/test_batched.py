@@ -322,11 +322,19 @@ def test_no_text_can_tell_where_it_runs(module: str) -> None:
         "lanes, n = p.shape\nif lanes > n: pass",
         "few = p.ndim == 2",
         "few = range(len(p))",
+        "if torch.is_tensor(p): refused = refused & (depth < 2)",
+        "few = depth < 2 ** (2**2)",
+        "few = 1 if block.tokens.shape[-2] < 2 else 0",
+        "lanes, *_ = p.shape[:1]\nif lanes > 2: pass",
+        "try:\n    p.world\nexcept AttributeError:\n    p = q",
     ],
 )
 def test_what_tells_where_it_runs_is_seen(text: str) -> None:
     """Kills: a reader that lets everything through."""
     assert telling(text)
+
+
+TELL = ("dtype", "ndim", "dim", "size", "layout")
 
 
 def telling(text: str) -> set[str]:
@@ -345,8 +353,16 @@ def _telling(scope: ast.AST) -> set[str]:
         match node:
             case ast.Name(id=name) if hasattr(builtins, name) and name not in PLAIN:
                 found.add(name)
-            case ast.Attribute(attr="dtype" | "ndim" | "dim" | "size" | "layout" | "is_cuda" | "is_floating_point"):
+            case ast.Attribute(attr=attr) if attr in ("dtype", "ndim", "dim", "size", "layout") or attr.startswith(
+                "is_"
+            ):
                 found.add(ast.unparse(node))
+            case ast.BinOp(left, ast.Pow() | ast.LShift() | ast.Mult(), right) if is_number(left) and is_number(right):
+                found.add(ast.unparse(node))
+            case ast.Subscript(ast.Attribute(attr="shape"), ast.Slice() | ast.UnaryOp(operand=ast.Constant(2))):
+                found.add(ast.unparse(node))
+            case ast.Try():
+                found.add("try")
             case (
                 ast.Name(ctx=ast.Load())
                 | ast.Attribute(attr="device")
@@ -355,6 +371,11 @@ def _telling(scope: ast.AST) -> set[str]:
             ) if id(node) not in made and (not isinstance(node, ast.Name) or node.id in counts):
                 found.add(ast.unparse(node))
     return found
+
+
+def is_number(node: ast.AST) -> bool:
+    """Made of nothing but numbers: a larger one than those that a text may have."""
+    return all(not isinstance(part, ast.Name | ast.Attribute | ast.Call) for part in ast.walk(node))
 
 
 def makes(node: ast.AST) -> bool:

@@ -214,6 +214,15 @@ def test_what_has_changed_is_shown() -> None:
     ]
 
 
+def test_a_difference_of_what_was_read_is_shown_by_git() -> None:
+    """Kills: a weaker theorem whose acceptance is shown as "Binary files differ"."""
+    attributes = subprocess.run(
+        ["git", "check-attr", "-a", "--", str(accepted.FILE)], capture_output=True, text=True, check=False
+    )
+    assert not attributes.stdout
+    assert accepted.written(accepted.read()) == accepted.FILE.read_text()
+
+
 def test_comments_and_strings_are_read_as_coq_reads_them() -> None:
     """Kills: code that is hidden from us, and only from us, by a comment in a comment or in a string."""
     assert blank_comments("a (* (* b *) c *) d").split() == ["a", "d"]

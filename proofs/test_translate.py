@@ -96,6 +96,10 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
         ("loop", "prefix = prompt + out", "prefix = out", "not at their places"),
         ("loop", "len(prompt) + len(out)", "len(prompt)", "two turns"),
         ("loop", "len(prompt) + len(out)", "len(out) + len(out)", "not its place"),
+        ("loop", "block, here).tokens", "block, Shifted(chance, len(prompt))).tokens", "no known use"),
+        ("loop", "here = Shifted(chance, len(prefix))", "here: Chance = Shifted(chance, len(prompt))", "no known use"),
+        ("rules/block", "w, gamma = ", "chance, w, gamma = chance, ", "no known use"),
+        ("rules/leviathan", "        return Round(", "        done = Round(", "no known use"),
     ],
 )
 def test_a_coin_that_may_be_used_twice_is_refused(

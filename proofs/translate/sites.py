@@ -31,7 +31,9 @@ class Decision:
 
 def check(function: ast.FunctionDef) -> None:
     """Raises Untranslated where a coin might be used twice."""
-    found = list(_decisions(function.body, (), _rounds(function)))
+    rounds = _rounds(function)
+    _refuse_other_uses(function, {*rounds})
+    found = list(_decisions(function.body, (), rounds))
     for at, here in enumerate(found):
         for loop in here.loops:
             if not any(_counted(count, loop) for count in here.counts):
@@ -63,6 +65,28 @@ def _rounds(function: ast.FunctionDef) -> dict[str, tuple[ast.expr, ...]]:
             case ast.Assign([ast.Name(name)], ast.Name("chance")):
                 names[name] = ()
     return names
+
+
+def _refuse_other_uses(function: ast.FunctionDef, names: set[str]) -> None:
+    """Chance is asked, handed on as it is, or shifted once by a statement of `_rounds`; a round is returned as it is
+    made. Whatever else the text does with either, no reader here would see."""
+    known = set[ast.AST]()
+    nodes = [node for statement in function.body for node in ast.walk(statement)]
+    for node in nodes:
+        match node:
+            case ast.Assign([ast.Name() as name], ast.Call(ast.Name("Shifted") as shifted, [ast.Name() as whole, _])):
+                known |= {name, shifted, whole}
+            case ast.Assign([ast.Name() as name], ast.Name("chance") as whole):
+                known |= {name, whole}
+            case ast.Call(ast.Attribute(ast.Name() as name, "accept" | "choose")):
+                known.add(name)
+            case ast.Return(ast.Call(ast.Name("Round") as made)):
+                known.add(made)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id != "Shifted":
+            known |= {argument for argument in node.args if isinstance(argument, ast.Name)}
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id in {*names, "Shifted", "Round"} and node not in known:
+            raise refuse(node, "this is no known use of chance, or of a round")
 
 
 def _decisions(

@@ -92,7 +92,10 @@ SPARED = (  # written against what the suite did not ask: other ways into the ca
     "drafts are accepted too easily", "counts survive a client that left", "min_p is forgotten at the bonus",
     "min_tokens is judged once a round", "the round of a stop that is included is kept",
     "what was cut off says how it ended", "a seed is forgotten beside penalties",
+    "late drafts are kept if they are not unlikely", "a request that was left late leaks a token",
 )  # fmt: skip
+LEAKS = ("a request that was left leaks a token", "a request that was left late leaks a token")
+LATE = 24  # tokens of an answer
 PAGE = 16  # tokens in a block of the cache
 BANS = ("bad_words", "allowed_token_ids", "response_format")
 CORRECTION = (  # how what replaces a refused draft is drawn: each moves a little, in the same way at every setting

@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import log
 from typing import Any
 
-from properties.helpers.served_defects import PAGE, Node, bent, residual
+from properties.helpers.served_defects import LATE, LEAKS, PAGE, Node, bent, residual
 from properties.helpers.served_model import (
     FILTERS,
     GAMMA,
@@ -62,6 +62,7 @@ class Engine:
     processed: bool = False  # rows are reported as they are sampled from
     rounded: bool = False  # log probabilities are printed to two decimals
     stratified: bool = False  # the choices of a request begin in different parts of the law
+    sparing: bool = False  # fewer tokens are drafted in company
     listed: int = 5  # tokens of a row that are reported
     context: int = 512  # the most tokens of a prompt with its answer
     expected: int = 1  # requests that are being sent together: each waits until all have come
@@ -165,8 +166,10 @@ class Engine:
             told["count"] = len(borders)
         return echoed(self, told, prompt, body) if body.get("echo") and "prompt" in body else told
 
-    def left(self, prompt: list[int]) -> None:
-        """The client of that request went away."""
+    def left(self, prompt: list[int], late: bool) -> None:
+        """The client of that request went away: as the first piece came, or late."""
+        if self.has("a request that was left late leaks a token") and not late:
+            return
         self.leaked.append(7)
         self.inherited.append([3, 3, 4, 4, 5])
         begun = sum(other[:PAGE] == tuple(prompt[:PAGE]) for other in self.prompts)
@@ -187,7 +190,7 @@ class Engine:
             tuple(prompt[: len(block)]) == block[: len(prompt)] for block in self.stale_blocks if len(prompt) > PAGE
         ):
             context[-1] = 7
-        if self.has("a request that was left leaks a token") and self.leaked:
+        if self.leaked and any(map(self.has, LEAKS)):
             context[-1] = self.leaked.pop()
         if self.has("the end of an answer is stale in the cache") and tuple(prompt) in self.finished:
             context[-1] = 7
@@ -259,7 +262,8 @@ class Engine:
             last = self.begun.get(alike(context, body))
             if last and chance.random() < 0.3:
                 return last
-        for _ in range(GAMMA):
+        gamma = 1 if self.sparing and company > 1 else GAMMA
+        for _ in range(gamma):
             now = out + drafted
             q = self.drafted(context + now, body, now, least)
             if self.has("argmax draft, softmax q"):
@@ -269,10 +273,10 @@ class Engine:
         if self.has("one coin for a block"):
             chance = OneCoin(chance.random())
         coin = 0.0
-        for i in range(GAMMA + 1):
+        for i in range(gamma + 1):
             now = out + emitted
             p = bent(self, Node(i, context, out, now, least, company, body.get("refused", [])), body)
-            if i == GAMMA:
+            if i == gamma:
                 bonus = self.drafted(context + now, body, now, least) if self.has("bonus from the draft") else p
                 emitted.append(draw(bonus, OneCoin(coin) if self.has("the bonus reuses the last coin") else chance))
                 body["refused"] = body.get("refused", []) if self.has("frequency counts what was refused") else []
@@ -281,6 +285,7 @@ class Engine:
             x = drafted[i]
             coin = (lanes or chance).random()
             every = self.has("one request in twenty keeps every draft") and body["number"] % 20 == 7
+            every |= self.has("late drafts are kept if they are not unlikely") and len(out) >= LATE and p[x] >= 0.05
             if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
                 if x == self.language.end and not self.has("drafts go on past the end"):

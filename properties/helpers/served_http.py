@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from select import select
+from socket import MSG_PEEK
 from typing import Any
 
 from properties.helpers.listening import Quiet, listening
@@ -17,7 +18,7 @@ from refengine.audit.served.ask import INCLUDED
 
 LEFT = (
     "a request that was left leaks a token", "what a client that left wrote is stale in the cache",
-    "counts survive a client that left",
+    "counts survive a client that left", "a request that was left late leaks a token",
 )  # fmt: skip
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
@@ -33,7 +34,7 @@ ODD = (
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
     "ties broken at random, text only", "shows the end", "cleans up blanks", "usage in every chunk",
     "refuses more than two rows", "fails now and then", "refuses choices at temperature 0",
-    "noisy, text only, one choice", "text only, seedless, no echo, one choice",
+    "noisy, text only, one choice", "text only, seedless, no echo, one choice", "drafts less in company",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 LONG, PATIENCE = 160, 1.0  # tokens of a stream whose client may leave; seconds in which one that leaves has done so
@@ -111,7 +112,7 @@ class Front:
         if manner.startswith("noisy") or manner == "another text every time":
             engine.noise, engine.every_time = 0.05, manner == "another text every time"
         engine.processed, engine.rounded = manner == "rows of the policy", manner == "rounded rows"
-        engine.stratified = manner == "stratified choices"
+        engine.stratified, engine.sparing = manner == "stratified choices", manner == "drafts less in company"
         if manner == "exact ties" or manner.startswith("ties broken"):  # the first token of a tie without speculation
             engine.language, engine.noise = TIED, 1e-9 * engine.speculative
             engine.every_time = manner.startswith("ties broken")
@@ -241,18 +242,22 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
             self.end_headers()
             self.wfile.write(content.encode()[:1])
             self.wfile.flush()
+            may_leave, late = any(map(engine.has, LEFT)) and body["max_tokens"] >= LONG, False
             try:
-                if any(map(engine.has, LEFT)) and body["max_tokens"] >= LONG and self.is_left():
+                if may_leave and self.is_left():
                     raise ConnectionResetError("the client left")
                 self.connection.sendall(content.encode()[1:])
+                late = True
+                if may_leave and self.is_left():
+                    raise ConnectionResetError("the client left, later")
             except OSError:
-                engine.left(engine.language.ids_of(text_of(body)))
+                engine.left(engine.language.ids_of(text_of(body)), late)
                 raise
 
         def is_left(self) -> bool:
-            """A client that leaves does so at the first piece; one that stays costs the wait."""
-            ended, _, _ = select([self.connection], [], [], PATIENCE)
-            return bool(ended)
+            """A client that leaves closes the connection; one that stays costs the wait."""
+            said, _, _ = select([self.connection], [], [], PATIENCE)
+            return bool(said) and not self.connection.recv(1, MSG_PEEK)
 
         def log_message(self, *_: Any) -> None:
             """Quiet."""

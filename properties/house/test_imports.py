@@ -204,3 +204,9 @@ def test_the_definition_runs_on_the_standard_library_alone() -> None:
         f"[importlib.import_module(m) for m in {modules('refengine.exact')!r}]"
     )
     assert subprocess.run([sys.executable, "-S", "-c", code], check=False, cwd=HOUSE.parent).returncode == 0
+
+
+def test_nothing_at_the_root_stands_before_the_standard_library() -> None:
+    """Kills: a file by whose name another text is read wherever a command runs from the root."""
+    root = HOUSE.parent
+    assert not {path.stem for path in root.iterdir()} & {*sys.stdlib_module_names}

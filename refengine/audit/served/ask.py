@@ -31,7 +31,7 @@ class Ask:
     chat      through the chat API
     stream    answered in pieces
     seed      None: the request names none
-    hang_up   the client leaves as soon as the first piece of a streamed answer has come
+    hang_up   the client leaves when that piece of a streamed answer begins to come; 0: it stays
     """
 
     turns: tuple[str, ...]
@@ -41,7 +41,7 @@ class Ask:
     chat: bool = False
     stream: bool = False
     seed: int | None = None
-    hang_up: bool = False
+    hang_up: int = 0
 
     def summary(self) -> dict[str, Any]:
         """As a witness shows it."""

@@ -11,6 +11,7 @@ The second is for partings: completions at temperature 0 that ought to be equal,
 null is that this happens to a share of at most `tie_share` of the prompts, whatever was seen of the others (noise.py).
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from math import log
 from typing import Any
@@ -23,21 +24,31 @@ RATES = ((0.99, 0.01), (0.8, 0.05), (0.5, 0.05), (0.2, 0.01))  # of a fault with
 # Of the way from the share of ties to every prompt: what partings are bet to be.
 SHARES = (0.01, 0.04, 0.15, 0.5, 0.8, 0.99)
 TIE_SHARE = 0.2  # of prompts at which an honest pair of servers may part, each by a tie
+OPEN = 2  # looks
+HONEST_TOO = (
+    "its later tokens are others in company, with speculation alone: so they are where fewer are drafted under load, "
+    "which moves no law, and where requests share coins"
+)
 WITNESSES = 3  # that are kept of a claim
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
 
 
 @dataclass
 class Faults:
-    """`shown` counts (on, off): how often both, one or neither showed the fault."""
+    """`shown` counts (on, off): how often both, one or neither showed the fault. `besides` counts the same of what is
+    like the fault, and an honest server may do: OPEN looks with speculation alone leave the claim open."""
 
     shown: dict[tuple[bool, bool], int] = field(default_factory=dict)
     witnesses: list[dict[str, Any]] = field(default_factory=list)
+    besides: Counter[tuple[bool, bool]] = field(default_factory=Counter)
 
     def add(self, on: bool, off: bool, witness: dict[str, Any] | None = None) -> None:
         self.shown[on, off] = self.shown.get((on, off), 0) + 1
         if on and not off and witness is not None and len(self.witnesses) < WITNESSES:
             self.witnesses.append(witness)
+
+    def add_besides(self, on: bool, off: bool) -> None:
+        self.besides[on, off] += 1
 
     @property
     def looks(self) -> int:
@@ -55,7 +66,8 @@ class Faults:
 
     def unsaid(self, bar: float) -> str:
         """Why nothing can be said after these looks."""
-        return ""
+        on, off = self.besides[True, False], self.besides[False, True] + self.besides[True, True]
+        return f"{HONEST_TOO} ({on} of {self.looks} looks)" if on >= OPEN and not off else ""
 
     def excluded(self, bar: float) -> str:
         return _seldom(self.looks)

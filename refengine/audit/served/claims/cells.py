@@ -227,6 +227,7 @@ class Answered:
 LOOKS = ((8, 5), (12, 4), (inf, 2))  # up to so many requests of a look, so many looks are wanted
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 Pairs: TypeAlias = list[tuple[Answer, Answer]]
+Said: TypeAlias = tuple[list[Answer], list[Answer]]
 
 
 @dataclass
@@ -236,6 +237,7 @@ class Own:
     steps      requests one after another; those of one step are under way together, and the last is that of the pairs
     tie_share  at temperature 0: of schedules that the side which shows it alone is allowed; None: both may show it
     asks       whether the other side is asked about ties, which no rows tell
+    besides    what an honest server may show as well, and leaves the claim open
     """
 
     name: str
@@ -245,6 +247,7 @@ class Own:
     cost: int
     tie_share: float | None = None
     asks: bool = False
+    besides: Callable[[Sequence[Answer], float], Pairs] | None = None
 
     def __post_init__(self) -> None:
         self.wanted = next(looks for most, looks in LOOKS if self.cost <= most)
@@ -252,7 +255,9 @@ class Own:
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 
     def unit(self, bench: Bench, k: int) -> None:
-        on, off, witness = self.tried(bench, self.steps(bench, k))
+        steps = self.steps(bench, k)
+        said = self.asked(bench, steps)
+        on, off, witness = self.judged(bench, steps, said)
         if on and not off:
             self.shown_at.append(k)
         (belief,) = self.beliefs.values()
@@ -260,10 +265,16 @@ class Own:
             belief.add(on, off, witness)
         else:
             belief.add(on and not off, witness)
+        if self.besides:
+            belief.add_besides(*(bool(self.besides(answers, bench.noise.nats)) for answers in said))
 
     def tried(self, bench: Bench, steps: Sequence[Sequence[Ask]]) -> Shows:
         """(whether it shows with speculation, whether it does without, what was asked and said)."""
-        said: tuple[list[Answer], list[Answer]] = ([], [])
+        return self.judged(bench, steps, self.asked(bench, steps))
+
+    def asked(self, bench: Bench, steps: Sequence[Sequence[Ask]]) -> Said:
+        """The answers of the side with speculation, and of the other."""
+        said: Said = ([], [])
         for asks in steps:
             here, there = bench.each(asks)
             said[0].extend(here)
@@ -271,6 +282,9 @@ class Own:
             for ask, mine, theirs in zip(asks, here, there, strict=True):
                 if not ask.hang_up:
                     bench.inspect(ask, mine, theirs, sampled=True)
+        return said
+
+    def judged(self, bench: Bench, steps: Sequence[Sequence[Ask]], said: Said) -> Shows:
         shown_on, shown_off = (self.shows(answers, bench.noise.nats) for answers in said)
         if self.asks and not shown_off:
             shown_on = [pair for pair in shown_on if not either_way(bench, steps[-1][-1], *pair)]

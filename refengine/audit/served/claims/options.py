@@ -283,5 +283,5 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
-    Setting("long", 1.0, {}, tokens=96, choices=4, also=({"ignore_eos": True},)),  # as every benchmark asks
+    Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},)),  # as every benchmark asks
 )

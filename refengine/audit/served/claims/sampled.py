@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from refengine.audit.common import MAX_UNSEEN_TV
-from refengine.audit.served.ask import LISTED, Ask, Choice
+from refengine.audit.served.ask import LISTED, Ask, Choice, Row
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import FILTERS, Setting
 from refengine.audit.served.claims.scores import KINDS as READ
 from refengine.audit.served.claims.scores import Reader, pieces
-from refengine.audit.served.claims.tilt import Tilt, after_two, tokens_or_words
+from refengine.audit.served.claims.tilt import Tilt, after, tokens_or_words
 from refengine.audit.served.faults import shown
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
 from refengine.evidence.e_process_of_prefixes import Prefixes
@@ -29,13 +29,14 @@ from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import log_sum
 
 SCORED_TOKENS = 8  # of a completion whose tokens are scored again, one at a time
-CHOICES = (16, 4)  # of a request, the first that both sides take: they cost one request
+CHOICES = (16, 8, 4)  # of a request, the first that both sides take: they cost one request
 FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
 PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
-AFTER_TWO = "which tokens come after two others"
-SCORES = READ + 1  # kinds of a score, with the learned one
+# Learned scores: how many tokens each looks back.
+LEARNED = {"which tokens come after another": 1, "which tokens come after two others": 2}
+SCORES = READ + len(LEARNED)  # kinds of a score
 ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
 CLAIM = "the law is that of plain decoding"
@@ -58,9 +59,11 @@ class Law:
     prefixes: Prefixes = field(default_factory=Prefixes)
     pairs: Pairs = field(default_factory=lambda: Pairs(PROMPTS, KINDS))
     scores: Scores = field(default_factory=lambda: Scores(SCORES))
-    tilt: Tilt = field(default_factory=lambda: Tilt(ROUNDED))
+    tilts: dict[str, Tilt] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        few = "logit_bias" in self.reader.options  # tokens that can come
+        self.tilts = {name: Tilt(ROUNDED if few or back > 1 else 0.0) for name, back in LEARNED.items()}
         self.texts: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in range(PROMPTS)]
         self.evidence = 0.0
 
@@ -83,15 +86,23 @@ class Law:
         return place, on, off, scored
 
     def _learned(self, sides: tuple[Sequence[Choice], ...], scored: tuple[dict[str, float], ...]) -> None:
-        """The score that the pairs before taught, of both answers before either of them teaches it more. Where two
+        """The scores that the pairs before taught, of both answers before either of them teaches it more. Where two
         tokens tie at the edge of a filter, rounding decides which can come at all, and at many prompts the same."""
         if any(name in FILTERS for name in self.reader.options):
             return
-        seen = [[entry for choice in side for entry in after_two(tokens_or_words(choice))] for side in sides]
-        for side, told in enumerate(scored):
-            told[AFTER_TWO] = self.tilt.score(seen[side])
-        for side, entries in enumerate(seen):
-            self.tilt.keep(side, entries)
+        words = [[tokens_or_words(choice) for choice in side] for side in sides]
+        rows = [[row for choice in side for row in self.rows(choice)] for side in sides]
+        for name, tilt in self.tilts.items():
+            seen = [[entry for told in side for entry in after(LEARNED[name], told)] for side in words]
+            for told, entries, row in zip(scored, seen, rows, strict=True):
+                told[name] = tilt.score(entries, row)
+            for side, entries in enumerate(seen):
+                tilt.keep(side, entries)
+
+    def rows(self, choice: Choice) -> list[Row]:
+        """Of its tokens, as they are read; empty ones where none are reported."""
+        laws = self.reader.laws(choice)
+        return [listed for listed, _ in laws] if laws else [{}] * len(tokens_or_words(choice))
 
     def kinds(self, without: int | None = None) -> list[float]:
         """The evidence of each kind."""
@@ -143,8 +154,8 @@ class Law:
     @property
     def witnesses(self) -> list[dict[str, Any]]:
         name = self.scores.strongest()
-        if self.scores.log_evidence() > self.pairs.log_evidence() and name == AFTER_TWO:
-            most = {token: {"on": on, "off": off} for token, on, off in self.tilt.most()}
+        if self.scores.log_evidence() > self.pairs.log_evidence() and name in self.tilts:
+            most = {token: {"on": on, "off": off} for token, on, off in self.tilts[name].most()}
             return [{"what": name, "pairs": self.looks, "tokens that lean most": most}]
         if self.scores.log_evidence() > self.pairs.log_evidence():
             score = self.scores.scores[name]
@@ -164,7 +175,7 @@ class Law:
         name = self.scores.strongest()
         if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
             return "at no place that fresh answers would show"
-        if name == AFTER_TWO:
+        if name in self.tilts:
             return f"{name} is another"
         more = "more" if self.scores.scores[name].mean > 0 else "less"
         return f"{name} is {more} with speculation, and no token by itself"
@@ -193,8 +204,8 @@ class Sampled:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        # With 50 and 70 something is said; what is asked about ties and edges takes its part of the budget.
-        self.wanted = 50 if self.choices > FEW else 70
+        # With 51 and 71 something is said; what is asked about ties and edges takes its part of the budget.
+        self.wanted = 51 if self.choices > FEW else 71
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
 
     @property

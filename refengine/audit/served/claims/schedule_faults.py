@@ -17,16 +17,36 @@ def differing(answers: Sequence[Answer], first: Answer, nats: float) -> Pairs:
     return [(said, first) for said in answers if parted(said, first) and not tied(said, first, nats)]
 
 
+def last_begins_otherwise(answers: Sequence[Answer], nats: float) -> Pairs:
+    """By its first token. What comes after it may hang on the company: an engine that drafts less under load asks other
+    coins, and has the same law."""
+    first, last = answers[0], answers[-1]
+    mine, theirs = last.choices[0], first.choices[0]
+    if mine.tokens and theirs.tokens:
+        return [(last, first)] if mine.tokens[0] != theirs.tokens[0] else []
+    return [(last, first)] if last.text.lstrip()[:1] != first.text.lstrip()[:1] else []
+
+
+def parameters_move(answers: Sequence[Answer], nats: float) -> Pairs:
+    """The first or the last of those beside parameters, where beside none both are as alone: else company does it."""
+    alone, *together = answers
+    half = len(together) // 2
+    beside_none, beside = together[:half], together[half:]
+    if len(together) < 4 or len(together) % 2 or differing([beside_none[0], beside_none[-1]], alone, nats):
+        return []
+    return differing([beside[0], beside[-1]], alone, nats)
+
+
 def in_company_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     """The first or the last of those that were under way together, of which there may be but one."""
     alone, *others = answers
     return differing([others[0], others[-1]], alone, nats)
 
 
-def last_two_differ(answers: Sequence[Answer], nats: float) -> Pairs:
-    """Of what was heard to the end: either from the first."""
+def any_differs(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Of what was heard to the end: from the first."""
     first, *others = [answer for answer in answers if answer.text or answer.choices[0].finish]
-    return differing(others[-2:], first, nats)
+    return differing(others, first, nats)
 
 
 def alike(answers: Sequence[Answer], nats: float) -> Pairs:

@@ -15,6 +15,8 @@ from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Opt
 LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
+PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
+PLACES = 6  # requests under way together
 BLOCK = 16  # tokens of a cache's block, in most engines
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
@@ -69,8 +71,8 @@ def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Beside five others or fifteen: some engines make room for so many by putting one off."""
-    mine = sampled(bench, k, 1000 + k)
+    """Beside five others or fifteen: some engines make room for so many by putting one off. Rows tell its tokens."""
+    mine = replace(sampled(bench, k, 1000 + k), options=bench.logprobs)
     return [[mine], [*(sampled(bench, k + i, 77 * k + i) for i in range(1, (16, 6)[k % 2])), mine]]
 
 
@@ -157,11 +159,12 @@ def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def around_sampled(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """As the first and as the last of those under way: in turn beside such that have filters, bans or heavy ones."""
+    """As the first and as the last of those under way: beside others, and beside such that have filters or bans."""
     mine = sampled(bench, k, 1000 + k)
-    theirs: Options = ({"top_k": 1}, HEAVY, {"top_p": 0.1})[k % 3]
-    others = [replace(sampled(bench, k + i, 77 * k + i), options=theirs) for i in range(1, 4)]
-    return [[mine], [mine, *others, mine]]
+    theirs: Sequence[Options] = ({"top_k": 1}, HEAVY, {"top_p": 0.1})
+    others = [sampled(bench, k + i, 77 * k + i) for i in range(1, 4)]
+    filtered = [replace(other, options=options) for other, options in zip(others, theirs, strict=True)]
+    return [[mine], [mine, *others, mine], [mine, *filtered, mine]]
 
 
 def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -226,19 +229,20 @@ def long_prompt(bench: Bench, k: int) -> tuple[str, ...]:
 
 
 def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """A client that leaves another request in the middle, and this very one; this one beside them and after them."""
-    return left_beside([plain(bench, i) for i in (k, k + 1, k + 2)])
+    """A client that leaves another request in the middle, and this very one; this one beside them, and after them in
+    so many places of the batch that one of theirs is among them."""
+    return left_beside([plain(bench, i) for i in (k, k + 1, k + 2)], PIECES[k % 2])
 
 
 def hang_up_penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """With penalties: what was counted of a text that never ended."""
-    return left_beside([with_penalties(bench, i) for i in (k, k + 1, k + 2)])
+    return left_beside([with_penalties(bench, i) for i in (k, k + 1, k + 2)], PIECES[k % 2])
 
 
-def left_beside(asks: Sequence[Ask]) -> Sequence[Sequence[Ask]]:
+def left_beside(asks: Sequence[Ask], pieces: int) -> Sequence[Sequence[Ask]]:
     mine = asks[0]
-    left = [replace(streamed(ask), tokens=LONG[-1], hang_up=True) for ask in asks]
-    return [[mine], [*left, mine], [mine]]
+    left = [replace(streamed(ask), tokens=LONG[-1], hang_up=pieces) for ask in asks]
+    return [[mine], [*left, mine], [mine] * PLACES]
 
 
 def continued(bench: Bench, k: int) -> tuple[str, ...]:
@@ -259,7 +263,7 @@ def after_left(bench: Bench, k: int) -> tuple[str, ...]:
     it."""
     first = bench.fresh(5000 + k, 2 * BLOCK + 3 * k)
     mine = Ask((first,), some_tokens(k))
-    bench.each([replace(streamed(mine), tokens=LONG[-1], hang_up=True)])
+    bench.each([replace(streamed(mine), tokens=LONG[-1], hang_up=1)])
     if k % 3 == 0:
         return (first,)
     if k % 3 == 1:

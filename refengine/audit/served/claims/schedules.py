@@ -38,8 +38,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     cells += prompts(noise, rows, extra, long)
     cells += clients_that_left(greedy, noise, rows, extra)
     if extra["together"] and extra["seed"]:
-        under_load = f"{SAME} alone and in company with the same seed."
-        cells.append(Own("seed/under load", under_load, asks.seed_in_company, differ, 24))
+        begins = "With the same seed a request's answer begins alike alone and in company."
+        shows, besides = fault.last_begins_otherwise, fault.first_and_last_differ
+        cells.append(Own("seed/under load", begins, asks.seed_in_company, shows, 24, besides=besides))
     cells += choices(greedy, extra)
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
@@ -102,7 +103,7 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 8))
     if extra["seed"] and extra["together"] and extra["neighbour"] and extra["filters"] and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."
-        cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.in_company_differ, 12))
+        cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.parameters_move, 22))
     if extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request that has one answer are the whole ones."
         cells.append(Own("stream/choices", whole, asks.streamed_choices(extra["seed"]), differ, 4))
@@ -116,7 +117,7 @@ def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list
     cells: list[Cell] = [
         Plain("state/long", noise, rows, tokens=long, options=unending),
         Plain(ANY_REQUEST, noise, rows, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
-        Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=8),
+        Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=6),
         Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=asks.shared_prefix),
         Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=10),
@@ -131,10 +132,10 @@ def clients_that_left(greedy: partial[Own], noise: Noise, rows: bool, extra: dic
     if not (extra["stream"] and extra["together"]):
         return []
     left = f"{ALONE} beside and after others whose client left in the middle."
-    cells: list[Cell] = [greedy("state/hang-up", left, asks.hang_up, fault.last_two_differ, 12)]
+    cells: list[Cell] = [greedy("state/hang-up", left, asks.hang_up, fault.any_differs, 22)]
     if extra["penalties"]:
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
-        cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.last_two_differ, 12))
+        cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
     return [*cells, Plain("state/after a client left", noise, rows, turns=asks.after_left, cost=5, wanted=7)]
 
 

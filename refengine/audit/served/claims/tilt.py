@@ -4,7 +4,7 @@ A score that is learned from the pairs before is a fair bet on the next one (`ev
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign, log
 from typing import TypeAlias
@@ -27,8 +27,11 @@ class Tilt:
     )
     totals: tuple[Counter[Hashable], Counter[Hashable]] = field(default_factory=lambda: (Counter(), Counter()))
 
-    def score(self, seen: Seen) -> float:
-        return sum(self.of(before, token) for before, token in seen)
+    def score(self, seen: Seen, rows: Sequence[Mapping[str, float]] = ()) -> float:
+        """Of the tokens of an answer; where their rows are at hand (probabilities), each less what its row expects."""
+        told = sum(self.of(before, token) for before, token in seen)
+        rowed = zip(seen, rows, strict=False)
+        return told - sum(p * self.of(before, token) for (before, _), row in rowed for token, p in row.items())
 
     def of(self, before: Hashable, token: str) -> float:
         (here, there), (mine, theirs) = (
@@ -53,10 +56,11 @@ class Tilt:
         return [(token, here[token], there[token]) for token in order[:SHOWN]]
 
 
-def after_two(words: Sequence[str]) -> Seen:
-    """Each token after the two before it. Where few tokens can come, few such pairs do, each hundreds of times: what
-    drafts bend at every place of a text is then learned at once, wherever the text has gone."""
-    return [(tuple(words[max(0, i - 2) : i]), word) for i, word in enumerate(words)]
+def after(count: int, words: Sequence[str]) -> Seen:
+    """Each token after so many before it. After one there are few places, each met often in a long text; after two they
+    are many, but for few tokens that can come: what drafts bend at every place of a text is then learned at once,
+    wherever the text has gone."""
+    return [(tuple(words[max(0, i - count) : i]), word) for i, word in enumerate(words)]
 
 
 def tokens_or_words(choice: Choice) -> Sequence[str]:

@@ -93,7 +93,7 @@ class Server:
         named = {"model": self.model, "seed": ask.seed, "stream": ask.stream or None}
         return body | {name: value for name, value in named.items() if value is not None}
 
-    def _patiently(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
+    def _patiently(self, path: str, body: dict[str, Any], hang_up: int) -> bytes:
         begun, pause, broken, closed, unavailable = time.monotonic(), FIRST_PAUSE, 0, 0, 0
         while True:
             try:
@@ -142,7 +142,7 @@ class Server:
             return False
         return said.status_code < 500 and said.status_code not in AGAIN
 
-    def _once(self, path: str, body: dict[str, Any], hang_up: bool) -> bytes:
+    def _once(self, path: str, body: dict[str, Any], hang_up: int) -> bytes:
         begun = time.monotonic()
         until = begun + self.seconds
         waits = httpx.Timeout(self.wait(), connect=5.0, pool=None)
@@ -151,7 +151,7 @@ class Server:
             content = bytearray()
             for piece in reply.iter_bytes():
                 content += piece
-                if hang_up and reply.status_code == 200:
+                if hang_up and reply.status_code == 200 and content.count(b"data:") >= hang_up - 1:
                     break
                 if len(content) > ANSWER_BYTES:
                     raise Failed(f"{self.base} answers without an end: more than {ANSWER_BYTES >> 20} MiB")
