@@ -4,9 +4,13 @@ Every test gets ALPHA, and says what it could have seen. Seeds are fixed, so a s
 fresh seed would risk. Changing a seed to get green is a defect.
 """
 
+import os
+import random
+
 import pytest
 
 from refengine.evidence.alpha import ALPHA as FAMILY
+from refengine.source_tree import commit_seed
 
 TESTS = 1000  # at least as many as there are; test_budget.py counts them
 ALPHA = FAMILY / TESTS
@@ -20,6 +24,14 @@ HOW_TO_READ = (
 # Every large sample has a long version, ten times as many: `-m "stat and long"`. What one run of it stated is kept in
 # benchmarks/results/stat_long.txt.
 SCALES = [pytest.param(1, id="once"), pytest.param(10, id="tenfold", marks=pytest.mark.long)]
+
+
+def drawn(drafters: list[str]) -> list[str]:
+    """All of them; where LOOP_DRAFTERS is a number, so many, others at every commit: their loops take half of the time
+    of the suite, and what a change must pass has a limit."""
+    count = int(os.environ.get("LOOP_DRAFTERS") or len(drafters))
+    chosen = set(random.Random(commit_seed()).sample(drafters, min(count, len(drafters))))
+    return [drafter for drafter in drafters if drafter in chosen]
 
 
 def state(null: str, n: int, detectable: float, alpha: float = ALPHA, what: str = "a TV of") -> None:
