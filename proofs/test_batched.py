@@ -353,9 +353,7 @@ def _telling(scope: ast.AST) -> set[str]:
         match node:
             case ast.Name(id=name) if hasattr(builtins, name) and name not in PLAIN:
                 found.add(name)
-            case ast.Attribute(attr=attr) if attr in ("dtype", "ndim", "dim", "size", "layout") or attr.startswith(
-                "is_"
-            ):
+            case ast.Attribute(attr=attr) if attr in TELL or attr.startswith("is_"):
                 found.add(ast.unparse(node))
             case ast.BinOp(left, ast.Pow() | ast.LShift() | ast.Mult(), right) if is_number(left) and is_number(right):
                 found.add(ast.unparse(node))
