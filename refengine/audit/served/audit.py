@@ -11,8 +11,8 @@ from typing import Any
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import FAR
 from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Answered, Parity, Plain
-from refengine.audit.served.claims.sampled import Sampled
-from refengine.audit.served.claims.together import AllLaws
+from refengine.audit.served.claims.sampled import RESCORED, Law, Sampled
+from refengine.audit.served.claims.together import AllLaws, Together
 from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
@@ -104,6 +104,11 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
             **more,
         )
 
+    if belief.log_evidence >= suite.bar and (wrong := misread(suite, belief)):
+        reason = (
+            f"what speaks against it is read off rows of log probabilities, which are wrong ({wrong}): mend them first"
+        )
+        return told("not tested", reason=reason)
     if belief.log_evidence >= suite.bar:
         small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
         witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
@@ -111,6 +116,15 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
     if reason := _untested(suite, belief, state):
         return told("not tested", reason=reason, notes=_example(belief))
     return told("consistent", notes=[belief.excluded(suite.bar), *_without_too(belief)])
+
+
+def misread(suite: Suite, belief: Any) -> str:
+    """The claim about rows that is violated, where a law is held to be another by rows alone; else ""."""
+    if not isinstance(belief, Law | Together) or belief.of_texts >= suite.bar:
+        return ""
+    told = ((full_name(name, claim, state), claim, belief) for name, claim, belief, state in beliefs(suite))
+    wrong = (n for n, claim, belief in told if claim in (LOGPROBS, RESCORED) and belief.log_evidence >= suite.bar)
+    return next(wrong, "")
 
 
 def _example(belief: Any) -> list[str]:
@@ -152,7 +166,7 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
         if without and not said.endswith(IGNORED):
             said = f"{without[0]}: another text with speculation, also in requests with {cell.option.name}"
     elif isinstance(cell, Sampled):
-        said = f"{cell.name.partition('/')[2]}: sampled from another law with speculation"
+        said = f"{cell.name.partition('/')[2]}: sampled from another law with speculation{alike(suite, cell)}"
     elif isinstance(cell, Answered):
         said = f"{cell.parameter}: a request with it is not answered, with speculation alone"
     elif isinstance(cell, AllLaws):
@@ -172,6 +186,18 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
         said += ": " + "; ".join(where)
     gone = witness.get("it vanishes") or []
     return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
+
+
+def alike(suite: Suite, cell: Sampled) -> str:
+    """What laws that are violated have in common: a parameter of all of them, or none."""
+    laws = [state for state in suite.states if isinstance(state.cell, Sampled)]
+    violated = [state.cell for state in laws if state.evidence() >= suite.bar and isinstance(state.cell, Sampled)]
+    others = [other.name.partition("/")[2] for other in violated if other is not cell]
+    shared = set.intersection(*(law.asks_for for law in violated), cell.asks_for)
+    if not others or shared == cell.asks_for:
+        return ""
+    what = f"as all with {' and '.join(sorted(shared))}" if shared else "whatever is asked for"
+    return f", {what}: so is {others[0]}"
 
 
 def _where(suite: Suite) -> str:

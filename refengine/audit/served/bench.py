@@ -99,6 +99,13 @@ class Bench:
         rows = list(longer)
         return " ".join(self.prompts[i] for i in rows[(number - skipped) * 31 % len(rows)])
 
+    def sampled_prompt(self, place: int) -> str:
+        """That of a law: every other one ends as it has begun, so that drafts which are looked up in the text come with
+        the first token."""
+        prompt = self.prompt(place)
+        words = prompt.split(" ")
+        return " ".join([prompt, *words[: (len(words) + 1) // 2]]) if place % 2 else prompt
+
     def fresh(self, number: int, longest: int = 0) -> str:
         """A prompt of so many words, else of as many as the longest has, in an order that no other claim asks for: no
         cache holds it yet."""

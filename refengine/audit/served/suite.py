@@ -19,7 +19,7 @@ from refengine.audit.served.ask import Failed, Gone, Refused
 from refengine.audit.served.bench import FAR, UNANSWERED, Bench, titled
 from refengine.audit.served.claims.cells import Cell, Own, Parity
 from refengine.audit.served.claims.far import ANY_REQUEST
-from refengine.audit.served.claims.sampled import Law, Sampled
+from refengine.audit.served.claims.sampled import FEW, Law, Sampled
 from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.reduce import TRIES, reduced
@@ -29,7 +29,7 @@ SMALL = 6  # claims whose witness is made small
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
 OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
 SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
-LAW_LOOKS = 2  # times what a law wants, at most
+LAW_LOOKS = 2  # times what a law wants, at most, with FEW choices or more
 MOST = 0.75  # of the looks that a claim wants: then laws come first that would show nothing yet
 BY_ITSELF = Own | AllLaws  # claims that are looked at alone
 Doubts: TypeAlias = list[tuple[float, float]]  # (nats of evidence, what a request adds to them)
@@ -147,8 +147,11 @@ class Suite:
     def enough(self, state: State) -> bool:
         """Rounding moves laws too, by little and always the same way: where there is some, no law is looked at until it
         shows."""
-        wanted = next((law.wanted for law in getattr(state.cell, "laws", [state.cell]) if isinstance(law, Sampled)), 0)
-        return 0 < LAW_LOOKS * wanted <= state.looks and not self.bench.noise.quiet
+        laws = [law for law in getattr(state.cell, "laws", [state.cell]) if isinstance(law, Sampled)]
+        most = [
+            LAW_LOOKS * law.wanted * max(1, FEW // law.choices) for law in laws[:1]
+        ]  # with fewer choices, more looks
+        return any(looks <= state.looks for looks in most) and not self.bench.noise.quiet
 
     def due(self, state: State) -> tuple[bool, float]:
         """Among all: what had least of what it wants, in requests: looks that ask about ties are fewer."""

@@ -39,7 +39,9 @@ LEARNED = {"which tokens come after another": 1, "which tokens come after two ot
 SCORES = READ + len(LEARNED)  # kinds of a score
 ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
+KIND_OF_TEXTS = 1
 CLAIM = "the law is that of plain decoding"
+RESCORED = "a token is reported with the log probability it has"
 Pair: TypeAlias = tuple[int, Sequence[Choice], Sequence[Choice], tuple[dict[str, float], dict[str, float]]]
 Heard: TypeAlias = Callable[[int, str, Pair], None]  # (number of a look, setting, its pair)
 
@@ -66,6 +68,7 @@ class Law:
         self.tilts = {name: Tilt(ROUNDED if few or back > 1 else 0.0) for name, back in LEARNED.items()}
         self.texts: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in range(PROMPTS)]
         self.evidence = 0.0
+        self.of_texts = 0.0  # what of it no reported row has a part in
 
     def add(self, place: int, on: Sequence[Choice], off: Sequence[Choice]) -> Pair:
         """Two answers to the prompt of that number; of one with more choices than the other the last are left out. Also
@@ -83,6 +86,7 @@ class Law:
         self.choices += count
         kinds = np.array([self.kinds(i) for i in range(PROMPTS)])
         self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
+        self.of_texts = float(kinds[:, KIND_OF_TEXTS].min()) - log(kinds.shape[1])
         return place, on, off, scored
 
     def _learned(self, sides: tuple[Sequence[Choice], ...], scored: tuple[dict[str, float], ...]) -> None:
@@ -105,7 +109,7 @@ class Law:
         return [listed for listed, _ in laws] if laws else [{}] * len(tokens_or_words(choice))
 
     def kinds(self, without: int | None = None) -> list[float]:
-        """The evidence of each kind."""
+        """The evidence of each kind; that of number KIND_OF_TEXTS reads no row."""
         return [kind.log_evidence(without) for kind in (self.prefixes, self.pairs, self.scores)]
 
     @property
@@ -212,12 +216,18 @@ class Sampled:
     def name(self) -> str:
         return f"law/{self.setting.name}" + " (chat)" * self.chat
 
+    @property
+    def asks_for(self) -> set[str]:
+        """The parameters that move its law, and chat."""
+        heat = {"temperature"} if self.setting.temperature != 1.0 else set[str]()
+        return heat | {*self.setting.options} | ({"chat"} if self.chat else set())
+
     def ask(self, bench: Bench, place: int, seed: int, bare: bool = False) -> Ask:
         """bare: without rows."""
         several = {"n": self.choices} if self.choices > 1 else {}
         options = {**({} if bare else bench.logprobs), **self.setting.options, **several}
         return Ask(
-            (bench.prompt(place),),
+            (bench.sampled_prompt(place),),
             self.setting.tokens,
             self.setting.temperature,
             options,
@@ -238,7 +248,7 @@ class Sampled:
         """One answer of each side, with seeds of their own that have nothing in common. As most users ask, without
         seeds, every other one is asked without rows: some engines do not speculate where rows are asked for."""
         law, place, bare = self.beliefs[CLAIM], k % PROMPTS, not self.setting.seeded and k % 2 == 1
-        law.prompts = [bench.prompt(i) for i in range(PROMPTS)]
+        law.prompts = [bench.sampled_prompt(i) for i in range(PROMPTS)]
         seeds = random.Random(f"{self.name}/{k}")
         on, off = bench.apart(*(self.ask(bench, place, seeds.getrandbits(31), bare) for _ in range(2)))
         self.told(k, self.setting.name, law.add(place, on.choices, off.choices))
@@ -253,9 +263,7 @@ class Rescored:
     cost: int = 4
     wanted: int = 7
     name: str = "logprobs/rescored"
-    beliefs: dict[str, Any] = field(
-        default_factory=lambda: {"a token is reported with the log probability it has": Faults()}
-    )
+    beliefs: dict[str, Any] = field(default_factory=lambda: {RESCORED: Faults()})
 
     def unit(self, bench: Bench, k: int) -> None:
         ask = Ask((bench.prompt(k),), SCORED_TOKENS, self.temperature, bench.logprobs, seed=k)

@@ -31,9 +31,10 @@ PLACES: Mapping[str, range] = {  # of tokens of a completion
 LATER_CHOICES = "choices after the first"
 LENGTH, ENDED, NEXT = "the length", "how many end by themselves", "how one surprise follows another"
 ALIKE = "how many choices of one request begin alike"
+COPIES = "how often a text goes on as it did after the same two tokens"  # as drafts do that are looked up in it
 STARTS = (1, 2, 4)  # words by which two choices are told to begin alike
 WHAT = ("the surprise", "the likeliest", "the unlisted")
-KINDS = len(WHAT) * (len(PLACES) + 1) + 3 + len(STARTS)
+KINDS = len(WHAT) * (len(PLACES) + 1) + 4 + len(STARTS)
 Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
 Law: TypeAlias = tuple[Row, float]  # (probabilities of the listed tokens, that of all others)
 
@@ -126,6 +127,7 @@ class Reader:
         for index, choice in enumerate(choices):
             before = 0.0
             sums[ENDED] += choice.finish == "stop"
+            sums[COPIES] += self.copies(choice)
             for i, token in enumerate(self.tokens(choice, prompt)):
                 sums[LENGTH] += 1
                 sums[NEXT] += before * token[0]
@@ -135,6 +137,17 @@ class Reader:
                     for what, score in zip(WHAT, token, strict=False):
                         sums[f"{what} of {name}"] += score
         return dict(sums)
+
+    def copies(self, choice: Choice) -> float:
+        """Tokens that are those which came after the same two before, less what rows expect where they are reported."""
+        told, laws = [token for token, _ in self.steps(choice)], self.laws(choice)
+        total, after = 0.0, dict[tuple[str, ...], str]()
+        for i in range(2, len(told)):
+            copy = after.get(before := tuple(told[i - 2 : i]))
+            if copy is not None:
+                total += float(told[i] == copy) - (laws[i][0].get(copy, laws[i][1] / UNLISTED) if laws else 0.0)
+            after[before] = told[i]
+        return total
 
     def tokens(self, choice: Choice, prompt: int) -> Iterator[Scored]:
         if _has_rows(choice):

@@ -59,6 +59,7 @@ class Together:
     settings: list[str] = field(default_factory=list)
     looks: int = 0
     evidence: float = 0.0
+    of_texts: float = 0.0  # what of it no reported row has a part in
     pending: list[tuple[int, str, Pair]] = field(default_factory=list)
     tilts: Mapping[str, Tilt] = field(default_factory=lambda: {name: Tilt() for name in LEARNED})
     scores: dict[tuple[str, str], Score] = field(default_factory=dict)  # by name and setting
@@ -78,7 +79,9 @@ class Together:
         for _, setting, pair in sorted(self.pending, key=lambda told: told[:2]):
             self._add(setting, *pair)
         self.pending.clear()
-        self.evidence = float(self.left_out().min())
+        halves = self.left_out()
+        self.evidence = float(log_sum(halves, 0).min()) - log(2.0)
+        self.of_texts = float(halves[0].min()) - log(2.0)
 
     def _add(
         self,
@@ -120,16 +123,16 @@ class Together:
         return wealth
 
     def left_out(self) -> Rows:
-        """The evidence without a setting and a prompt, [settings, prompts]: half of the wealth is on learned scores;
-        those that have not come yet keep their share."""
+        """The evidence of learned scores, and of the others, without a setting and a prompt, [2, settings, prompts]: a
+        half of the wealth is on each; scores that have not come yet keep their share."""
         wealth = self.wealth()
         row, column = wealth.sum(2, keepdims=True), wealth.sum(1, keepdims=True)
         rest = row.sum(1, keepdims=True) - row - column + wealth
         by_score = log_sum(rest, 3) - log(len(SHIFTS))
         learned, others = by_score[: len(LEARNED)], by_score[len(LEARNED) :]
         unseen = np.zeros((SCORES - len(others), *others.shape[1:]))
-        halves = [log_sum(part, 0) - log(len(part)) for part in (learned, np.concatenate([others, unseen]))]
-        return np.asarray(log_sum(np.stack(halves), 0) - log(2.0))
+        parts = learned, np.concatenate([others, unseen])
+        return np.stack([log_sum(part, 0) - log(len(part)) for part in parts])
 
     @property
     def log_evidence(self) -> float:
