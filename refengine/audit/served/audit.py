@@ -170,7 +170,7 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
     elif isinstance(cell, Answered):
         said = f"{cell.parameter}: a request with it is not answered, with speculation alone"
     elif isinstance(cell, AllLaws):
-        said = f"sampled from another law with speculation: {cell.belief.named()}"
+        said = f"sampled from another law with speculation: {cell.belief.named(not violated_laws(suite))}"
     elif cell is None:
         fault = name.partition("/")[2]
         needs = suite.bench.needs(fault)
@@ -188,10 +188,13 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
     return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
 
 
+def violated_laws(suite: Suite) -> list[Sampled]:
+    return [s.cell for s in suite.states if isinstance(s.cell, Sampled) and s.evidence() >= suite.bar]
+
+
 def alike(suite: Suite, cell: Sampled) -> str:
     """What laws that are violated have in common: a parameter of all of them, or none."""
-    laws = [state for state in suite.states if isinstance(state.cell, Sampled)]
-    violated = [state.cell for state in laws if state.evidence() >= suite.bar and isinstance(state.cell, Sampled)]
+    violated = violated_laws(suite)
     others = [other.name.partition("/")[2] for other in violated if other is not cell]
     shared = set.intersection(*(law.asks_for for law in violated), cell.asks_for)
     if not others or shared == cell.asks_for:

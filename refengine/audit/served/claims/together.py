@@ -50,6 +50,7 @@ def after_prefixes(prompt: int, words: Sequence[str]) -> Seen:
 
 
 LEARNED = {TOKENS: tokens_of, PREFIXES: after_prefixes}
+CLASSES = {TOKENS: "one coin for two uses", PREFIXES: "another correction"}
 
 
 @dataclass
@@ -172,15 +173,16 @@ class Together:
         means = {s: round(score.mean, 3) for (n, s), score in self.scores.items() if n == name}
         return [counted | {"on less off, in the mean": means}]
 
-    def named(self) -> str:
-        """What a maintainer reads, with the classes of `refengine bugs` that show so."""
+    def named(self, alone: bool = True) -> str:
+        """What a maintainer reads. alone: no setting is decided by itself, which tells the classes of `refengine bugs`
+        that move every law a little from those that move one much."""
         name = self.strongest()
         leaning = self.tilts[name].most() if name in self.tilts else []
         most = ", ".join(f"{token!r} {'more' if on > off else 'less'}" for token, on, off in leaning)
-        if name == TOKENS:
-            return f"at all settings the same tokens lean ({most} often), as of 'one coin for two uses'"
-        if name == PREFIXES:
-            return f"at all settings the same tokens lean after a prefix ({most} often), as of 'another correction'"
+        if name in CLASSES:
+            where = " after a prefix" if name == PREFIXES else ""
+            like = f", as of {CLASSES[name]!r}" if alone else ""
+            return f"at all settings the same tokens lean{where} ({most} often){like}"
         way = "more" if np.mean([score.mean for (n, _), score in self.scores.items() if n == name]) > 0 else "less"
         return f"at all settings {name} is {way}"
 
