@@ -65,6 +65,15 @@ def test_what_leans_one_way_at_every_setting_is_seen() -> None:
     assert told(45, {})[0].log_evidence < 3
 
 
+def test_what_leans_at_some_settings_is_seen_there() -> None:
+    """Kills a bet that settings which are alike on both sides ruin: three of six lean, none of them is decided alone."""
+    lean = {(i, k): 1.4 for i in range(3) for k in range(PROMPTS)}
+    belief, laws = told(45, lean)
+    assert belief.log_evidence > NATS
+    assert all(law.log_evidence < NATS for law in laws)
+    assert belief.named().startswith(f"at {', '.join(SETTINGS[:3])} ")
+
+
 def test_one_odd_prompt_and_one_odd_setting_accuse_nobody() -> None:
     """Kills a claim about all settings that one of them decides, as where rounding changes what one filter keeps."""
     odd = {(i, 2): 20.0 for i in range(len(SETTINGS))} | {(3, k): 20.0 for k in range(PROMPTS)}

@@ -35,7 +35,7 @@ WORDS = 8  # of a completion that are compared place by place: beyond them hardl
 PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
 # Learned scores: how many tokens each looks back.
-LEARNED = {"which tokens come after another": 1, "which tokens come after two others": 2}
+LEARNED = {"which tokens come": 0, "which tokens come after another": 1, "which tokens come after two others": 2}
 SCORES = READ + len(LEARNED)  # kinds of a score
 ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely

@@ -1,10 +1,11 @@
-"""The claim about all laws together: what moves every setting a little, and the same way.
+"""The claim about all laws together: what moves several settings a little.
 
 Each law has its own evidence (sampled.py), and each pays for learning what differs. A correction that is drawn with the
 coin that refused the draft moves a tenth of the mass at every setting: no law decides that alone, and all of them lean
 to the same tokens. Here a bet is one for all settings: a score whose bet is a shift of so many deviations, that way,
-in every pair of requests. Two scores are learned from the pairs before, of all settings: how much oftener a token came
-with speculation, and how much oftener it came after the same prefix.
+in every pair of requests; or in those of some settings, each with a shift of its own. Two scores are learned from the
+pairs before, of all settings: how much oftener a token came with speculation, and how much oftener it came after the
+same prefix.
 
 Why that is fair: pairs of all settings come one after another, in an order that was named before any of them was
 answered. The null says of each that, whatever came before, its two answers could as well be exchanged: other requests,
@@ -33,7 +34,7 @@ from refengine.evidence.e_process_of_scores import SHIFTS, Score
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import Rows, log_sum
 
-CLAIM = "Nothing moves the laws of all settings in one way."
+CLAIM = "Nothing moves the laws of several settings."
 TOKENS, PREFIXES = "which tokens come", "which tokens come after a prefix"
 DEEPEST = 4  # tokens of a prefix, about
 EXTRA = 1 << 20  # the number of the first look that is for all settings
@@ -129,11 +130,19 @@ class Together:
         wealth = self.wealth()
         row, column = wealth.sum(2, keepdims=True), wealth.sum(1, keepdims=True)
         rest = row.sum(1, keepdims=True) - row - column + wealth
-        by_score = log_sum(rest, 3) - log(len(SHIFTS))
+        common = log_sum(rest, 3) - log(len(SHIFTS))
+        own = self.own(row - wealth)
+        by_score = np.logaddexp(common, own.sum(1, keepdims=True) - own) - log(2.0)
         learned, others = by_score[: len(LEARNED)], by_score[len(LEARNED) :]
         unseen = np.zeros((SCORES - len(others), *others.shape[1:]))
         parts = learned, np.concatenate([others, unseen])
         return np.stack([log_sum(part, 0) - log(len(part)) for part in parts])
+
+    @staticmethod
+    def own(wealth: Rows) -> Rows:
+        """Of a setting, in nats: half is not bet, so that a setting which is alike on both sides loses the half at
+        most."""
+        return np.logaddexp(0.0, log_sum(wealth, 3) - log(len(SHIFTS))) - log(2.0)
 
     @property
     def log_evidence(self) -> float:
@@ -148,7 +157,7 @@ class Together:
         """The shift of a score between the sides, in deviations of a pair, that would have been seen in 99% of runs: a
         pair gains t^2 / 2 nats with variance t^2."""
         kept = (1 - 1 / PROMPTS) * (1 - 1 / max(2, len(self.settings)))
-        return 2 * ends_wealth(kept * self.looks, exp(-bar), 2.0 * len(LEARNED) * len(SHIFTS))
+        return 2 * ends_wealth(kept * self.looks, exp(-bar), 4.0 * len(LEARNED) * len(SHIFTS))
 
     def unsaid(self, bar: float) -> str:
         if self.would_show(bar) <= MOST_UNSEEN_SHIFT:
@@ -160,8 +169,18 @@ class Together:
         return f"A score that is moved by {shift} at all settings would have been seen 99% of the time."
 
     def strongest(self) -> str:
-        total = self.wealth().sum((1, 2)).max(1)
-        return self.names[int(total.argmax())]
+        """The score by which the most is told."""
+        wealth = self.wealth().sum(2, keepdims=True)
+        total = np.maximum(log_sum(wealth.sum(1), 2) - log(len(SHIFTS)), self.own(wealth).sum(1))
+        return self.names[int(total[:, 0].argmax())]
+
+    def where(self, name: str) -> str:
+        """The settings at which that score tells something."""
+        if name not in self.names:
+            return "at all settings"
+        own = self.own(self.wealth().sum(2, keepdims=True))[self.names.index(name), :, 0]
+        found = [setting for setting, told in zip(self.settings, own, strict=True) if told > SIGN_NATS]
+        return f"at {', '.join(found)}" if 0 < len(found) < len(self.settings) else "at all settings"
 
     @property
     def witnesses(self) -> list[dict[str, Any]]:
@@ -180,11 +199,11 @@ class Together:
         leaning = self.tilts[name].most() if name in self.tilts else []
         most = ", ".join(f"{token!r} {'more' if on > off else 'less'}" for token, on, off in leaning)
         if name in CLASSES:
-            where = " after a prefix" if name == PREFIXES else ""
+            prefix = " after a prefix" if name == PREFIXES else ""
             like = f", as of {CLASSES[name]!r}" if alone else ""
-            return f"at all settings the same tokens lean{where} ({most} often){like}"
+            return f"{self.where(name)} the same tokens lean{prefix} ({most} often){like}"
         way = "more" if np.mean([score.mean for (n, _), score in self.scores.items() if n == name]) > 0 else "less"
-        return f"at all settings {name} is {way}"
+        return f"{self.where(name)} {name} is {way}"
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "settings": len(self.settings)}
