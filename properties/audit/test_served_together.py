@@ -66,7 +66,7 @@ def test_what_leans_one_way_at_every_setting_is_seen() -> None:
 
 
 def test_what_leans_at_some_settings_is_seen_there() -> None:
-    """Kills a bet that settings which are alike on both sides ruin: three of six lean, none of them is decided alone."""
+    """Kills a bet that settings which are alike on both sides ruin: three of six lean, none is decided alone."""
     lean = {(i, k): 1.4 for i in range(3) for k in range(PROMPTS)}
     belief, laws = told(45, lean)
     assert belief.log_evidence > NATS
