@@ -151,6 +151,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("usage of a stream counts rounds", "parity/max_tokens (stream", "metadata/usage is not"),
         ("penalties after the temperature", "parity/penalties", "parity/penalties and bias, hot"),
         ("a neighbour's seed seeds all", "seed/neighbour", "seed/neighbour"),
+        ("a seed stays for those without", "seed/neighbour", "seed/neighbour"),
         ("counts survive a stop", "state/after a stop", "state/after a stop"),
         ("preemption forgets what was counted", "state/company, penalties", "state/company, penalties"),
         ("a full hit of the prefix cache drops a token", "state/full blocks", "state/full blocks"),

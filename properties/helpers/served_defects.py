@@ -93,6 +93,7 @@ SPARED = (  # written against what the suite did not ask: other ways into the ca
     "min_tokens is judged once a round", "the round of a stop that is included is kept",
     "what was cut off says how it ended", "a seed is forgotten beside penalties",
     "late drafts are kept if they are not unlikely", "a request that was left late leaks a token",
+    "a seed stays for those without",
 )  # fmt: skip
 LEAKS = ("a request that was left leaks a token", "a request that was left late leaks a token")
 LATE = 24  # tokens of an answer

@@ -42,6 +42,7 @@ class Engine:
     shared: str = ""  # what is wrong with and without speculation
     language: Language = MARKOV
     served: int = 0
+    stream: random.Random = field(default_factory=random.Random)  # of requests without a seed
     under_way: int = 0
     last_prefix: list[int] = field(default_factory=list)
     stale: bool = False
@@ -349,6 +350,9 @@ class Engine:
                 chance = random.Random(coins)
                 if self.has("a neighbour's seed seeds all") and company > 1 and self.seeds and seed is None:
                     chance = random.Random(f"{self.seeds[0]}/{salt}")
+                if self.has("a seed stays for those without"):
+                    self.stream = random.Random(seed) if seed is not None else self.stream
+                    chance = chance if seed is not None else random.Random(self.stream.random())
                 if self.stratified:
                     chance = Stratified(chance.random(), index, body.get("n", 1))
                 if self.has("the n choices share a stream") and seed is None:

@@ -87,8 +87,9 @@ def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Three times: what a seed leaves behind is in the second answer and the third."""
     both = [sampled(bench, k, None), sampled(bench, k + 1, 1000 + k)]
-    return [both, both]
+    return [both, both, both]
 
 
 def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:

@@ -99,8 +99,8 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
         cells.append(Own("seed/zero", f"{SAME} twice with the seed 0.", asks.seed_zero, differ, 4))
         cells.append(Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.alike, 4))
     if extra["seed"] and extra["together"]:
-        free = "A request without a seed is independent beside one with a seed."
-        cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 8))
+        free = "A request without a seed is independent beside one with a seed, and after it."
+        cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 12))
     if extra["seed"] and extra["together"] and extra["neighbour"] and extra["filters"] and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."
         cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.parameters_move, 22))
