@@ -147,6 +147,12 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("the end of an answer is stale in the cache", "state/continued", "state/continued"),
         ("a known prompt is read one token short", "repeat", "repeat"),
         # Clients that hang up are waited for: a minute and a half.
+        pytest.param(
+            "a request that was left leaks a token into what no cache holds",
+            "state/hang-up",
+            "state/hang-up",
+            marks=pytest.mark.long,
+        ),
         pytest.param("a request that was left leaks a token", "state/hang-up", "state/hang-up", marks=pytest.mark.long),
         ("usage of a stream counts rounds", "parity/max_tokens (stream", "metadata/usage is not"),
         ("penalties after the temperature", "parity/penalties", "parity/penalties and bias, hot"),

@@ -93,9 +93,12 @@ SPARED = (  # written against what the suite did not ask: other ways into the ca
     "min_tokens is judged once a round", "the round of a stop that is included is kept",
     "what was cut off says how it ended", "a seed is forgotten beside penalties",
     "late drafts are kept if they are not unlikely", "a request that was left late leaks a token",
-    "a seed stays for those without",
+    "a seed stays for those without", "a request that was left leaks a token into what no cache holds",
 )  # fmt: skip
-LEAKS = ("a request that was left leaks a token", "a request that was left late leaks a token")
+LEAKS = (
+    "a request that was left leaks a token", "a request that was left late leaks a token",
+    "a request that was left leaks a token into what no cache holds",
+)  # fmt: skip
 LATE = 24  # tokens of an answer
 PAGE = 16  # tokens in a block of the cache
 BANS = ("bad_words", "allowed_token_ids", "response_format")

@@ -12,14 +12,12 @@ from socket import MSG_PEEK
 from typing import Any
 
 from properties.helpers.listening import Quiet, listening
+from properties.helpers.served_defects import LEAKS
 from properties.helpers.served_engine import Engine, text_of
 from properties.helpers.served_model import TIED
 from refengine.audit.served.ask import INCLUDED
 
-LEFT = (
-    "a request that was left leaks a token", "what a client that left wrote is stale in the cache",
-    "counts survive a client that left", "a request that was left late leaks a token",
-)  # fmt: skip
+LEFT = (*LEAKS, "what a client that left wrote is stale in the cache", "counts survive a client that left")
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),

@@ -232,17 +232,20 @@ def long_prompt(bench: Bench, k: int) -> tuple[str, ...]:
 def hang_up(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """A client that leaves another request in the middle, and this very one; this one beside them, and after them in
     so many places of the batch that one of theirs is among them."""
-    return left_beside([plain(bench, i) for i in (k, k + 1, k + 2)], PIECES[k % 2])
+    return left_beside(bench, k, [plain(bench, i) for i in (k, k + 1, k + 2)], short=(k + 1) // 2 % 2 == 1)
 
 
 def hang_up_penalised(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """With penalties: what was counted of a text that never ended."""
-    return left_beside([with_penalties(bench, i) for i in (k, k + 1, k + 2)], PIECES[k % 2])
+    return left_beside(bench, k, [with_penalties(bench, i) for i in (k, k + 1, k + 2)], short=(k + 1) // 2 % 2 == 0)
 
 
-def left_beside(asks: Sequence[Ask], pieces: int) -> Sequence[Sequence[Ask]]:
+def left_beside(bench: Bench, k: int, asks: Sequence[Ask], short: bool) -> Sequence[Sequence[Ask]]:
+    """short: prompts of one word, of which no cache holds a block that would put right what was left behind."""
+    if short:
+        asks = [replace(ask, turns=one_word(bench, k + i)) for i, ask in enumerate(asks)]
     mine = asks[0]
-    left = [replace(streamed(ask), tokens=LONG[-1], hang_up=pieces) for ask in asks]
+    left = [replace(streamed(ask), tokens=LONG[-1], hang_up=PIECES[k % 2]) for ask in asks]
     return [[mine], [*left, mine], [mine] * PLACES]
 
 
