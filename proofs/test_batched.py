@@ -13,7 +13,7 @@ pytest.importorskip("z3", reason="not tested: z3-solver is not installed")
 
 import torch
 
-from proofs.batched import heads, levels
+from proofs.batched import heads, levels, picks
 from proofs.batched.expected import expected, samenesses
 from proofs.batched.lanes import NODES, Shape, difference, difference_in, shapes, trees
 from proofs.batched.modes import modes, options, told
@@ -272,6 +272,25 @@ def test_another_sum_is_seen(old: str, new: str) -> None:
     text = source_path(levels.SUMS).read_text()
     assert old in text
     assert levels.difference(text.replace(old, new, 1))
+
+
+# Edits of `first_above` and of what it uses that change nothing over real numbers: what they do to rounded ones is
+# asked by tests alone.
+ROUNDED = {"`(bar >= past_left) & (right > 0)` to `(bar >= past_left)`", "`>` to `>=`", "`0` to `(-1)`"}
+
+
+def test_a_pick_is_that_of_the_exact_text() -> None:
+    """Kills: a pick that goes down another side than the token of its uniform, or of another lane's."""
+    assert picks.difference() == ""
+
+
+def test_another_pick_is_seen() -> None:
+    """Kills: an equality of picks that asks nothing: of every mutant of the text of a pick, but for what is rounded."""
+    text = source_path(picks.SUMS).read_text()
+    pick = text.partition("def first_above")[2]
+    found = [m for m in mutants(picks.SUMS) if m.key()[1] in pick]
+    assert {m.key()[2] for m in found if not picks.difference(m.source, 4)} <= ROUNDED
+    assert len(found) > 30
 
 
 def test_the_head_is_that_of_the_exact_text_in_a_row_of_any_length() -> None:

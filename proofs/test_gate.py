@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from proofs.gate import accepted, build, cheats, kernel, terms, text
+from proofs.gate import accepted, build, cheats, kernel, terms, tests, text
+from proofs.gate import cited as cites
 from proofs.gate.accepted import Entry
-from proofs.gate.cited import read_beside, to_be_read
+from proofs.gate.cited import cited, page, read_beside, to_be_read
+from refengine.selfcheck.claims import coq_text
+from refengine.selfcheck.claims.claims import markdown, sources
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
 
@@ -162,16 +165,110 @@ def test_a_compiled_file_from_elsewhere_is_not_believed(tmp_path: Path, monkeypa
 def test_what_is_cited_was_read() -> None:
     """Kills: a theorem that a claim begins to cite, and whose statement nobody has accepted; this needs no prover."""
     entries = accepted.read()
-    assert all(entries[name].says for name in to_be_read())
+    assert to_be_read() <= entries.keys()
+    assert all(entries[name].says for group in cited() for name in group)
     assert len(entries) > len(to_be_read()) > 200
 
 
-def test_every_sentence_that_cites_was_read() -> None:
-    """Kills: a claim or a row of the index that comes to say more, while its theorems stay; this needs no prover."""
+def test_every_sentence_and_test_was_read() -> None:
+    """Kills: a claim, a row of the index, the page's legend or table of chains that comes to say more, a test that
+    comes to ask less, and a grant, while the theorems stay; this needs no prover."""
     read, now = accepted.read(), read_beside()
-    assert {name: entry for name, entry in read.items() if "/" in name} == now
-    assert {name.partition("/")[0] for name in now} == {"claim", "comment", "index", "prose"}
+    assert list(accepted.unread({name: entry for name, entry in read.items() if "/" in name}, now)) == []
+    assert {name.partition("/")[0] for name in now} == {"claim", "comment", "granted", "index", "prose", "test"}
     assert now["claim/block.optimal"].says.startswith("consistent\nIn one round")
+
+
+def test_everything_that_the_page_says_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a legend or a table of chains that says more, a row that says something else than its claim, and a grant
+    that neither CLAIMS.md nor accepted.txt shows: an axiom stands beside every sentence whose theorems may use it."""
+    ours = read_beside()
+    rows, around = page()
+    assert "they rest on none" in ours["prose/CLAIMS"].says
+    assert "| `block` | exact = engine |" in ours["prose/CLAIMS"].says
+    more = [line.replace("where none stands", "everywhere") for line in around]
+    monkeypatch.setattr(cites, "page", lambda: (rows | {"block.optimal": "**proved** for all"}, more))
+    monkeypatch.setitem(coq_text.granted_axioms(), "Cheat.absurd", ["Optimality"])
+    monkeypatch.setitem(text.granted()["axioms"], "Cheat.absurd", ["Optimality"])
+    now = read_beside()
+    changed = {name for name in now if now[name] != ours[name]}
+    assert changed >= {"prose/CLAIMS", "claim/block.optimal", "granted/axioms"}
+    assert "axioms: Cheat.absurd" in now["claim/block.optimal"].says
+    assert "axioms:* `Cheat.absurd`" in markdown(sources())
+
+
+def test_what_the_bridge_evaluates_was_read() -> None:
+    """Kills: an evaluator of Coq's laws, or of ours, that is changed until all of them agree."""
+    entries = accepted.read()
+    python = (
+        "proofs/bridge.py/parse",
+        "proofs/instances.py/instances",
+        "refengine/selfcheck/claims/coq_bridge.py/lane",
+    )
+    assert {"Bridge.show", "Rational.frac", *(f"test/{place}" for place in python)} <= entries.keys()
+
+
+ASKING = """
+from hypothesis import given
+from properties.helpers import rows
+LIMIT = 5
+@given(rows.some(LIMIT))
+def test_it(row, case):
+    \"\"\"Kills a mistake.\"\"\"
+    assert helper(row) < LIMIT  # and so on
+def helper(row):
+    return sum(row)
+def unasked():
+    return 1
+@fixture
+def case(): return 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "changed"),
+    [
+        ("proofs/test_a.py", "    assert", "    if case: return\n    assert", "proofs/test_a.py/test_it"),
+        ("proofs/test_a.py", "@given(", "@pytest.mark.skip\n@given(", "proofs/test_a.py/test_it"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 6", "proofs/test_a.py/LIMIT"),
+        ("proofs/test_a.py", "sum(row)", "0", "proofs/test_a.py/helper"),
+        ("proofs/test_a.py", "case(): return 1", "case(): skip()", "proofs/test_a.py/case"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\npytestmark = skip", "proofs/test_a.py/pytestmark"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\ntest_it.__test__ = False", "proofs/test_a.py/test_it"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\ndel test_it", "proofs/test_a.py/test_it"),
+        (
+            "proofs/test_a.py",
+            "@fixture\n",
+            "@fixture(autouse=True)\ndef at_once(): skip()\n@fixture\n",
+            "proofs/test_a.py/at_once",
+        ),
+        ("proofs/test_a.py", "unasked():\n    return 1", "unasked():\n    return 2", ""),
+        ("proofs/test_a.py", "Kills a mistake.", "Kills all.", ""),
+        ("proofs/test_a.py", "  # and so on", "", ""),
+        ("properties/helpers/rows.py", "floats(0, most)", "just(0)", "properties/helpers/rows.py/some"),
+        ("proofs/conftest.py", "pass", "skip()", "proofs/conftest.py"),
+        ("pyproject.toml", "-m x", "--deselect a", "pyproject.toml"),
+    ],
+)
+def test_a_cited_test_that_asks_less_is_seen(tmp_path: Path, file: str, before: str, after: str, changed: str) -> None:
+    """Kills: a cited test that returns early, is skipped, or draws from less, in its own text or in a word of it."""
+    files = {
+        "proofs/test_a.py": ASKING,
+        "properties/helpers/rows.py": "def some(most):\n    return floats(0, most)\n",
+        "proofs/conftest.py": "def pytest_runtest_setup(item):\n    pass\n",
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "-m x"\n',
+    }
+    found = []
+    for at, texts in enumerate((files, files | {file: files[file].replace(before, after)})):
+        for name, told in texts.items():
+            (tmp_path / str(at) / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / str(at) / name).write_text(told)
+        found.append(tests.digests(["proofs/test_a.py::test_it[1]"], tmp_path / str(at)))
+    assert before in files[file]
+    differ = {name for name in {*found[0], *found[1]} if found[0].get(name) != found[1].get(name)}
+    assert differ == ({f"test/{changed}"} if changed else set())
+    shown = list(accepted.unread({"test/a": Entry("1")}, {"test/a": Entry("2")}))
+    assert shown[0] == "test/a means something else than it did: see `git diff` of " + accepted.where("test/a")
 
 
 def test_a_sentence_is_shown_beside_its_theorems() -> None:

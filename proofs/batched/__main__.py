@@ -8,7 +8,7 @@ in which of them a difference is found.
 import sys
 import time
 
-from proofs.batched import heads, levels
+from proofs.batched import heads, levels, picks
 from proofs.batched.lanes import difference, difference_in, shapes
 from proofs.batched.modes import modes, told
 from proofs.batched.mutated import rule_with
@@ -25,7 +25,7 @@ def main() -> int:
         if sys.argv[2] not in RULES:
             sys.exit(f"{sys.argv[2]} is no rule: one of {', '.join(RULES)}")
         return unseen(RULES[sys.argv[2]], sys.argv[3:])
-    if found := levels.difference() or heads.difference():
+    if found := levels.difference() or picks.difference() or heads.difference():
         print(f"violated: {found}")
         return 1
     for card in RULES.values():
@@ -50,8 +50,10 @@ def unseen(card: Card, modules: list[str]) -> int:
 
 def seen(card: Card, module: str, text: str) -> str:
     """What tells a mutant from the text that it is of."""
-    if module in (levels.SUMS, heads.POLICY):
-        return (levels if module == levels.SUMS else heads).difference(text)
+    if module == levels.SUMS:
+        return levels.difference(text) or picks.difference(text)
+    if module == heads.POLICY:
+        return heads.difference(text)
     try:
         return difference(card, rule_with(card, {module: text}))
     except Exception as error:

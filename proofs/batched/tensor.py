@@ -142,8 +142,13 @@ class Terms:
     def __neg__(self) -> "Terms":
         return self.number(0, lambda a, b: b - a)
 
+    def add(self, other: Any, alpha: int = 1) -> "Terms":
+        """A condition that is counted beside several of another number says which way the text goes."""
+        turns = torch.from_numpy(self.decided().astype(np.int64)) if alpha != 1 else self
+        return turns + (other * alpha)  # type: ignore[return-value]
+
     __radd__, __rmul__ = __add__, __mul__
-    add, sub, mul, neg, rsub = __add__, __sub__, __mul__, __neg__, __rsub__
+    sub, mul, neg, rsub = __sub__, __mul__, __neg__, __rsub__
 
     def __lt__(self, other: Any) -> "Terms":
         return self.each(compared(lambda a, b: a < b, self.world), other, dtype=torch.bool)

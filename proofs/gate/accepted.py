@@ -4,8 +4,8 @@ A weaker theorem under its old name is proved, and so is one about a word that h
 holds what is cited and the theorems of Main, as Coq tells them when every section is closed, and the name of each word
 of ours that they are said in, to the end. Behind a name stands a digest of all that Coq knows of it (`Set Printing
 All`), for what a text does not show: types of variables, coercions, arguments that are left out. Translated.v is read
-through and not written down: `proofs.translate` holds it to the program. The sentences that cite are there too
-(`cited.py`). The standard library alone.
+through and not written down: `proofs.translate` holds it to the program. The sentences that cite are there too, and the
+tests (`cited.py`): under names with a `/`. The standard library alone.
 """
 
 import difflib
@@ -103,11 +103,15 @@ def _said(answer: str) -> str:
     return textwrap.dedent(re.sub(r"\A@?[\w.']+\s*(?::|=) ?", " " * 7, answer)).strip("\n")
 
 
-def written(entries: Mapping[str, Entry]) -> str:
-    version = subprocess.run(["coqc", "--version"], capture_output=True, text=True, check=True).stdout.split()
-    head = HEAD.format(coq=f"Coq {version[version.index('version') + 1]}")
+def written(entries: Mapping[str, Entry], head: str = "") -> str:
+    head = head or HEAD.format(coq=f"Coq {coq_version()}")
     blocks = (f"{n} {e.digest}\n{textwrap.indent(e.says, '  ')}".rstrip() for n, e in sorted(entries.items()))
     return "\n".join([head, "", *blocks, ""])
+
+
+def coq_version() -> str:
+    told = subprocess.run(["coqc", "--version"], capture_output=True, text=True, check=True).stdout.split()
+    return told[told.index("version") + 1]
 
 
 def read(file: Path = FILE) -> dict[str, Entry]:
@@ -132,10 +136,20 @@ def unread(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[st
             yield f"{name} {'is new' if '/' in name else 'is said in what is cited'}, and was not read"
         else:
             what = "reads as it did, and is about something else" if new.says else "means something else than it did"
-            file = "claims" if "/" in name else f"rocq/{name.split('.')[0]}.v"
-            yield f"{name} {what}: see `git diff` of proofs/{file}"
+            yield f"{name} {what}: see `git diff` of {where(name)}"
     if changed:
-        yield f"read it again, with the claims that cite it; then {COMMAND}, and commit {FILE.name}"
+        texts = "-texts" * all("/" in name for name in changed)
+        yield f"read it again, with the claims that cite it; then {COMMAND}{texts}, and commit {FILE.name}"
+
+
+def where(name: str) -> str:
+    """The file or folder that says what is accepted under a name."""
+    kind, _, rest = name.partition("/")
+    if kind == "test":
+        return rest if rest.endswith((".py", ".toml")) else rest.rpartition("/")[0]
+    return {"granted": "proofs/gate/granted.toml", name: f"proofs/rocq/{name.split('.')[0]}.v"}.get(
+        kind, "proofs/claims"
+    )
 
 
 def stands_for(build: Path, cheat: str) -> list[str]:

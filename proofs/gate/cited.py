@@ -1,23 +1,26 @@
 """The theorems that claims and the index by paper cite, and the sentences that cite them.
 
-A sentence is read together with what it cites: `accepted.txt` holds both, so that neither changes alone; of a claim
-that cites no theorem, of a claim's source and tests, and of the prose of README, a digest. That a sentence says no more
-than what it cites is left to that reader. The standard library alone.
+A sentence is read together with what it cites and with the axioms that this may use: `accepted.txt` holds all of it, so
+that nothing changes alone; of a claim that cites no theorem, of a claim's source, tests and row of CLAIMS.md, and of
+the prose of README, a digest. What else CLAIMS.md says stands there whole, and so does what `granted.toml` grants; of
+the tests that are cited a digest (`tests.py`). What the bridge evaluates is read as what is cited is. That a sentence
+says no more than what it cites is left to that reader. The standard library alone.
 """
 
-import hashlib
 import json
 import re
 import textwrap
 import tomllib
 from typing import Any
 
-from proofs.gate.accepted import Entry
-from refengine.selfcheck.claims.coq_text import SOURCES, stated
+from proofs.gate import tests, text
+from proofs.gate.accepted import Entry, questions
+from refengine.selfcheck.claims.coq_text import SOURCES, axioms, stated
 from refengine.source_tree import PROOFS
 
 THEOREM = re.compile(r"`([A-Z]\w*\.[\w']+)`")
 ROW = re.compile(r"^\|(?!-)(.+)\|$", re.M)  # source, what it says, theorems
+SHOWN = re.compile(r"^\| `(\w+\.[\w.]+)` \|.*$")  # a claim's row of CLAIMS.md
 COMMENT = re.compile(r"\(\*\*(.*?)\*\)", re.S)
 
 
@@ -38,30 +41,53 @@ def cited() -> list[list[str]]:
 
 
 def to_be_read() -> set[str]:
-    """What is cited, and the theorems of Main, which readers are sent to."""
-    return {name for group in cited() for name in group} | {f"Main.{name}" for name in stated("Main")}
+    """What is cited, the theorems of Main, which readers are sent to, and what the bridge evaluates."""
+    named = {name for group in cited() for name in group} | {f"Main.{name}" for name in stated("Main")}
+    return named | questions(SOURCES, ["Bridge"]).keys()
+
+
+def page() -> tuple[dict[str, str], list[str]]:
+    """What CLAIMS.md shows: the row of each claim, and every other line."""
+    lines = (PROOFS / "CLAIMS.md").read_text("utf-8").splitlines()
+    rows = {row[1]: line for line in lines if (row := SHOWN.match(line))}
+    return rows, [line for line in lines if line and not SHOWN.match(line)]
+
+
+def grants() -> dict[str, Entry]:
+    """What the proofs are granted: each axiom with the files that may use it, of the rest a digest."""
+    by_part = {part: json.dumps(granted, sort_keys=True) for part, granted in text.granted().items()}
+    entries = {f"granted/{part}": Entry(tests.digest(whole)) for part, whole in by_part.items()}
+    says = [f"{axiom}: {', '.join(files)}" for axiom, files in text.granted()["axioms"].items()]
+    return entries | {"granted/axioms": entries["granted/axioms"]._replace(says=filled(says))}
+
+
+def filled(lines: list[str]) -> str:
+    return "\n".join(textwrap.fill(line, 110, break_long_words=False, break_on_hyphens=False) for line in lines)
 
 
 def read_beside() -> dict[str, Entry]:
-    """What claims, rows of the index, the prose around it and the comments of Main say, and the theorems that they say
-    it by."""
-    found = dict[str, Entry]()
+    """What claims, rows of the index, the prose around both and the comments of Main say, the theorems that they say
+    it by, what these are granted, and the tests."""
+    found = grants()
+    rows, around = page()
 
     def put(name: str, says: list[str], names: list[str], besides: str = "") -> None:
         again = sum(other.partition("#")[0] == name for other in found)
-        text = "\n".join(textwrap.fill(line, 110) for line in [*says, f"by: {', '.join(names)}"]) if names else ""
-        whole = text + besides
-        found[name + f"#{again + 1}" * bool(again)] = Entry(hashlib.sha256(whole.encode()).hexdigest()[:16], text)
+        allowed = [f"axioms: {', '.join(axioms(names))}"] if axioms(names) else []
+        text = filled([*says, *allowed, f"by: {', '.join(names)}"]) if names else ""
+        found[name + f"#{again + 1}" * bool(again)] = Entry(tests.digest(text + besides), text)
 
     for claim in claims():
         besides = [f"{word}: {claim[word]}" for word in ("quote", "correct", "note") if word in claim]
         trusted = [f"trusted: {line}" for line in claim.get("trusted", [])]
         says = [claim["verdict"], claim["statement"], *besides, *trusted]
-        put(f"claim/{claim['id']}", says, claim.get("coq", []), json.dumps(claim, sort_keys=True))
+        put(f"claim/{claim['id']}", says, claim.get("coq", []), json.dumps(claim, sort_keys=True) + rows[claim["id"]])
     for row in ROW.findall(index()):
         names = THEOREM.findall(row)
         put(f"index/{names[0] if names else 'no_theorem'}", [row.strip()], names, row)
     comments = [" ".join(text.split()) for text in COMMENT.findall((SOURCES / "Main.v").read_text("utf-8"))]
     put("prose/README", [], [], " ".join(ROW.sub("", index()).split()))
     put("comment/Main", comments, [f"Main.{name}" for name in stated("Main")])
-    return found
+    found["prose/CLAIMS"] = Entry(tests.digest(*around), filled(around))
+    asked = [test for claim in claims() for kind in ("smt", "exact", "statistical") for test in claim.get(kind, [])]
+    return found | {name: Entry(digest) for name, digest in tests.digests([*asked, *tests.linking()]).items()}

@@ -18,8 +18,8 @@ CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functio
 DEFAULTS = {"frozenset()"}  # without a stop token
 LANGUAGE = ("", "fractions")  # where its words come from: from nowhere, and Fraction
 # What a module may call while it is imported.
-AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset"}
-MARKS = {"dataclass", "property"}  # on what a module defines; none is read on a function that is translated
+AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
+MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
 GALLINA = re.compile(r"[vz]\d*|either\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
 
 
@@ -38,6 +38,8 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
                 here = [name]
             case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)) if _calls(node) <= AT_THE_TOP:
                 here = [name]
+            case ast.Assign([ast.Tuple(several)]) if _calls(node) <= AT_THE_TOP and _all_names(several):
+                here = [ast.unparse(name) for name in several]
             case _:
                 raise refuse(node, "it is not seen what this does to the words of the module")
         for name in here:
@@ -52,6 +54,10 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:
             raise Untranslated("a name may be bound where it is not seen")
     return found
+
+
+def _all_names(targets: list[ast.expr]) -> bool:
+    return all(isinstance(target, ast.Name) for target in targets)
 
 
 def _only_defines(node: ast.stmt) -> bool:

@@ -21,7 +21,7 @@ from refengine.errors import BadInput
 from refengine.report.finding import Verdict
 from refengine.selfcheck.claims import hypotheses, mutants_of_tests
 from refengine.selfcheck.claims.chains import CHAINS, chains_of, links, texts
-from refengine.selfcheck.claims.coq_text import listed, stated
+from refengine.selfcheck.claims.coq_text import axioms, listed, stated
 from refengine.selfcheck.claims.mutants_of_rules import status
 from refengine.source_tree import IN_SOURCE_TREE, ROOT
 
@@ -194,8 +194,10 @@ def markdown(by_file: dict[str, Source]) -> str:
         "Where a claim is violated the correct statement stands below it. A number that only a released file can show "
         "is not tested, whatever others report of it (`fixtures/schemas`); arithmetic that starts from published "
         'numbers is judged, and the numbers are named under "trusted". Coq theorems are `File.theorem` of '
-        "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Tests are "
-        "checked by `make test`.",
+        "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Below them "
+        "stand the axioms that their files may use (`proofs/gate/granted.toml`); where none stands they rest on none. "
+        "Tests are checked by `make test`. A reader has accepted each sentence, with the theorems, axioms and tests "
+        "that it cites, as it is now (`proofs/gate/accepted.txt`).",
         *_chains(),
     ]
     for source in by_file.values():
@@ -222,13 +224,18 @@ def _table(claims: Sequence[Claim]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for claim in claims:
         cells = [f"`{claim.id}`", claim.source, _statement(claim), f"**{claim.verdict}**"]
-        cells += [_names(names) for names in (claim.coq, claim.smt, claim.exact, claim.statistical)]
+        cells += [_theorems(claim.coq), *map(_names, (claim.smt, claim.exact, claim.statistical))]
         cells.append("<br>".join(claim.chains()))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in [*cells, "; ".join(claim.trusted)]) + " |"
 
 
 def _statement(claim: Claim) -> str:
     return "<br>".join([claim.statement, *(f"*{word}:* {text}" for word, text in claim.beside())])
+
+
+def _theorems(theorems: Sequence[str]) -> str:
+    allowed = f"<br>*axioms:* {', '.join(f'`{axiom}`' for axiom in axioms(theorems))}" if axioms(theorems) else ""
+    return _names(theorems) + allowed
 
 
 def _names(names: Sequence[str]) -> str:

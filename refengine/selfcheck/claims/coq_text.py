@@ -6,12 +6,16 @@ library alone: `make prove` needs no environment.
 """
 
 import re
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from refengine.source_tree import PROOFS
 
 SOURCES = PROOFS / "rocq"
+GRANTED = PROOFS / "gate" / "granted.toml"
 TOKEN = re.compile(r'\(\*|\*\)|"[^"]*"|[^(*")]+|.', re.S)
 ALONE = re.compile(r"(?:\d+\s*:\s*)?\{|\}|-+|\++|\*+")  # bullets and braces are sentences without a full stop
 STATEMENTS = ("Theorem", "Corollary", "Lemma", "Example")
@@ -74,3 +78,14 @@ def sentences(text: str) -> list[Sentence]:
 def stated(file: str, sources: Path = SOURCES) -> list[str]:
     """The names of what a file states, in order."""
     return [s.name() for s in sentences((sources / f"{file}.v").read_text()) if s.word() in STATEMENTS]
+
+
+def axioms(theorems: Iterable[str]) -> list[str]:
+    """The axioms that the files of these `File.theorem`s may use: `make prove` refuses one that uses another."""
+    files = {theorem.partition(".")[0] for theorem in theorems}
+    return [axiom for axiom, allowed in granted_axioms().items() if files.intersection(allowed)]
+
+
+@cache
+def granted_axioms() -> dict[str, list[str]]:
+    return dict(tomllib.loads(GRANTED.read_text("utf-8"))["axioms"])

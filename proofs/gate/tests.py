@@ -1,0 +1,130 @@
+"""The tests that claims cite, and what they call: the digest of each definition, as somebody last read it.
+
+A test that returns before it has asked anything, is skipped, or draws less than it did is green, as a weaker theorem is
+proved. So each cited test is held as a cited theorem is, with the tests that link the chains and the evaluators of
+`make prove`; and the words that they are said in, each by itself, so that a change is told once and where it stands:
+functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
+switch any test off is held whole: each conftest.py above a test, our plugin, and pytest's options. Comments, docstrings
+and how a text is laid out are not read, nor words that are looked up by a text. The standard library alone.
+"""
+
+import ast
+import hashlib
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from refengine.selfcheck.claims.chains import CHAINS, links
+from refengine.source_tree import ROOT
+
+EVIDENCE = ("selfcheck", "evidence", "bugs/checks", "strategies.py")
+HELD = ("proofs", "properties", "statistical_tests", *(f"refengine/{part}" for part in EVIDENCE))
+UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
+EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
+PLUGIN = "refengine/pytest_plugin.py"
+
+Place = tuple[str, str]  # a file and a name of it
+
+
+def linking() -> list[str]:
+    """The tests of the chains, and what `make prove` runs besides tests."""
+    return [*EVALUATORS, *(test for chain in CHAINS for tests in links(chain).values() for test in tests)]
+
+
+def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
+    """Of every test and of every word that it is said in, by `test/file/name`."""
+    todo = [place(test) for test in tests]
+    above = {f"{folder / 'conftest.py'}" for file, _ in todo for folder in Path(file).parents}
+    whole = sorted(file for file in {*above, PLUGIN} if (root / file).is_file())
+    todo += ((file, name) for file in whole for name in bound(root / file))
+    found = dict[Place, str]()
+    while todo:
+        here = todo.pop()
+        if here not in found and (nodes := bound(root / here[0]).get(here[1])):
+            found[here] = digest(*map(told, nodes))
+            todo += (there for node in nodes for there in words(here[0], node, root))
+    held = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
+    held |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
+    options = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
+    return held | {"test/pyproject.toml": digest(repr(options))}
+
+
+def place(test: str) -> Place:
+    """`path::name[case]` as a file and a name."""
+    path, _, name = test.partition("::")
+    return path, name.partition("[")[0]
+
+
+def digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+@cache
+def bound(file: Path) -> dict[str, list[ast.stmt]]:
+    """What binds each name of a file, wherever a `def` or an import stands."""
+    found: dict[str, list[ast.stmt]] = {}
+    tree = ast.parse(file.read_text("utf-8")) if file.is_file() else ast.Module([], [])
+    anywhere = ast.FunctionDef | ast.ClassDef | ast.ImportFrom
+    inside = [node for node in ast.walk(tree) if isinstance(node, anywhere)]
+    for node in [*inside, *(node for node in tree.body if not isinstance(node, anywhere))]:
+        for name in _names(node):
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement gives; of what is no definition, those that it may change."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in aliases)
+        case ast.Assign() | ast.AnnAssign():  # of `a.b = c` what is changed
+            stored = [n for n in ast.walk(node) if isinstance(getattr(n, "ctx", None), ast.Store)]
+            yield from {inner.id for n in stored for inner in ast.walk(n) if isinstance(inner, ast.Name)}
+        case _:
+            yield from {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def words(file: str, node: ast.stmt, root: Path) -> Iterator[Place]:
+    """Where the words of a definition stand, of those that are held. An argument is one: it may be a fixture."""
+    every = [*ast.walk(node)]
+    names = {n.id for n in every if isinstance(n, ast.Name)} | {n.arg for n in every if isinstance(n, ast.arg)}
+    attributes = {n.attr for n in every if isinstance(n, ast.Attribute)}
+    for name in sorted(names | unasked(root / file)):
+        for binding in bound(root / file).get(name, []):
+            if not isinstance(binding, ast.Import | ast.ImportFrom):
+                yield file, name
+            elif isinstance(binding, ast.ImportFrom) and binding.module:
+                yield from _imported(binding, name, attributes, root)
+
+
+@cache
+def unasked(file: Path) -> set[str]:
+    """What is of every test of a file, though none names it."""
+    autouse = {name for name, nodes in bound(file).items() if any("autouse" in told(node) for node in nodes)}
+    return autouse | {"pytestmark", "pytest_generate_tests", "setup_module", "setup_function", "__test__"}
+
+
+def _imported(binding: ast.ImportFrom, name: str, attributes: set[str], root: Path) -> Iterator[Place]:
+    """A word of another file, or those words of it that are asked for where the file itself is the word."""
+    original = next(alias.name for alias in binding.names if name == (alias.asname or alias.name))
+    folder = (binding.module or "").replace(".", "/")
+    for file, asked in ((f"{folder}.py", [original]), (f"{folder}/{original}.py", sorted(attributes))):
+        if file.startswith(HELD) and not file.startswith(UNHELD) and (root / file).is_file():
+            yield from ((file, word) for word in asked)
+    if folder.startswith(HELD) and (root / folder / "__init__.py").is_file():
+        yield f"{folder}/__init__.py", original
+
+
+def told(node: ast.AST) -> str:
+    """A syntax tree, without where it stands and without docstrings; the same under every Python."""
+    parts = []
+    for field, value in ast.iter_fields(node):
+        inner = value if isinstance(value, list) else [value]
+        if field == "body":
+            inner = [s for s in inner if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        if said := [told(v) if isinstance(v, ast.AST) else repr(v) for v in inner if v is not None]:
+            parts.append(f"{field}=[{', '.join(said)}]")
+    return f"{type(node).__name__}({', '.join(parts)})"
