@@ -1,7 +1,7 @@
 """One lane of a batch against the exact text: what is asked, and what is free."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from proofs.smt.real import Atom
 from refengine.engine.block import Block as BatchedBlock
 from refengine.exact.block import Round
 from refengine.exact.card import Card
+from refengine.exact.rules import RULES
 
 NODES = 3  # of the largest block of which every shape is asked about
 LONGER = 5  # of one chain that is asked about besides
@@ -195,10 +196,11 @@ def difference_in(card: Card, rule: Callable[..., Any], mode: Mode, shapes: Iter
     """Where it differs in one mode, on these shapes, or what it does where an option is not said."""
     if options(rule) != options(card.rule):
         return f"{card.name}: its options are {options(rule)}, those of the exact text {options(card.rule)}"
-    name, paths = told(card.name, mode), cache(partial(expected, card, mode))
+    name, own_paths = told(card.name, mode), cache(partial(afresh, card, tuple(mode.items())))
     for shape in shapes:
         own = shape.parents[shape.lane]
-        for path in paths(own, shape.same, shape.drawn):
+        paths = own_paths(own, shape.same, shape.drawn)
+        for path in paths:
             assumed = [*path.rows, *(fact for mass in path.weighed.values() for fact in mass.facts)]
             world = Paths(
                 assumed=assumed,
@@ -211,9 +213,20 @@ def difference_in(card: Card, rule: Callable[..., Any], mode: Mode, shapes: Iter
                 world.leaves(partial(run, rule, mode, path, shape, world, bool(card.drawn)))
             except Differs as error:
                 return f"{name}, {shape}: {error}"
-        if not paths(own, shape.same, shape.drawn) and not refused(rule, mode, shape):
+        if not paths and not refused(rule, mode, shape):
             return f"{name}, {shape}: the exact text refuses it, the batched text does not"
     return ""
+
+
+def afresh(card: Card, mode: tuple[tuple[str, Any], ...], *block: Any) -> list[Expected]:
+    """What the exact text does on a block, without what was found of any batched text."""
+    return [replace(path, weighed={}, proved={}) for path in exact_paths(card.name, mode, *block)]
+
+
+@cache
+def exact_paths(rule: str, mode: tuple[tuple[str, Any], ...], *block: Any) -> list[Expected]:
+    """The same of every text that it is compared with: of each mistake in it too."""
+    return expected(RULES[rule], dict(mode), *block)
 
 
 def refused(rule: Callable[..., Any], mode: Mode, shape: Shape) -> bool:

@@ -72,7 +72,7 @@ def proportion(ours: tuple[Term, ...], wanted: tuple[Term, ...], world: Paths) -
     """Positive a and b with a u = b w at every token, u and w being the two rows; None where none are found."""
     for a, b in factors(ours[-1], wanted[-1]):
         alike = (a * u == b * w for u, w in zip(ours, wanted, strict=True))
-        if all(world.sure(z3.And(a > 0, b > 0, equal)) for equal in alike):
+        if world.sure(z3.And(a > 0, b > 0, *alike)):
             return a, b
     return None
 

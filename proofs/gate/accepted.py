@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofs.gate import text
-from proofs.gate.kernel import asked
+from proofs.gate.kernel import Question, asked, inside
 from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, sentences
 
 FILE = Path(__file__).resolve().parent / "accepted.txt"
@@ -39,42 +39,40 @@ class Entry(NamedTuple):
     says: str = ""
 
 
-def told(
-    build: Path, wanted: Collection[str], files: Sequence[str], known: Collection[str] = (), sources: Path = SOURCES
-) -> dict[str, Entry]:
+def told(build: Path, wanted: Collection[str], files: Sequence[str], known: Collection[str] = ()) -> dict[str, Entry]:
     """What Coq says of `wanted`, and of each word of `files` that it is said in. RuntimeError where it stops.
 
     What was `known` is asked about at once, which is all where nothing has changed.
     """
-    lines = questions(sources, files)
+    lines = questions(files)
     whole, digests, todo = dict[str, str](), dict[str, str](), lines.keys() & {*wanted}
     while todo:
         if todo - whole.keys():
             ask = {name: line for name, line in lines.items() if name in todo or (name in known and not whole)}
             whole |= {name: _said(answer) for name, answer in asked(build, files, ask, EXACT).items()}
-        digests |= {name: hashlib.sha256(whole[name].encode()).hexdigest()[:16] for name in todo}
+        digests |= {name: _digest(whole[name]) for name in todo}
         said = {word for name in todo for word in QUALIFIED.findall(whole[name])}
         todo = said & lines.keys() - digests.keys()
     digests = {name: digest for name, digest in sorted(digests.items()) if not name.startswith(THE_PROGRAM)}
     stated = [name for name in digests if lines[name].startswith("Check")]
-    texts = asked(build, files, _among_their_own(stated, lines, sources), READABLE)
+    texts = asked(build, files, _among_their_own(stated, lines), READABLE)
     return {name: Entry(digest, _said(texts.get(name, ""))) for name, digest in digests.items()}
 
 
-def questions(sources: Path, files: Sequence[str]) -> dict[str, str]:
+def questions(files: Sequence[str]) -> dict[str, str]:
     """What Coq is asked about each name that files give when their sections are closed: of a proof what it proves."""
     lines = dict[str, str]()
     for file in files:
-        for sentence in sentences((sources / f"{file}.v").read_text()):
+        for sentence in sentences((SOURCES / f"{file}.v").read_text()):
             if sentence.word() not in ("Let", "Notation"):
                 verb = "Check @" if sentence.word() in STATEMENTS else "Print "
                 lines |= {f"{file}.{name}": f"{verb}Proofs.{file}.{name}." for name in text.declared(sentence)}
     return lines
 
 
-def _among_their_own(names: Sequence[str], lines: Mapping[str, str], sources: Path) -> dict[str, str]:
+def _among_their_own(names: Sequence[str], lines: Mapping[str, str]) -> dict[str, str]:
     """The questions, each asked among the notations of the file that the name stands in."""
-    found = {file: sentences((sources / f"{file}.v").read_text()) for file in {name.split(".")[0] for name in names}}
+    found = {file: sentences((SOURCES / f"{file}.v").read_text()) for file in {name.split(".")[0] for name in names}}
     around = {file: [s.text for s in found[file] if AROUND.match(s.text)] for file in found}
     libraries = {file: " ".join(text for text in around[file] if not OURS.match(text)) for file in found}
     asking = dict[str, str]()
@@ -83,18 +81,13 @@ def _among_their_own(names: Sequence[str], lines: Mapping[str, str], sources: Pa
         for file in sorted(file for file in found if libraries[file] == words):
             ours = [text for text in around[file] if OURS.match(text)]
             opening = " ".join([f"Module Asked_{file}.", *ours, f"From Proofs Require Import {file}."])
-            among |= _inside(opening, {name: lines[name] for name in names if name.startswith(f"{file}.")})
-        asking |= _inside(f"Module Among_{len(asking)}. {words}", among)
+            among |= inside(opening, {name: lines[name] for name in names if name.startswith(f"{file}.")})
+        asking |= inside(f"Module Among_{len(asking)}. {words}", among)
     return asking
 
 
-def _inside(opening: str, asking: Mapping[str, str]) -> dict[str, str]:
-    """The questions in a module that begins so and ends after the last."""
-    names, module = [*asking], opening.split()[1]
-    return {
-        name: (f"{opening}\n" if name == names[0] else "") + line + (f"\nEnd {module}" if name == names[-1] else "")
-        for name, line in asking.items()
-    }
+def _digest(whole: str) -> str:
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 def _said(answer: str) -> str:
@@ -152,10 +145,12 @@ def where(name: str) -> str:
     )
 
 
-def stands_for(build: Path, cheat: str) -> list[str]:
+def standing_for(cheat: str) -> Question:
     """That the statement of a cheat is another than the one that its first comment says it stands for."""
     name = re.search(r"It stands for ([\w.']+)\. ", cheat)
-    if name is None:
-        return []
-    now = told(build, ["Cheat.anything"], ["Cheat"], sources=build)["Cheat.anything"]
-    return [f"{name[1]} says something else"] if now.digest != read()[name[1]].digest else []
+
+    def differs(answers: dict[str, str]) -> list[str]:
+        now = {_digest(_said(answer)) for answer in answers.values()}
+        return [f"{name[1]} says something else"] if name and now != {read()[name[1]].digest} else []
+
+    return Question({"it": "Check @Proofs.Cheat.anything."} if name else {}, EXACT, differs)

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from proofs.gate import accepted, kernel, text, words
-from proofs.gate.applied import applied_nowhere
+from proofs.gate.applied import not_reached, proofs_of
 from proofs.gate.build import BUILD, clean
 from refengine.selfcheck.claims.coq_text import listed, sentences, stated
 from refengine.source_tree import PROOFS
@@ -69,21 +69,36 @@ def by_kernel(cheat: Path) -> set[str]:
         command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Cheat.v"]
         if subprocess.run(command, cwd=build, env=clean(), capture_output=True).returncode:
             return {"compile"}
-        try:
-            kernel.asked(build, ["Cheat"], {"it": f"Check Proofs.Cheat.{CLAIMED}."})
-        except RuntimeError:
-            return {"compile"}
         claimed = f"Cheat.{CLAIMED}"  # which the reader of statements may not find
-        told = kernel.quantified(build, sorted({claimed, *(f"Cheat.{name}" for name in _stated(cheat))}))
+        names = sorted({claimed, *(f"Cheat.{name}" for name in _stated(cheat))})
+        questions = [
+            kernel.resting([[claimed]], text.granted()["axioms"]),
+            kernel.quantifying(names),
+            accepted.standing_for(cheat.read_text("utf-8")),
+            proofs_of(names, names),
+        ]
+        try:
+            resting, told, differs, proofs = kernel.put(build, ["Cheat"], questions)
+        except RuntimeError:
+            if _is_stated(build, claimed):
+                raise
+            return {"compile"}
         answers = {
-            "assumptions": kernel.assumptions(build, [claimed], text.granted()["axioms"]),
+            "assumptions": resting,
             "premises": kernel.hidden_premises(told, text.granted()["inhabited"], build),
-            "applied": applied_nowhere(build, told, [claimed], ["Cheat"]),
+            "applied": not_reached(told, [claimed], names, proofs),
             "coqchk": kernel.checked(build, ["Cheat"]),
             "words": _misread(build),
-            "accepted": accepted.stands_for(build, cheat.read_text("utf-8")),
+            "accepted": differs,
         }
     return {reader for reader, wrong in answers.items() if wrong}
+
+
+def _is_stated(build: Path, claimed: str) -> bool:
+    try:
+        return bool(kernel.asked(build, ["Cheat"], {"it": f"Check Proofs.{claimed}."}))
+    except RuntimeError:
+        return False
 
 
 def _misread(build: Path) -> list[str]:
@@ -111,13 +126,12 @@ def _declared(cheat: Path) -> Iterator[str]:
     yield from (name for sentence in found for name in text.declared(sentence))
 
 
-def let_through(jobs: int = 1) -> list[str]:
+def let_through(pool: ThreadPoolExecutor) -> list[str]:
     """The cheats that other readers refuse than those that they name."""
-    wrong, taken = [], by_names()
-    with ThreadPoolExecutor(jobs) as pool:
-        for cheat, refused in zip(every(), pool.map(by_kernel, every()), strict=True):
-            also = {"text": by_text(cheat), "names": cheat in taken}
-            refused |= {reader for reader, refuses in also.items() if refuses}
-            if refused != named(cheat) or not refused:
-                wrong.append(f"the cheat {cheat.name} is refused by {sorted(refused)}, not by {sorted(named(cheat))}")
+    wrong, taken = [], pool.submit(by_names)
+    for cheat, refused in zip(every(), pool.map(by_kernel, every()), strict=True):
+        also = {"text": by_text(cheat), "names": cheat in taken.result()}
+        refused |= {reader for reader, refuses in also.items() if refuses}
+        if refused != named(cheat) or not refused:
+            wrong.append(f"the cheat {cheat.name} is refused by {sorted(refused)}, not by {sorted(named(cheat))}")
     return wrong

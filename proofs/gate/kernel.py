@@ -9,8 +9,9 @@ import secrets
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from proofs.gate.build import clean
 from proofs.statements import premises_of
@@ -91,6 +92,34 @@ def asked(build: Path, requires: Sequence[str], lines: Mapping[str, str], prolog
     return {name: answer.strip("\n") for name, _, answer in answers}
 
 
+class Question(NamedTuple):
+    """Lines that Coq is to answer, by name, among settings of their own, and what is read in the answers."""
+
+    lines: Mapping[str, str]
+    prologue: str
+    read: Callable[[dict[str, str]], Any]
+
+
+def put(build: Path, requires: Sequence[str], questions: Sequence[Question]) -> list[Any]:
+    """What is read in the answers: of one process, as it takes Coq longer to import than to answer."""
+    lines = dict[str, str]()
+    for number, question in enumerate(questions):
+        named = {f"{number} {name}": line for name, line in question.lines.items()}
+        lines |= inside(f"Module Question_{number}.\n{question.prologue}", named)
+    answers = asked(build, requires, lines)
+    own = ({n.partition(" ")[2]: a for n, a in answers.items() if n.startswith(f"{k} ")} for k in range(len(questions)))
+    return [question.read(heard) for question, heard in zip(questions, own, strict=True)]
+
+
+def inside(opening: str, asking: Mapping[str, str]) -> dict[str, str]:
+    """The questions in a module that begins so and ends after the last."""
+    names, module = [*asking], opening.split()[1].rstrip(".")
+    return {
+        name: (f"{opening}\n" if name == names[0] else "") + line + (f"\nEnd {module}." if name == names[-1] else "")
+        for name, line in asking.items()
+    }
+
+
 def axioms(answer: str) -> list[str]:
     """The axioms that an answer to Print Assumptions lists; raises ValueError where it says anything else."""
     if answer == CLOSED:
@@ -105,26 +134,44 @@ def axioms(answer: str) -> list[str]:
 def assumptions(build: Path, names: Sequence[str], permitted: Mapping[str, Sequence[str]]) -> list[str]:
     """What is wrong with what `File.name`s rest on: no such statement, an axiom that the file is not granted.
 
-    Coq is asked once for each file, about one term that mentions every name asked of it.
+    Coq is asked once about all files that are granted the same, and about each of them where they rest on more.
     """
-    by_file: dict[str, list[str]] = {}
+    by_file, alike = dict[str, list[str]](), dict[str, list[str]]()
     for name in names:
-        by_file.setdefault(name.split(".")[0], []).append(f"let a := @Proofs.{name} in")
-    lines = {
-        file: f"Definition all_of_{file} : True := {' '.join(mentions)} I. Print Assumptions all_of_{file}."
-        for file, mentions in by_file.items()
-    }
+        file = name.split(".")[0]
+        granted = sorted(axiom for axiom, files in permitted.items() if file in files)
+        by_file.setdefault(file, []).append(name)
+        alike.setdefault(" ".join(granted), []).append(name)
+    question = resting([*alike.values()], permitted)
     try:
-        answers = asked(build, list(by_file), lines)
+        if not (wrong := put(build, list(by_file), [question])[0]):
+            return []
+        return put(build, list(by_file), [resting([*by_file.values()], permitted)])[0] or list(wrong)
     except RuntimeError as error:
         return [f"Coq cannot say what every statement rests on: {error}"]
-    wrong = [f"{file}: no answer" for file in by_file if file not in answers]
-    for file, answer in answers.items():
-        try:
-            wrong += [f"{file} uses {axiom}" for axiom in axioms(answer) if file not in permitted.get(axiom, ())]
-        except ValueError:
-            wrong.append(f"{file} rests on more than axioms: {' '.join(answer.split())}")
-    return wrong
+
+
+def resting(groups: Sequence[Sequence[str]], permitted: Mapping[str, Sequence[str]]) -> Question:
+    """What each group of statements rests on, by one term that mentions all of them."""
+    files = {f"rest_{number}": sorted({name.split(".")[0] for name in names}) for number, names in enumerate(groups)}
+    lines = {
+        rest: f"Definition {rest} : True := {' '.join(f'let a := @Proofs.{n} in' for n in names)} I. "
+        f"Print Assumptions {rest}."
+        for rest, names in zip(files, groups, strict=True)
+    }
+
+    def read(answers: dict[str, str]) -> list[str]:
+        wrong = [f"{' '.join(files[rest])}: no answer" for rest in files if rest not in answers]
+        for rest, answer in answers.items():
+            among = " ".join(files[rest])
+            try:
+                granted = {axiom for axiom, to in permitted.items() if {*files[rest]} <= {*to}}
+                wrong += [f"{among} uses {axiom}" for axiom in axioms(answer) if axiom not in granted]
+            except ValueError:
+                wrong.append(f"{among} rests on more than axioms: {' '.join(answer.split())}")
+        return wrong
+
+    return Question(lines, "", read)
 
 
 def shape(type: str, always: Sequence[str]) -> str:
@@ -150,18 +197,26 @@ def quantified(build: Path, names: Sequence[str]) -> dict[str, list[str]]:
 
     Raises RuntimeError with Coq's words where it stops.
     """
+    files = list(dict.fromkeys(name.split(".")[0] for name in names))
+    (found,) = put(build, files, [quantifying(names)])
+    return dict(found)
+
+
+def quantifying(names: Sequence[str]) -> Question:
     unnamed, value, given, mark = (f"{letter}{secrets.token_hex(8)}_" for letter in "uvgm")
     prologue = PREMISES.format(unnamed=unnamed, value=value, given=given)
-    prologue = f"From Coq Require List.\nFrom mathcomp Require ssrbool.\n{prologue}"
     goal = f'Goal ltac:(let t := type of @Proofs.{{}} in exact t). quantified. idtac "{mark}". inside tt. Abort.'
-    files = list(dict.fromkeys(name.split(".")[0] for name in names))
-    answers = asked(build, files, {name: goal.format(name) for name in names}, prologue)
     drawn = re.compile(rf"({unnamed}|{value})\d*|{given}\d*")
-    found = {}
-    for name, answer in answers.items():
-        outside, _, inside = drawn.sub(lambda here: "?" if here[1] else "!", f"{answer}\n").partition(f"{mark}\n")
-        found[name] = [*outside.splitlines(), *(f"within {line}" for line in inside.splitlines())]
-    return found
+
+    def read(answers: dict[str, str]) -> dict[str, list[str]]:
+        found = {}
+        for name, answer in answers.items():
+            outside, _, inside = drawn.sub(lambda here: "?" if here[1] else "!", f"{answer}\n").partition(f"{mark}\n")
+            found[name] = [*outside.splitlines(), *(f"within {line}" for line in inside.splitlines())]
+        return found
+
+    libraries = "From Coq Require List.\nFrom mathcomp Require ssrbool."
+    return Question({name: goal.format(name) for name in names}, f"{libraries}\n{prologue}", read)
 
 
 def assumed(told: Sequence[str]) -> int:

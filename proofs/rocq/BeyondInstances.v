@@ -157,30 +157,32 @@ Example used_noisy_loop n st h k :
   loop xpred0 (drafted_round lots (fun st h w => agreement p (by_lot st w) xpred0 2%N h) counted) n n st h k
   = plain p xpred0 n h k.
 Proof.
-apply: noisy_loop_lossless => // [st' h'|st' h' w o|st' h' w|st' h' w].
-- exact: bounded_steady (lotsP st' h').
-- exact: bounded_steady (countedP st' h' w o).
-- by apply: chain_emits => // [h'' _|h'' x]; [apply: by_lotP | apply: lawful_agreement].
-- by apply: agreement_lossless => // h''; apply: by_lotP.
+have emits st' h' w : surely (fun o => (0 < size o)%N) (agreement p (by_lot st' w) xpred0 2%N h').
+  by apply: chain_emits => // [h'' _|h'' x]; [apply: by_lotP | apply: lawful_agreement].
+have lossless_there st' h' w : lossless p h' (agreement p (by_lot st' w) xpred0 2%N h').
+  by apply: agreement_lossless => // h''; apply: by_lotP.
+have lots_steady st' h' := bounded_steady (lotsP st' h').
+have counted_steady st' h' w o := bounded_steady (countedP st' h' w o).
+by apply: (@noisy_loop_lossless _ _ _ _ p xpred0 lots (fun st h w => agreement p (by_lot st w) xpred0 2%N h) counted).
 Qed.
 
 (** ** Every vocabulary: (d p - d q)+ weighs d times what (p - q)+ weighs, d being the entry at the one drafted token *)
 
 Section AnyVocabulary.
-Variables (V : vocab) (f : nat -> V -> field) (x : V).
+Variables (R : realFieldType) (V : vocab) (f : nat -> V -> R) (x : V).
 
-Definition some_row i v : field := `|f i v| + 1.
+Definition some_row i v : R := `|f i v| + 1.
 Definition the_draft (_ : 'I_1) : V := x.
-Definition p_row : text field 1 := Supplied _ _ 0.
-Definition q_row : text field 1 := Supplied _ _ 1.
-Definition at_draft : text field 1 := EntryAt (Supplied _ _ 2) ord0.
-Definition rest_of : text field 1 := TokenByToken (fun a b _ => Num.max (a - b) 0) p_row q_row at_draft.
-Definition rest_scaled : text field 1 :=
+Definition p_row : text R 1 := Supplied _ _ 0.
+Definition q_row : text R 1 := Supplied _ _ 1.
+Definition at_draft : text R 1 := EntryAt (Supplied _ _ 2) ord0.
+Definition rest_of : text R 1 := TokenByToken (fun a b _ => Num.max (a - b) 0) p_row q_row at_draft.
+Definition rest_scaled : text R 1 :=
   TokenByToken (fun a b d => Num.max (a * d - b * d) 0) p_row q_row at_draft.
-Definition in_turn : statement field 1 := Statement [:: MassOf rest_scaled; at_draft; MassOf rest_of]
+Definition in_turn : statement R 1 := Statement [:: MassOf rest_scaled; at_draft; MassOf rest_of]
   (fun xs => xs`_0 = xs`_1 * xs`_2 /\ 0 <= xs`_2).
-Definition drafts_some : statement field 1 := Statement [:: at_draft] (fun xs => 0 < xs`_0).
-Definition known_masses : seq (mass_fact field 1) :=
+Definition drafts_some : statement R 1 := Statement [:: at_draft] (fun xs => 0 < xs`_0).
+Definition known_masses : seq (mass_fact R 1) :=
   [:: Proportion (Number _ 1) rest_scaled at_draft rest_of; NoNegative rest_of].
 
 Lemma known_masses_shown : derived [:: drafts_some] known_masses.

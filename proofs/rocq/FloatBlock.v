@@ -83,7 +83,7 @@ Proof.
 move=> r0 k0 half some gs; have d0 : 0 < d by apply: lt_le_trans half; apply: half_pos.
 have most : 0 < 4%:R / 5%:R :> rational by vm_compute.
 have more : 0 <= 5%:R / 2%:R * r by apply: (mulr_ge0 _ r0); vm_compute.
-have s0 : 0 < s by apply: lt_le_trans some; apply: mulr_gt0 most d0.
+have s0 : 0 < s := lt_le_trans (mulr_gt0 most d0) some.
 have five : 5%:R != 0 :> rational by rewrite pnatr_eq0.
 have two : 2%:R != 0 :> rational by rewrite pnatr_eq0.
 have misses : 4%:R * (miss * d) <= 5%:R * miss * s.
@@ -146,7 +146,10 @@ Lemma p_some : 0 < total p. Proof. exact: (admitted below_one_miss p_miss). Qed.
 Lemma q_some : 0 < total q. Proof. exact: (admitted below_one_miss q_miss). Qed.
 
 Lemma supplied_some : 0 < total qd.
-Proof. by have [_ _ le _] := facts; apply: lt_le_trans le; apply: mulr_gt0 d0; apply: divr_gt0; apply: ltr0n. Qed.
+Proof.
+have [_ _ le _] := facts; have most : 0 < 4%:R / 5%:R :> rational by vm_compute.
+exact: (lt_le_trans (mulr_gt0 most d0) le).
+Qed.
 
 Lemma supplied_dist : dist (share qd).
 Proof. by apply: share_dist supplied_some => y; case: (supplied_row q_floats held y). Qed.

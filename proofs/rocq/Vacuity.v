@@ -110,6 +110,9 @@ Theorem zero_one_risk : let G := @bayes field two (fun y => (y != tok0)%:R) [:: 
   [/\ superadditive G, respects G, 0 <= G (fun _ => 0)
     & forall c v, 0 <= c -> G (fun y => c * v y) = c * G v].
 Proof.
+suff anywhere (R : realFieldType) : let G := @bayes R two (fun y => (y != tok0)%:R) [:: fun y => (y != tok1)%:R] in
+  [/\ superadditive G, respects G, 0 <= G (fun _ => 0) & forall c v, 0 <= c -> G (fun y => c * v y) = c * G v].
+  exact: (anywhere [realFieldType of Qc]).
 split=> [|u v e||c v c0]; first exact: bayes_superadditive.
 - by congr Num.min; apply: total_ext => y; rewrite e.
 - by rewrite /= /expected_loss !(total_ext (g := fun _ => 0)) ?total0 ?minxx // => y; rewrite mul0r.

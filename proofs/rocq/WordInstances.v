@@ -39,20 +39,19 @@ Qed.
 Example used_kept : exists2 j, (j <= 2)%N & (forall f, unit_test f ->
   kept_law p [::] draft_word along_draft 3 f - target p 3 [::] f <= kept_gain p [::] draft_word along_draft j).
 Proof.
-have [] := kept_word_tv pP (lawful_agreeing pP _ _) (@agreeing_size _ _ p [::] draft_word) along_draft_reached (n := 3) isT.
-by [].
+exact: (kept_word_tv pP (lawful_agreeing pP _ _) (@agreeing_size _ _ p [::] draft_word) along_draft_reached (n := 3) isT).1.
 Qed.
 Example used_word : let n := 2%N in let emits f := nucleus_paths p false (fun _ => tok0) [::] forked (fun o => complete p n [::] o f) in
   emits (fun t => (begins [:: tok0; tok1] t)%:R) - target p n [::] (fun t => (begins [:: tok0; tok1] t)%:R)
   = word_gain p 2 [::] draft_word 2.
-Proof. by have [_ each] := @nucleus_word_tv _ _ p (fun _ => tok0) pP [::] draft_word forked isT isT; apply: (each 2%N). Qed.
+Proof. exact: ((@nucleus_word_tv _ _ p (fun _ => tok0) pP [::] draft_word forked isT isT).2 2%N). Qed.
 Example used_fast (f : two -> field) : let b := tried 2 (p [::] tok0) in
   nucleus_paths p true (fun _ => tok1) [::] forked (fun o => f (head tok0 o)) = b * f tok0 + (1 - b) * f tok1.
 Proof. exact: (@nucleus_first_token_fast _ _ p (fun _ => tok1) pP [::] forked tok0 f isT). Qed.
 Example used_chain_word : let emits f := nucleus_paths p false (fun _ => tok0) [::] [:: draft_word] (fun o => complete p 3 [::] o f) in
   emits (fun t => (begins [:: tok0; tok1] t)%:R) - target p 3 [::] (fun t => (begins [:: tok0; tok1] t)%:R)
   = chain_gain p tok0 [::] draft_word 2.
-Proof. by have [_ each] := @nucleus_chain_tv _ _ p (fun _ => tok0) pP tok0 [::] draft_word 3 isT; apply: (each 2%N). Qed.
+Proof. exact: ((@nucleus_chain_tv _ _ p (fun _ => tok0) pP tok0 [::] draft_word 3 isT).2 2%N). Qed.
 (** The word shows what its first token does not. *)
 Example the_word_shows_more : chain_gain p tok0 [::] draft_word 1 = 3//16 /\ chain_gain p tok0 [::] draft_word 2 = 7//24.
 Proof. by rewrite /chain_gain !big_nat_recr ?big_geq //=; split; apply/eqP; vm_compute. Qed.
@@ -64,7 +63,7 @@ Lemma likeliest_some h : kept_mass (p h) (likeliest h) != 0.
 Proof. by apply: lt0r_neq0; apply: lt_le_trans (likeliestP h). Qed.
 Example used_text n h : prob (target (nuclei p likeliest) n h) (along likeliest h)
   - prob (target p n h) (along likeliest h) = 1 - stays p likeliest n h.
-Proof. by have [] := nucleus_text_tv pP likeliest_some n h. Qed.
+Proof. exact: (nucleus_text_tv pP likeliest_some n h).2. Qed.
 Example used_text_le n h : let f s := (s == [:: tok0; tok0])%:R in
   target (nuclei p likeliest) n h f - target p n h f <= 1 - (2//3) ^+ n.
 Proof.
@@ -106,7 +105,7 @@ Example used_race :
   <= prob (raced slow_clocks 3 12) (alone (weights3 [::]) tok0).
 Proof.
 have runs : (0 < weights3 [::] tok0)%N by [].
-by have [low _] := race_first 3 slow01 runs (weights3_light [::]); exact: low.
+exact: (race_first 3 slow01 runs (weights3_light [::])).1.
 Qed.
 Example used_race_tv h : tv (weight_row field (weights3 h)) (written slow_clocks 3 12 (of_two (weights3 h)))
   <= 12%:R * (1 - slow_clocks) + (1 + 3%:R * (1 - slow_clocks))^-1.
@@ -129,11 +128,11 @@ apply: (@race_text _ _ _ 3 12 slow01 weights3 (fun h => of_two (weights3 h)) nat
 Qed.
 Example used_agreement_between :
   (1 - tv (p [::]) (q [::])) / (1 + tv (p [::]) (q [::])) <= coupling_odds (p [::]) (q [::]).
-Proof. by have [] := agreement_between (pP [::]) (qP [::]). Qed.
+Proof. exact: (agreement_between (pP [::]) (qP [::])).1. Qed.
 Example used_race_agreement h :
   coupling_odds (weight_row field (weights3 h)) (weight_row field weights1) - (12%:R * (1 - slow_clocks) + (1 + 3%:R * (1 - slow_clocks))^-1)
   <= agreed slow_clocks 3 12 (of_two (weights3 h)) (of_two weights1).
-Proof. by have [low _] := race_agreement 3 slow01 (weights3P h) weights1P (joint_light h); exact: low. Qed.
+Proof. exact: (race_agreement 3 slow01 (weights3P h) weights1P (joint_light h)).1. Qed.
 Example coupling_is : coupling_odds (row2 (3//4) (1//4) : two -> field) (row2 (1//4) (3//4)) = 1//2.
 Proof. by apply/eqP; vm_compute. Qed.
 
