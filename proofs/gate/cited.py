@@ -43,7 +43,7 @@ def cited() -> list[list[str]]:
 def to_be_read() -> set[str]:
     """What is cited, the theorems of Main, which readers are sent to, and what the bridge evaluates."""
     named = {name for group in cited() for name in group} | {f"Main.{name}" for name in stated("Main")}
-    return named | questions(SOURCES, ["Bridge"]).keys()
+    return named | questions(["Bridge"]).keys()
 
 
 def page() -> tuple[dict[str, str], list[str]]:
