@@ -18,8 +18,8 @@ from refengine.audit.served.ask import LISTED, Ask, Choice, Row
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import FILTERS, Setting
+from refengine.audit.served.claims.scores import ALIKE, Reader, pieces
 from refengine.audit.served.claims.scores import KINDS as READ
-from refengine.audit.served.claims.scores import Reader, pieces
 from refengine.audit.served.claims.tilt import Tilt, after, tokens_or_words
 from refengine.audit.served.faults import shown
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
@@ -182,7 +182,8 @@ class Law:
         if name in self.tilts:
             return f"{name} is another"
         more = "more" if self.scores.scores[name].mean > 0 else "less"
-        return f"{name} is {more} with speculation, and no token by itself"
+        said = f"{name} is {more} with speculation, and no token by itself"
+        return f"the n choices of a request are not independent: {said}" if name.startswith(ALIKE) else said
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "choices": self.choices}
