@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from refengine.audit.served.ask import Ask
+from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import streamed
 from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Options
@@ -251,14 +251,26 @@ def left_beside(bench: Bench, k: int, asks: Sequence[Ask], short: bool) -> Seque
 
 def continued(bench: Bench, k: int) -> tuple[str, ...]:
     """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more. Both
-    are new to the cache, and end anywhere in a block. The answer is in turn that at temperature 0, and one that was
-    sampled with speculation, of which more drafts were refused, as one of several choices where there are some."""
+    are new to the cache, and end anywhere in a block, or two in three times right behind one, where nothing is read
+    that would cover up what the block holds. The answer is in turn that at temperature 0, and one that was sampled with
+    speculation, of which more drafts were refused, as one of several choices where there are some."""
     first, more = bench.fresh(3000 + k), (" " + bench.prompt(k + 1)) * (k % 2)
-    mine = Ask((first,), some_tokens(k))
+    mine = Ask((first,), some_tokens(k) + BLOCK, options=bench.logprobs)
     if k // 2 % 2:
-        warm = replace(mine, temperature=1.0, seed=k, options={"n": 2} if bench.choices > 1 else {})
-        return (first + bench.each([warm])[0][0].choices[-1].text + more,)
-    return (first + answered(bench, mine) + more,)
+        several = {"n": 2} if bench.choices > 1 else {}
+        said = bench.each([replace(mine, temperature=1.0, seed=k, options={**bench.logprobs, **several})])[0][0]
+    else:
+        said = bench.both(mine)[1]
+    return (first + (behind_a_block(said) if k % 3 else said.choices[-1].text + more),)
+
+
+def behind_a_block(said: Answer) -> str:
+    """As much of an answer as fills some blocks together with its prompt, and one token more; all of it where nobody
+    reports tokens."""
+    choice = said.choices[-1]
+    behind = 1 - said.usage.get("prompt_tokens", 0)
+    ends = [i for i in range(len(choice.tokens or ()), 1, -1) if (i - behind) % BLOCK == 0]
+    return "".join((choice.tokens or ())[: ends[0]]) if ends and said.usage else choice.text
 
 
 def after_left(bench: Bench, k: int) -> tuple[str, ...]:

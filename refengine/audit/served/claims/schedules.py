@@ -120,7 +120,7 @@ def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list
         Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=6),
         Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=asks.shared_prefix),
-        Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=10),
+        Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=16),
     ]
     if extra["echo"] and rows:
         echoed = {"echo": True}
