@@ -175,7 +175,7 @@ def test_every_sentence_and_test_was_read() -> None:
     comes to ask less, and a grant, while the theorems stay; this needs no prover."""
     read, now = accepted.read(), read_beside()
     assert list(accepted.unread({name: entry for name, entry in read.items() if "/" in name}, now)) == []
-    assert {name.partition("/")[0] for name in now} == {"claim", "comment", "granted", "index", "prose", "test"}
+    assert {name.partition("/")[0] for name in now} == {"claim", "comment", "granted", "index", "prose", "run", "test"}
     assert now["claim/block.optimal"].says.startswith("consistent\nIn one round")
 
 
@@ -248,6 +248,13 @@ def case(): return 1
         ("properties/helpers/rows.py", "floats(0, most)", "just(0)", "properties/helpers/rows.py/some"),
         ("proofs/conftest.py", "pass", "skip()", "proofs/conftest.py"),
         ("pyproject.toml", "-m x", "--deselect a", "pyproject.toml"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\n_done = patch(Item)", "proofs/test_a.py"),
+        (
+            "properties/helpers/rows.py",
+            "def some",
+            "_ = setattr(sympy, 'simplify', min)\ndef some",
+            "properties/helpers/rows.py",
+        ),
     ],
 )
 def test_a_cited_test_that_asks_less_is_seen(tmp_path: Path, file: str, before: str, after: str, changed: str) -> None:
@@ -266,9 +273,21 @@ def test_a_cited_test_that_asks_less_is_seen(tmp_path: Path, file: str, before: 
         found.append(tests.digests(["proofs/test_a.py::test_it[1]"], tmp_path / str(at)))
     assert before in files[file]
     differ = {name for name in {*found[0], *found[1]} if found[0].get(name) != found[1].get(name)}
-    assert differ == ({f"test/{changed}"} if changed else set())
+    assert differ - {f"test/{file}"} == ({f"test/{changed}"} if changed else set()) - {f"test/{file}"}
+    assert bool(differ) == bool(changed)
     shown = list(accepted.unread({"test/a": Entry("1")}, {"test/a": Entry("2")}))
     assert shown[0] == "test/a means something else than it did: see `git diff` of " + accepted.where("test/a")
+
+
+def test_what_make_prove_runs_and_what_stands_before_our_options_is_read(tmp_path: Path) -> None:
+    """Kills: a script that ends before the gate, a table of known texts that is changed beside the text, and a file of
+    options that deselects what is cited."""
+    for name in ("proofs/check.sh", "proofs/translate/known.txt", "Makefile", "pytest.ini", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("[tool.pytest]\n")
+    found = tests.digests([], tmp_path)
+    assert {"run/proofs/check.sh", "run/proofs/translate/known.txt", "run/Makefile", "run/pytest.ini"} <= found.keys()
+    assert {*tests.RUN} <= {name.removeprefix("run/") for name in accepted.read()}
 
 
 def test_a_sentence_is_shown_beside_its_theorems() -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import random
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 from proofs import bridge
 from proofs.bridge import coq_list, coq_number, coq_tokens
 from proofs.gate.build import compiled
+from proofs.translate import forms, words
 from proofs.translate import rules as translate
 from proofs.translate.function import Function
 from proofs.translate.rules import FILE, needed, translated, written
@@ -271,6 +273,37 @@ def test_what_it_has_no_words_for_is_refused(text: str) -> None:
     function = Function(set(), {"p": "row", "q": "row", "x": "token", "a": "bool", "left": "num", "right": "num"})
     with pytest.raises(Untranslated, match=r"^line "):
         function.block(ast.parse(text).body, lambda: "raised", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "passed_over"),
+    [
+        ("for j, *out[:] in enumerate(tokens): pass", "*out[:]"),
+        ("at, out[1:] = 1, ()", "out[1:]"),
+        ("at = [row for out.x in rows]", "out.x"),
+        ("token = chance.choose(p, ('emit', at), **late)", "chance.choose(p, ('emit', at), **late)"),
+        ("out.append(token, x=1)", "out.append(token, x=1)"),
+        ("token = chance.choose(p, ('emit', 2 * at))", "2 * at"),
+        ("token = chance.choose(p, ('emit', *(p.sort() or ())))", "*(p.sort() or ())"),
+        ("p.sort()", "p.sort()"),
+        ("return Round(tokens, tuple(path))", "tokens"),
+        ("left = max(p, key=len)", "max(p, key=len)"),
+        ("left = p[::2]", "::2"),
+        ("at = left = 1", "at = left = 1"),
+    ],
+)
+def test_a_part_that_the_translator_would_pass_over_is_refused(text: str, passed_over: str) -> None:
+    """Kills: Python that runs and is in no theorem, because the translator reads another part of the same node."""
+    (function,) = ast.parse(f"def rule():\n    {text}").body
+    with pytest.raises(Untranslated, match=re.escape(f"{passed_over}: the translation would pass over this")):
+        forms.check(function)
+
+
+@pytest.mark.parametrize("text", ["[None for rows.max in [f]]", "a.b = 1", "a[0] = 1", "x, a.b = 1, 2"])
+def test_a_file_that_changes_words_while_it_is_imported_is_refused(text: str) -> None:
+    """Kills: another meaning of a word of the language, from the top of a file that no rule stands in."""
+    with pytest.raises(Untranslated, match="it is not seen what this does"):
+        words.bound(f"TIES = {text}" if "for" in text else text)
 
 
 def test_helpers_that_are_known_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def where(name: str) -> str:
     kind, _, rest = name.partition("/")
     if kind == "test":
         return rest if rest.endswith((".py", ".toml")) else rest.rpartition("/")[0]
-    return {"granted": "proofs/gate/granted.toml", name: f"proofs/rocq/{name.split('.')[0]}.v"}.get(
+    return {"run": rest, "granted": "proofs/gate/granted.toml", name: f"proofs/rocq/{name.split('.')[0]}.v"}.get(
         kind, "proofs/claims"
     )
 

@@ -4,8 +4,10 @@ A test that returns before it has asked anything, is skipped, or draws less than
 proved. So each cited test is held as a cited theorem is, with the tests that link the chains and the evaluators of
 `make prove`; and the words that they are said in, each by itself, so that a change is told once and where it stands:
 functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
-switch any test off is held whole: each conftest.py above a test, our plugin, and pytest's options. Comments, docstrings
-and how a text is laid out are not read, nor words that are looked up by a text. The standard library alone.
+switch any test off is held whole: each conftest.py above a test, our plugin, pytest's options, what `make prove` runs,
+and of each file that is read what runs while it is imported. Comments, docstrings and how a text is laid out are not
+read, nor words that are looked up by a text, nor the numbers that a test reads from a file of results. The standard
+library alone.
 """
 
 import ast
@@ -18,11 +20,13 @@ from pathlib import Path
 from refengine.selfcheck.claims.chains import CHAINS, links
 from refengine.source_tree import ROOT
 
-EVIDENCE = ("selfcheck", "evidence", "bugs/checks", "strategies.py")
+EVIDENCE = ("selfcheck", "evidence", "bugs/checks", "strategies.py", "exact/law.py", "exact/merged.py")
 HELD = ("proofs", "properties", "statistical_tests", *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
 EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
 PLUGIN = "refengine/pytest_plugin.py"
+RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt")
+OTHER_OPTIONS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg")  # before ours
 
 Place = tuple[str, str]  # a file and a name of it
 
@@ -46,8 +50,31 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
             todo += (there for node in nodes for there in words(here[0], node, root))
     held = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
     held |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
+    files = {file: imported(root / file) for file in {file for file, _ in found}.difference(whole)}
+    held |= {f"test/{file}": digest(text) for file, text in files.items() if text}
     options = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
+    others = [name for name in OTHER_OPTIONS if (root / name).exists()]
+    held |= {
+        f"run/{name}": digest((root / name).read_text("utf-8")) for name in (*RUN, *others) if (root / name).is_file()
+    }
     return held | {"test/pyproject.toml": digest(repr(options))}
+
+
+def imported(file: Path) -> str:
+    """What a file does while it is imported besides defining functions and importing: the values of its names aside
+    that are made without a call."""
+    body = ast.parse(file.read_text("utf-8")).body
+    plain = ast.FunctionDef | ast.ClassDef | ast.ImportFrom | ast.Import
+    values = ast.Assign | ast.AnnAssign
+    runs = [n for n in body if not isinstance(n, plain) and not (isinstance(n, values) and _is_value(n))]
+    return "\n".join(told(node) for node in runs if not isinstance(getattr(node, "value", None), ast.Constant))
+
+
+def _is_value(node: ast.Assign | ast.AnnAssign) -> bool:
+    """A name for what no call, item or attribute has a part in."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    runs = ast.Call | ast.comprehension
+    return all(isinstance(t, ast.Name) for t in targets) and not any(isinstance(n, runs) for n in ast.walk(node))
 
 
 def place(test: str) -> Place:

@@ -5,7 +5,7 @@ import copy
 import re
 from collections.abc import Sequence
 
-from proofs.translate import sites, words
+from proofs.translate import forms, sites, words
 from proofs.translate.function import RESULTS, Function
 from proofs.translate.terms import Untranslated
 from refengine.exact import rules
@@ -93,6 +93,7 @@ def known_text(file: str, name: str) -> str:
 def translated(file: str, name: str, helpers: set[str]) -> str:
     """The Gallina definition of one function."""
     function = definition(file, name)
+    forms.check(function)
     sites.check(function)
     arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation}
     types = {OTHERWISE.get(a, a): NAMED.get(a) or TYPES[annotation] for a, annotation in arguments.items()}

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from proofs.translate.forms import changed_at_import
 from proofs.translate.terms import Untranslated, assigned, names, refuse
 
 CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
@@ -50,6 +51,8 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
         runs = [ast.unparse(k.value) for k in call.keywords if k.arg == "rule"]
         if not all(isinstance(node, ast.FunctionDef) for name in runs for node in found.get(name, [call])):
             raise refuse(call, "the card is of another rule")
+    for changed in changed_at_import(tree):
+        raise refuse(changed, "it is not seen what this does to the words of the module")
     for inner in ast.walk(tree):
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:
             raise Untranslated("a name may be bound where it is not seen")

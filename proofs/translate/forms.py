@@ -1,0 +1,101 @@
+"""That a function has no form that the translator would pass over: whatever it does not put into Gallina is refused.
+
+The translator reads the parts that it knows of each node. What may stand in the others (a star or an item that is
+assigned to, a keyword, an argument of `Round` that is no tuple, a call in a site) runs in Python and is in no theorem.
+So each part is one of those below.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from proofs.translate.terms import refuse
+
+STATEMENTS = (ast.FunctionDef, ast.Expr, ast.Assign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Return, ast.Raise)
+JUMPS = (ast.Break, ast.Continue)
+OPERATORS = (ast.boolop, ast.Not, ast.USub, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.cmpop, ast.Load, ast.Store)
+WORDS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.arg, ast.arguments)
+LISTS = (ast.Starred, ast.Tuple, ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension)
+SUMS = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp)
+NODES = (*STATEMENTS, *JUMPS, *OPERATORS, *WORDS, *LISTS, *SUMS)
+METHODS = {"accept", "choose", "append", "children"}
+STRICT = "strict=True"  # of zip
+
+
+def check(function: ast.FunctionDef) -> None:
+    """Raises Untranslated."""
+    for node in ast.walk(function):
+        if not isinstance(node, NODES) or (isinstance(node, ast.FunctionDef) and node is not function):
+            raise refuse(node, "there is no translation of it")
+        for part in _strange(node):
+            raise refuse(part, "the translation would pass over this")
+
+
+def _strange(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.Slice(step=ast.expr()) | ast.Raise(cause=ast.expr()):
+            yield node
+        case ast.For(orelse=[_, *_]) | ast.While(orelse=[_, *_]):
+            yield node
+        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+            yield from _no_names(target)
+        case ast.Assign():
+            yield node
+        case ast.For(target=target) | ast.comprehension(target=target):
+            yield from _no_names(target)
+        case ast.Starred(value=value) if any(isinstance(inner, ast.Call) for inner in ast.walk(value)):
+            yield node
+        case ast.Call(ast.Name("Round"), arguments, []):
+            yield from (a for a in arguments if not _tuple(a))
+        case ast.Call(ast.Attribute(attr="accept" | "choose"), [*_, ast.Tuple([ast.Constant(), *counts])], []):
+            yield from (count for count in counts if not _count(count))
+        case ast.Call(ast.Attribute(attr=method), _, []) if method in METHODS:
+            pass
+        case ast.Call(ast.Attribute()):
+            yield node
+        case ast.Call(ast.Name("zip"), _, [keyword]) if ast.unparse(keyword) == STRICT:
+            pass
+        case ast.Call(_, _, [_, *_]):
+            yield node
+
+
+def _no_names(target: ast.expr) -> Iterator[ast.AST]:
+    """What is assigned to and is no variable."""
+    match target:
+        case ast.Name():
+            pass
+        case ast.Tuple(several):
+            for inner in several:
+                yield from _no_names(inner)
+        case _:
+            yield target
+
+
+def _tuple(argument: ast.expr) -> bool:
+    return isinstance(argument, ast.Tuple) or (isinstance(argument, ast.Call) and ast.unparse(argument.func) == "tuple")
+
+
+def _count(count: ast.expr) -> bool:
+    """A number, a variable, a length, or such a one more or less than another."""
+    match count:
+        case ast.Name() | ast.Constant(int()) | ast.Call(ast.Name("len"), [ast.Name()], []):
+            return True
+        case ast.BinOp(left, ast.Add() | ast.Sub(), right):
+            return _count(left) and _count(right)
+    return False
+
+
+def changed_at_import(tree: ast.Module) -> Iterator[ast.AST]:
+    """What a file assigns to while it is imported that is no variable of its own: another file's words, say."""
+    todo: list[ast.AST] = [*tree.body]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred) and not isinstance(node.ctx, ast.Load):
+            yield node
+        todo += (part for name, part in _parts(node) if not (name == "body" and isinstance(node, ast.FunctionDef)))
+
+
+def _parts(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    for name, value in ast.iter_fields(node):
+        yield from (
+            (name, part) for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST)
+        )
