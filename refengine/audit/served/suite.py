@@ -147,11 +147,10 @@ class Suite:
     def enough(self, state: State) -> bool:
         """Rounding moves laws too, by little and always the same way: where there is some, no law is looked at until it
         shows."""
-        laws = [law for law in getattr(state.cell, "laws", [state.cell]) if isinstance(law, Sampled)]
-        most = [
-            LAW_LOOKS * law.wanted * max(1, FEW // law.choices) for law in laws[:1]
-        ]  # with fewer choices, more looks
-        return any(looks <= state.looks for looks in most) and not self.bench.noise.quiet
+        law = next((law for law in getattr(state.cell, "laws", [state.cell]) if isinstance(law, Sampled)), None)
+        if law is None or self.bench.noise.quiet:
+            return False
+        return LAW_LOOKS * law.wanted * max(1, FEW // law.choices) <= state.looks  # with fewer choices, more looks
 
     def due(self, state: State) -> tuple[bool, float]:
         """Among all: what had least of what it wants, in requests: looks that ask about ties are fewer."""
