@@ -9,10 +9,12 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logprobs, logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
+from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedule_faults import choices_differ
 from refengine.audit.served.claims.schedule_requests import greedy_choices
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.plan import planned
+from refengine.audit.served.transports.http import Server
 
 
 @dataclass
@@ -132,6 +134,29 @@ def test_a_server_that_refuses_seeds_is_asked_without() -> None:
         assert {"parity/frequency_penalty", "law/temperature 1", "seed/none"} <= names
         assert not {"seed/same", "seed/other", "seed/under load"} & names
         assert plan.lacking["seed"].startswith("refused")
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_server_that_refuses_n_is_asked_with_a_list_of_equal_prompts(alike: bool) -> None:
+    """Kills laws of which nothing can be said at one choice a request, seeds that make the answers of a list equal, and
+    lists that are taken for samples where the answers are equal all the same."""
+
+    @dataclass
+    class OneChoice(Counts):
+        def send(self, ask: Ask) -> Answer:
+            if "n" in ask.options or (ask.chat and ask.copies > 1):
+                raise Refused("n is 1")
+            said = super().send(ask).text
+            return Answer(tuple(Choice(said + "b" * (i * (not alike)), "length") for i in range(ask.copies)))
+
+    with Bench(OneChoice(4000), OneChoice(4000)) as bench:
+        plan = planned(bench, "law")
+        laws = {cell.name: cell.asked(bench) for cell in plan.cells if isinstance(cell, Sampled)}
+        plain, chat = laws["law/top_k 3"], laws["law/temperature 1.7 (chat)"]
+        assert bench.choices == 1
+        assert (plain.copies, plain.seed is None) == ((1, False) if alike else (16, True))
+        assert (chat.copies, chat.seed is None) == (1, False)
+        assert Server("http://a/v1").body(plain)["prompt"] == (plain.turns[0] if alike else [plain.turns[0]] * 16)
 
 
 def test_a_tie_at_a_stop_goes_on_past_it() -> None:

@@ -82,6 +82,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
     bench.samples = not several and _samples(bench)
+    lists = [] if several else [n for n in CHOICES if _gives(bench, n, listed=True)]
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
     plan.lacking |= {
@@ -110,10 +111,15 @@ def planned(bench: Bench, only: str = "") -> Plan:
     for setting in SAMPLED:
         if not wanted(f"law/{setting.name}"):
             continue
-        choices = next((n for n in several if n <= setting.choices), 1)
+        choices = next((n for n in several or lists if n <= setting.choices), 1)
         apis = (True, False) if chat and setting.talks else (False,)
         forms = [replace(setting, options=options) for options in setting.forms]
-        laws = [Sampled(form, choices, together.told, in_chat) for in_chat in apis for form in forms]
+        counts = [1 if in_chat and lists else choices for in_chat in apis]  # a list of prompts is no chat
+        laws = [
+            Sampled(form, count, together.told, in_chat, bool(lists) and not in_chat)
+            for in_chat, count in zip(apis, counts, strict=True)
+            for form in forms
+        ]
         plan.tries(bench, laws[0].name, laws)
     taken = [cell for cell in plan.cells if isinstance(cell, Sampled)]
     if len(taken) >= LEAST:
@@ -140,10 +146,14 @@ def _seeds(bench: Bench) -> bool:
     return False
 
 
-def _gives(bench: Bench, choices: int) -> bool:
-    """Some servers take `n` and answer with one choice."""
-    said = _answers(bench, Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1))
-    return bool(said) and all(len(answer.choices) == choices for answer in said)
+def _gives(bench: Bench, choices: int, listed: bool = False) -> bool:
+    """Some servers take `n` and answer with one choice; and some have one answer for all equal prompts of a list."""
+    ask = Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1)
+    if listed:
+        ask = replace(ask, options={}, seed=None, copies=choices)
+    said = _answers(bench, ask)
+    texts = [{choice.text for choice in answer.choices} for answer in said]
+    return bool(said) and all(len(a.choices) == choices for a in said) and not (listed and min(map(len, texts)) == 1)
 
 
 def _samples(bench: Bench) -> bool:

@@ -30,7 +30,7 @@ SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty,
 OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
 SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
 LAW_LOOKS = 2  # times what a law wants, at most, with FEW choices or more
-MOST = 0.75  # of the looks that a claim wants: then laws come first that would show nothing yet
+MOST = 0.5  # of the looks that a claim wants: then laws come first that would show nothing yet
 BY_ITSELF = Own | AllLaws  # claims that are looked at alone
 Doubts: TypeAlias = list[tuple[float, float]]  # (nats of evidence, what a request adds to them)
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
@@ -152,11 +152,14 @@ class Suite:
             return False
         return LAW_LOOKS * law.wanted * max(1, FEW // law.choices) <= state.looks  # with fewer choices, more looks
 
-    def due(self, state: State) -> tuple[bool, float]:
-        """Among all: what had least of what it wants, in requests: looks that ask about ties are fewer."""
+    def due(self, state: State) -> tuple[bool, bool, float]:
+        """Among all: what had least of what it wants, in requests: looks that ask about ties are fewer. Of laws of
+        which nothing can be said yet, the one that is nearest: one that is looked at enough is more than two halves."""
         share = state.spent / (state.cell.cost * state.cell.wanted)
-        silent = (b.too_few(self.bar) for b in state.cell.beliefs.values() if isinstance(b, Law))
-        return share >= MOST and not any(silent), share
+        if share < MOST:
+            return False, False, share
+        laws = [b for b in state.cell.beliefs.values() if isinstance(b, Law) and b.too_few(self.bar)]
+        return True, not laws, laws[0].would_show(self.bar) if laws else share
 
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""

@@ -5,6 +5,7 @@ kinds of evidence share the wealth: what stands at a place of the text after a p
 and what the whole answer scores (`scores.py`, `evidence/e_process_of_scores.py`).
 """
 
+import itertools
 import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -133,11 +134,15 @@ class Law:
         does; the mixture gives both kinds of evidence, three families, three weights and KINDS features their shares;
         e^3 is for learning. A pair of requests gains log 2 at most.
         """
+        return self._shown_by(self.looks, bar)
+
+    def _shown_by(self, looks: int, bar: float) -> float:
+        """The same of so many pairs, with as many choices each as those that came."""
         share = (PROMPTS - 1) / PROMPTS
         cost = 2 * 9.0 * KINDS * exp(3.0)
-        if share * self.looks * log(2.0) < bar + log(cost):
+        if share * looks * log(2.0) < bar + log(cost):
             return 1.0
-        return ends_wealth(share * self.choices / 2, exp(-bar), cost)
+        return ends_wealth(share * looks * max(1.0, self.choices / max(1, self.looks)) / 2, exp(-bar), cost)
 
     def too_few(self, bar: float) -> bool:
         """More looks would say what these do not."""
@@ -148,9 +153,9 @@ class Law:
             return "both sides give one completion to a prompt whatever the seed is: nothing is sampled"
         if not self.too_few(bar):
             return ""
-        least = self.would_show(bar)
-        what = f"a total variation of {least:.2g}" if least < 1 else "any difference"
-        return f"{self.looks} pairs of requests would not show {what}: more --requests"
+        enough = next(n for n in itertools.count(self.looks) if self._shown_by(n, bar) <= MAX_UNSEEN_TV)
+        few = f"{self.looks} pairs of requests would not show a total variation of {MAX_UNSEEN_TV:g}"
+        return f"{few}, {enough} would: more --requests"
 
     def excluded(self, bar: float) -> str:
         return f"A total variation of {self.would_show(bar):.2g} would have been seen 99% of the time."
@@ -200,12 +205,14 @@ def features(text: str) -> dict[str, Hashable]:
 
 @dataclass
 class Sampled:
-    """One setting of temperature and filters. choices: how many a request asks for. told: hears of every pair."""
+    """One setting of temperature and filters. choices: how many a request asks for, by `n` or, listed, by as many equal
+    prompts, for which no seed is sent: it might be that of each. told: hears of every pair."""
 
     setting: Setting
     choices: int = 1
     told: Heard = lambda number, setting, pair: None
     chat: bool = False
+    listed: bool = False
     cost: int = 2
 
     def __post_init__(self) -> None:
@@ -225,7 +232,7 @@ class Sampled:
 
     def ask(self, bench: Bench, place: int, seed: int, bare: bool = False) -> Ask:
         """bare: without rows."""
-        several = {"n": self.choices} if self.choices > 1 else {}
+        several = {"n": self.choices} if self.choices > 1 and not self.listed else {}
         options = {**({} if bare else bench.logprobs), **self.setting.options, **several}
         return Ask(
             (bench.sampled_prompt(place),),
@@ -233,7 +240,8 @@ class Sampled:
             self.setting.temperature,
             options,
             chat=self.chat,
-            seed=seed if self.setting.seeded else None,
+            seed=seed if self.setting.seeded and not self.listed else None,
+            copies=self.choices if self.listed else 1,
         )
 
     def one_text(self) -> bool:

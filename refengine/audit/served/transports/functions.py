@@ -32,8 +32,8 @@ class Generate:
     def send(self, ask: Ask) -> Answer:
         """Raises Refused for what a function has no word for, Failed where it raises."""
         refused = SERVER_ONLY & ask.options.keys()
-        if ask.chat or ask.stream or refused:
-            raise Refused(f"a function has no {', '.join(sorted(refused)) or 'chat or stream'}")
+        if ask.chat or ask.stream or ask.copies > 1 or refused:
+            raise Refused(f"a function has no {', '.join(sorted(refused)) or 'chat, stream or list of prompts'}")
         if ask.seed is None and ask.temperature > 0:
             raise Refused("a function is always given a seed")
         arguments = ["\n".join(ask.turns), ask.tokens, ask.temperature, ask.seed or 0]

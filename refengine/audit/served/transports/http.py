@@ -89,7 +89,8 @@ class Server:
             roles = ("user", "assistant")
             body["messages"] = [{"role": roles[i % 2], "content": turn} for i, turn in enumerate(ask.turns)]
         else:
-            body["prompt"] = "\n".join(ask.turns)
+            prompt = "\n".join(ask.turns)
+            body["prompt"] = [prompt] * ask.copies if ask.copies > 1 else prompt
         named = {"model": self.model, "seed": ask.seed, "stream": ask.stream or None}
         return body | {name: value for name, value in named.items() if value is not None}
 
