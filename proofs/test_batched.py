@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,10 +25,20 @@ from refengine.exact.rules import RULES
 from refengine.selfcheck.claims.claims import load
 from refengine.source_edits.loader import source_path
 
+pytestmark = pytest.mark.text
+
 # (rule, module of refengine.engine, what stands there, what is put in its place)
 MISTAKES = [
     ("leviathan", "rules.leviathan", "at_token(p[:, i], x)", "at_token(p[:, i + 1], x)"),
     ("leviathan", "path", "Round(tokens, path, accepted + 1)", "Round(tokens, path, accepted)"),
+    ("leviathan", "row", "device=rows.device), place].double()", "device=rows.device), place]"),
+    ("iid_candidates", "rules.iid_candidates", "q[:, j].double() * mass[:, None]", "q[:, j] * mass[:, None]"),
+    (
+        "iid_candidates",
+        "rules.iid_candidates",
+        "q[:, j].double() * mass[:, None]",
+        "q[:, j].double()\n        supplied[:] = supplied * mass[:, None]",
+    ),
     ("leviathan", "path", "path == NOTHING, NOTHING, block", "path == NOTHING, 0, block"),
     ("block", "rules.block", "drafted == kept", "torch.full_like(drafted, block.tokens.shape[1]) == kept"),
     ("block", "rules.block", "mass + d - n", "mass + d"),
@@ -172,6 +183,10 @@ def test_what_is_asked_about_is_what_runs() -> None:
     for name, card in RULES.items():
         assert card.rule is getattr(import_module(f"refengine.exact.rules.{card.file}"), name)
         assert ENGINE[name] is getattr(import_module(f"refengine.engine.rules.{card.file}"), name)
+    files = [f"rules.{card.file}" for card in RULES.values()]
+    for module in ["coins", "sums", "policy", "row", "path", "block", *files]:
+        name = f"refengine.engine.{module}"
+        assert source_path(name) == Path(str(import_module(name).__file__))
 
 
 @pytest.mark.parametrize(
@@ -289,6 +304,15 @@ def test_another_pick_is_seen() -> None:
     found = [m for m in mutants(picks.SUMS) if m.key()[1] in pick]
     assert {m.key()[2] for m in found if not picks.difference(m.source, 4)} <= ROUNDED
     assert len(found) > 30
+
+
+def test_an_acceptance_is_that_of_the_exact_text() -> None:
+    """Kills: `<=`, odds that are the other way round, and a product in the row's own precision."""
+    assert picks.acceptance() == ""
+    text, line = source_path(picks.COINS).read_text(), "return u * den.double() < num.double()"
+    assert line in text
+    for other in ("u * den.double() <= num.double()", "u * num.double() < den.double()", "u * den < num"):
+        assert picks.acceptance(text.replace(line, f"return {other}"))
 
 
 def test_the_head_is_that_of_the_exact_text_in_a_row_of_any_length() -> None:

@@ -25,6 +25,8 @@ from refengine.selfcheck.claims.mutants_of_rules import RECORD as LINKS
 from refengine.selfcheck.claims.mutants_of_rules import run, sample, status
 from refengine.source_tree import commit_seed
 
+pytestmark = pytest.mark.text
+
 CHAIN_RULES = [name for name, card in RULES.items() if card.shape == "chain"]
 BY_CHAIN = {name: [i for i in recorded() if i["chain"] == name] for name in CHAINS}
 

@@ -11,6 +11,8 @@ from proofs.translate.forms import changed_at_import
 from refengine.source_edits.loader import source_path
 from refengine.source_tree import PACKAGE
 
+pytestmark = pytest.mark.text
+
 COUNTING = ["rules.leviathan", "rules.block", "rules.point_mass", "rules.iid_candidates", "rules.without_replacement"]
 OTHERS = ["rules.greedy", "rules.agreement", "rules.typical", "rules.nucleus"]
 

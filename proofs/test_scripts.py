@@ -82,8 +82,9 @@ def test_every_test_of_the_proofs_is_run_by_some_command() -> None:
     """Kills: tests that neither `make test` nor `make prove` chooses. `stat` is of other folders."""
     chosen = re.findall(r'-m "([^"]*)"', (ROOT / "Makefile").read_text())
     assert len(chosen) == 2
-    for marks in (set(), {"long"}, {"coq"}, {"long", "coq"}):
+    for marks in (set(), {"long"}, {"coq"}, {"text"}, {"long", "coq"}, {"long", "text"}):
         found = [Expression.compile(text).evaluate(lambda name, **_: name in marks) for text in chosen]  # noqa: B023
         by_default = "long" not in marks  # which `conftest.py` leaves out where nothing names it
         assert (found[0] and by_default) or found[1], marks
+        assert found[1] or not marks, marks
     assert (PROOFS / "check.sh").relative_to(ROOT).as_posix() in (ROOT / "Makefile").read_text()

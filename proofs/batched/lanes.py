@@ -169,14 +169,15 @@ def run(rule: Callable[..., Any], mode: Mode, path: Expected, shape: Shape, worl
     block = rule.__globals__.get("Block", BatchedBlock)(
         tokens=Terms(entries((lanes, n), token), torch.int64, world),
         parents=Terms(entries((lanes, n), parent), torch.int64, world),
-        q=Terms(entries((lanes, n, classes + 1), of(q) if weighs else lambda at: ANY), torch.float64, world, rows=True)
+        q=Terms(entries((lanes, n, classes + 1), of(q) if weighs else lambda at: ANY), torch.float32, world, rows=True)
         if shape.drawn
         else None,
         sites=Unread(),
     )
     given = arguments(mode, lambda number: Terms(entries((), lambda at: number), torch.float64, world))
     try:
-        rows = Terms(entries((lanes, n + 1, classes + 1), of(p)), torch.float64, world, rows=True)
+        rows = Terms(entries((lanes, n + 1, classes + 1), of(p)), torch.float32, world, rows=True)
+        world.handed = [part.array for part in (rows, block.tokens, block.parents, block.q) if part is not None]
         with Fresh(world):
             found = rule(rows, block, judge, **given)
     except Differs:

@@ -3,8 +3,10 @@
 The text runs on two lanes: a row without mass, of which the answer is -1, and a row of any nonnegative real numbers
 that are not all 0 beside any uniform of [0, 1). Rows of one to `LONGEST` tokens are asked about, so trees of up to four
 levels, full and not: a turn of the loop is the same at every level. Nothing is rounded here: that a float64 pick ends
-at a token with weight, for which the condition `right > 0` is there, is `FloatDescent.v`; what `double` does to a dtype
-is not seen.
+at a token with weight, for which the condition `right > 0` is there, is `FloatDescent.v`.
+
+And `accept_below` of `refengine/engine/coins.py` is that of the exact text: the comparison that `FloatAccept.v` is
+about.
 """
 
 from functools import partial
@@ -16,10 +18,10 @@ import z3
 from proofs.batched.tensor import Terms, entries
 from proofs.batched.terms import Paths
 from proofs.smt.real import Real
-from refengine.exact.chance import choose_below
+from refengine.exact.chance import accept_below, choose_below
 from refengine.source_edits.loader import source_path
 
-SUMS = "refengine.engine.sums"
+SUMS, COINS = "refengine.engine.sums", "refengine.engine.coins"
 LONGEST = 9
 NONE = -2  # where it is not one token on all of a path
 
@@ -48,6 +50,26 @@ def pick(first_above: Any, row: list[Any], u: Any, world: Paths) -> tuple[tuple[
     ours = first_above(share, weights).array
     exact = choose_below(Real(u, world), [Real(w, world) for w in row])
     return tuple(token(answer, len(row), world) for answer in ours), (-1, exact)
+
+
+def acceptance(text: str | None = None) -> str:
+    """Where a draft is accepted that the exact text refuses, or the other way round; "" where it never is."""
+    names: dict[str, Any] = {"__name__": COINS}
+    exec(compile(source_path(COINS).read_text() if text is None else text, COINS, "exec"), names)
+    numbers, world = z3.Reals("u num den"), Paths()
+
+    def accepted() -> tuple[bool, bool]:
+        u, num, den = (
+            Terms(entries((1,), lambda at, x=x: x), dtype, world)
+            for x, dtype in zip(numbers, (torch.float64, torch.float32, torch.float32), strict=True)
+        )
+        return bool(names["accept_below"](u, num, den)), accept_below(*(Real(x, world) for x in numbers))
+
+    try:
+        leaves = world.leaves(accepted)
+    except Exception as error:  # whatever it is: the text does not run as it should
+        return f"accept_below: {type(error).__name__}: {error}"
+    return "" if all(ours == exact for leaf in leaves for ours, exact in [leaf.result]) else "accept_below: other odds"
 
 
 def token(answer: Any, tokens: int, world: Paths) -> int:

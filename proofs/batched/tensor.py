@@ -1,7 +1,8 @@
 """A tensor of terms, and the words of torch that the rules use on it. A word that is not here is refused.
 
-The rules run unchanged: torch hands every call that meets such a tensor to `__torch_function__`. There is one real
-type here, without rounding; a device is not known.
+The rules run unchanged: torch hands every call that meets such a tensor to `__torch_function__`. Nothing is rounded
+here: rows that are given are float32 in name, and who reckons with them has to call them double before; `double` shares
+its entries with what it was called on, as it does where that is float64 already. A device is not known.
 
 The vocabulary is an axis without a length, the last one of every tensor that has it. What stands there is shown at
 every drafted token and at any other one, and five things can be done along it: words that go token by token, a look at
@@ -47,7 +48,7 @@ def entries(shape: Sequence[int], of: Callable[[tuple[int, ...]], Entry]) -> Any
 
 
 class Terms:
-    """A tensor whose entries are terms: `dtype` says bool, int64 or float64, whatever the entries are.
+    """A tensor whose entries are terms: `dtype` says bool, int64, float32 or float64, whatever the entries are.
 
     `rows` says that its last axis is the vocabulary: an entry for each class of drafted tokens, and one for any other.
     """
@@ -124,6 +125,8 @@ class Terms:
 
     def number(self, other: Any, word: Callable[[Any, Any], Any], idle: int | None = None) -> "Terms":
         kinds = {self.dtype, lift(other, self.world).dtype}
+        if torch.float32 in kinds:
+            raise NotImplementedError("a number of a row is rounded to its own precision: double() is missing")
         dtype = torch.float64 if torch.float64 in kinds else torch.int64
         return self.each(computed(word, idle), other, dtype=dtype)
 
@@ -335,6 +338,8 @@ class Terms:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         value = lift(value, self.world)
+        if any(np.shares_memory(self.array, array) for array in self.world.handed):
+            raise NotImplementedError("what the rule was given is written over")
         if value.rows != self.rows and value.array.ndim and value.array.shape[-1] != 1:
             raise Unbounded("what has another axis is put in the place of a vocabulary, or the other way round")
         self.array[self.places(index)] = value.array
@@ -418,8 +423,8 @@ def world_of(*values: Any) -> Paths:
 def where(condition: Any, a: Any, b: Any) -> Terms:
     world = world_of(condition, a, b)
     condition, a, b = (lift(value, world) for value in (condition, a, b))
-    whole = torch.float64 not in (a.dtype, b.dtype)
-    dtype = torch.float64 if not whole else a.dtype if isinstance(a, Terms) and a.dtype == b.dtype else torch.int64
+    whole = not {torch.float32, torch.float64} & {a.dtype, b.dtype}
+    dtype = a.dtype if a.dtype == b.dtype else torch.int64 if whole else torch.float64
     return condition.each(chosen(world, whole), a, b, dtype=dtype)
 
 

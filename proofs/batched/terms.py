@@ -48,6 +48,7 @@ class Paths(World):
     given_tops: dict[str, Any] = field(default_factory=dict)  # and before it begins
     surely: dict[int, tuple[Atom, bool]] = field(default_factory=dict)  # what `assumed` alone is, or is not, enough for
     scaled: set[tuple[str, int]] = field(default_factory=set)  # the powers of two that are assumed to be positive
+    handed: list[Any] = field(default_factory=list)  # the arrays that the rule of this path was given
     words: dict[int, Atom] | None = None  # what was assumed at first, simplified; kept, as no other gets its number
     guards: list[tuple[Any, Atom]] | None = None  # entries that a sum looks at, and on which condition; None: no sum is
 
