@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from refengine.audit.served.ask import Answer, Choice
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.sampled import CLAIM, PROMPTS, Law, Sampled
-from refengine.audit.served.claims.scores import EVERY, PLACES, UNLISTED
+from refengine.audit.served.claims.scores import EVERY, LIKELIEST, PLACES, UNLISTED
 from refengine.evidence.e_process_of_prefixes import Step
 
 SAMPLED = 160  # choices of either side, alone and again in company
@@ -52,7 +52,7 @@ class Sets:
 
     def sharper(self, place: str) -> bool:
         """Whether likely tokens came too often there."""
-        score = self.law.scores.scores.get(f"the likeliest of {place}")
+        score = self.law.scores.scores.get(f"{LIKELIEST} at {place}")
         return score is None or score.mean > 0
 
     def _of(self, prompt: int, steps: Sequence[Step], i: int) -> set[str] | None:

@@ -33,7 +33,8 @@ LENGTH, ENDED, NEXT = "the length", "how many end by themselves", "how one surpr
 ALIKE = "how many choices of one request begin alike"
 COPIES = "how often a text goes on as it did after the same two tokens"  # as drafts do that are looked up in it
 STARTS = (1, 2, 4)  # words by which two choices are told to begin alike
-WHAT = ("the surprise", "the likeliest", "the unlisted")
+LIKELIEST = "the share of the likeliest token"
+WHAT = ("the mean surprise", LIKELIEST, "the share of tokens beyond the listed")
 KINDS = len(WHAT) * (len(PLACES) + 1) + 4 + len(STARTS)
 Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
 Law: TypeAlias = tuple[Row, float]  # (probabilities of the listed tokens, that of all others)
@@ -119,7 +120,7 @@ class Reader:
             self.shared.setdefault(before, min(rows, key=lambda row: sorted(row.items())))
 
     def scores(self, choices: Sequence[Choice], prompt: int = 0) -> dict[str, float]:
-        """By "WHAT of PLACE"."""
+        """By "WHAT at PLACE"."""
         sums: defaultdict[str, float] = defaultdict(float)
         for words in STARTS:
             starts = Counter(tuple(pieces(choice.text)[:words]) for choice in choices)
@@ -135,7 +136,7 @@ class Reader:
                 where = [name for name, places in PLACES.items() if i in places]
                 for name in (*where, *([LATER_CHOICES] if index else [])):
                     for what, score in zip(WHAT, token, strict=False):
-                        sums[f"{what} of {name}"] += score
+                        sums[f"{what} at {name}"] += score
         return dict(sums)
 
     def copies(self, choice: Choice) -> float:
