@@ -105,6 +105,22 @@ def test_choices_at_temperature_0_are_told_apart_by_their_rows() -> None:
         assert not choices_differ([Answer(tuple(said))], bench.noise.nats)
 
 
+def test_usage_is_held_where_one_text_has_the_same_tokens() -> None:
+    """Kills tokens past the end that are counted in few requests, and an accusation where a tie spelt a text otherwise."""
+
+    class Says:
+        def __init__(self, tokens: tuple[str, ...], count: int) -> None:
+            self.answer = Answer((Choice("ab", "length", tokens),), {"completion_tokens": count})
+
+        def send(self, ask: Ask) -> Answer:
+            return self.answer
+
+    for spelt, looks in ((("a", "b"), 1), (("ab",), 0)):
+        with Bench(Says(("a", "b"), 3), Says(spelt, 2), logprobs={"logprobs": True}) as bench:
+            bench.both(Ask(("p",), 4))
+            assert (bench.usage.looks, bench.usage.parted) == (looks, looks)
+
+
 def test_stops_are_asked_for_where_they_are_missed() -> None:
     """Kills stops that never begin a text, never cross a block, or are never listed in another order than they come."""
     plain = Choice("".join(f" {4 * letter}" for letter in "abcdefghijklmnopqrstuvwxyz"), "length")

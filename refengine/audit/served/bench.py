@@ -30,7 +30,7 @@ LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, be
 OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options"}
 USAGE = "the same text has another usage than without speculation"
 FAR = "a text is another, far from any tie"
-FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so
+FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
 
 
 def parts_of(witness: Mapping[str, Any]) -> set[str]:
@@ -117,7 +117,8 @@ class Bench:
         """The same request to both sides at once; its metadata is held side against side. Raises Refused, Failed."""
         (on,), (off,) = self.each([ask])
         self.inspect(ask, on, off)
-        if on.usage and off.usage and [c.text for c in on.choices] == [c.text for c in off.choices]:
+        alike = [[(c.text, c.tokens if self.logprobs else None) for c in side.choices] for side in (on, off)]
+        if on.usage and off.usage and alike[0] == alike[1]:
             witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
             self.keep(USAGE, any(on.usage.get(name) != off.usage.get(name) for name in COUNTS), False, witness)
         return on, off

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedless
-from refengine.audit.served.bench import Bench
+from refengine.audit.served.belief import Partings
+from refengine.audit.served.bench import FAR_SHARE, Bench
 from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
@@ -75,6 +76,8 @@ def planned(bench: Bench, only: str = "") -> Plan:
             raise Refused(f"the side with speculation {name} takes no plain request: {said}")
     seeds = _seeds(bench)
     bench.logprobs, rows = _reports(bench)
+    if rows:  # else a tie may have spelt one text in other tokens
+        bench.usage = Partings(FAR_SHARE)
     if streams := bench.accepts(Ask((bench.prompt(0),), 4, options=STREAM_USAGE, stream=True)):
         bench.stream_usage = STREAM_USAGE
     streams = streams or bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
