@@ -106,7 +106,7 @@ def test_choices_at_temperature_0_are_told_apart_by_their_rows() -> None:
 
 
 def test_usage_is_held_where_one_text_has_the_same_tokens() -> None:
-    """Kills tokens past the end that are counted in few requests, and an accusation where a tie spelt a text otherwise."""
+    """Kills tokens past the end that are counted in few requests, and ties that spelt a text otherwise."""
 
     class Says:
         def __init__(self, tokens: tuple[str, ...], count: int) -> None:
