@@ -5,9 +5,9 @@ proved. So each cited test is held as a cited theorem is, with the tests that li
 `make prove`; and the words that they are said in, each by itself, so that a change is told once and where it stands:
 functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
 switch any test off is held whole: each conftest.py above a test, our plugin, pytest's options, what `make prove` runs,
-and of each file that is read what runs while it is imported. Comments, docstrings and how a text is laid out are not
-read, nor words that are looked up by a text, nor the numbers that a test reads from a file of results. The standard
-library alone.
+and of each file that is read, and of the `__init__.py` above it, what runs while it is imported and where its words
+come from. Comments, docstrings and how a text is laid out are not read, nor words that are looked up by a text, nor the
+numbers that a test reads from a file of results. The standard library alone.
 """
 
 import ast
@@ -20,7 +20,10 @@ from pathlib import Path
 from refengine.selfcheck.claims.chains import CHAINS, links
 from refengine.source_tree import ROOT
 
-EVIDENCE = ("selfcheck", "evidence", "bugs/checks", "strategies.py", "exact/law.py", "exact/merged.py")
+EVIDENCE = (
+    *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "strategies.py", "exact/law.py", "exact/merged.py"),
+    *("source_edits/loader.py", "source_tree.py"),  # which text is read
+)
 HELD = ("proofs", "properties", "statistical_tests", *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
 EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
@@ -50,7 +53,10 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
             todo += (there for node in nodes for there in words(here[0], node, root))
     held = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
     held |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
-    files = {file: imported(root / file) for file in {file for file, _ in found}.difference(whole)}
+    read = {file for file, _ in found}.difference(whole)
+    rooms = {str(folder / "__init__.py") for file in read for folder in Path(file).parents}
+    read |= {room for room in rooms if room.startswith(HELD) and (root / room).is_file()}
+    files = {file: imported(root / file) for file in read}
     held |= {f"test/{file}": digest(text) for file, text in files.items() if text}
     options = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
     others = [name for name in OTHER_OPTIONS if (root / name).exists()]
@@ -61,10 +67,10 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
 
 
 def imported(file: Path) -> str:
-    """What a file does while it is imported besides defining functions and importing: the values of its names aside
-    that are made without a call."""
+    """What a file does while it is imported besides defining functions, and where its words come from: the values of
+    its names aside that are made without a call."""
     body = ast.parse(file.read_text("utf-8")).body
-    plain = ast.FunctionDef | ast.ClassDef | ast.ImportFrom | ast.Import
+    plain = ast.FunctionDef | ast.ClassDef
     values = ast.Assign | ast.AnnAssign
     runs = [n for n in body if not isinstance(n, plain) and not (isinstance(n, values) and _is_value(n))]
     return "\n".join(told(node) for node in runs if not isinstance(getattr(node, "value", None), ast.Constant))
