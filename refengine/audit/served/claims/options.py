@@ -98,10 +98,10 @@ def stop_at_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
 
 def stop_behind_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
     """A stop that a token or two behind the last one would make whole, perhaps in the same round: the length ends the
-    text. So it does where the text would then end by itself."""
+    text. So it does where the text would then end by itself, of which the end may be reported as a token or not."""
     length = len(plain.tokens or plain.text.split())
     if plain.finish == "stop" and length > 2 and number % 2:
-        return ({"max_tokens": length - number // 2 % 2},)
+        return ({"max_tokens": length + 1 - number // 2 % 3},)
     return _stop_near_the_limit(plain, number, 1 + number % 2)
 
 
@@ -175,9 +175,13 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
 
 def stop_token_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
     """After a few tokens, of which none may end the text, soon one does: half of the ids that alone can come, or in
-    turn one of the first ids, of which the end of a text is one in most vocabularies."""
-    least, ids = {"min_tokens": 2 + number // 2 % 7}, some_ids(number, 8)
-    return ({**alone(ids), **least, "stop_token_ids": ids[::2]} if number % 2 else {**alone(FIRST_IDS), **least},)
+    turn one of the first ids, of which the end of a text is one in most vocabularies; every other time the first token
+    that may be it is the last that may come."""
+    least, ids = 2 + number // 2 % 7, some_ids(number, 8)
+    if number % 2:
+        return ({**alone(ids), "min_tokens": least, "stop_token_ids": ids[::2]},)
+    limit = {} if number % 4 else {"max_tokens": least + 1}
+    return ({**alone(FIRST_IDS), "min_tokens": least, **limit},)
 
 
 def stop_included(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -283,5 +287,8 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
+    Setting(
+        "response_format", 2.0, JSON, tokens=48
+    ),  # hot: what is likely is mostly allowed, whatever the grammar says
     Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},)),  # as every benchmark asks
 )
