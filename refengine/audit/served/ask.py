@@ -55,13 +55,14 @@ class Ask:
 
 @dataclass(frozen=True)
 class Choice:
-    """One completion. tokens, logprobs and top have an entry per reported token; None where nothing is reported."""
+    """One completion. tokens, logprobs, top, ids: an entry per reported token; None where nothing is reported."""
 
     text: str
     finish: str | None = None
     tokens: tuple[str, ...] | None = None
     logprobs: tuple[float | None, ...] | None = None
     top: tuple[Row, ...] | None = None
+    ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ PROMPTS = (
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of usage, by every server
 UNANSWERED = "a request is not answered"
 LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, before it is said to need that
-OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options"}
+OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options", "return_token_ids"}
 USAGE = "the same text has another usage than without speculation"
 FAR = "a text is another, far from any tie"
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
@@ -57,8 +57,10 @@ class Bench:
     usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
     far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/far.py)
     strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed
-    plain_answers: dict[tuple[str, int, bool], tuple[Answer, Answer]] = field(default_factory=dict)
+    plain_answers: dict[tuple[str, int, bool, bool], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
+    ids: Mapping[str, Any] = field(default_factory=dict)  # the option for the ids of tokens
+    ends: Mapping[str, Any] = field(default_factory=dict)  # the bias by which plain texts end (claims/ends.py)
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give
     samples: bool = False  # requests of one choice have several answers without speculation
@@ -205,11 +207,12 @@ class Bench:
         without = {part: seen["", False] - seen[part, False] for part, shows in seen if part and shows}
         return sorted(p for p, n in without.items() if n >= LEAST_WITHOUT and seen[p, True] == seen["", True])
 
-    def plain(self, number: int, tokens: int, chat: bool = False) -> tuple[Answer, Answer]:
-        """What both sides say to a prompt at temperature 0 with nothing else asked; asked once."""
-        key = self.prompt(number), tokens, chat
+    def plain(self, number: int, tokens: int, chat: bool = False, ends: bool = False) -> tuple[Answer, Answer]:
+        """What both sides say to a prompt at temperature 0 with nothing else asked, but that it ends; asked once."""
+        key = self.prompt(number), tokens, chat, ends and bool(self.ends)
         if key not in self.plain_answers:
-            self.plain_answers[key] = self.both(Ask((key[0],), tokens, options=self.logprobs, chat=chat))
+            options = {**self.logprobs, **self.ids, **(self.ends if ends else {})}
+            self.plain_answers[key] = self.both(Ask((key[0],), tokens, options=options, chat=chat))
         return self.plain_answers[key]
 
     def complaints(self, ask: Ask) -> tuple[Refused | Failed | None, Refused | Failed | None]:

@@ -124,11 +124,15 @@ def _banned(ask: Ask, choice: Choice) -> bool | None:
 def _not_json(ask: Ask, choice: Choice) -> bool | None:
     if "response_format" not in ask.options or choice.finish != "stop":
         return None
+    return not is_json(choice.text)
+
+
+def is_json(text: str) -> bool:
     try:
-        json.loads(choice.text)
+        json.loads(text)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _tokens_not_text(ask: Ask, choice: Choice) -> bool | None:

@@ -8,6 +8,7 @@ from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import FAR_SHARE, Bench
 from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
+from refengine.audit.served.claims.ends import found_end
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedule_requests import HEAVY, LONG
@@ -28,6 +29,7 @@ NEEDED = {  # options that schedules need
     "grammar": {"response_format"},
     "echo": {"echo"},
 }
+IDS: Options = {"return_token_ids": True}
 STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}
 
 
@@ -85,6 +87,10 @@ def planned(bench: Bench, only: str = "") -> Plan:
     several = [n for n in CHOICES if _gives(bench, n)]
     bench.choices = max(several, default=1)
     bench.samples = not several and _samples(bench)
+    listed = _answers(bench, Ask((bench.prompt(0),), 4, options=IDS))
+    bench.ids = IDS if listed and all(answer.choices[0].ids for answer in listed) else {}
+    if any(option.ends and wanted(f"parity/{option.name}") for option in OPTIONS) or wanted("law/min_tokens"):
+        bench.ends = found_end(bench)
     lists = [] if several else [n for n in CHOICES if _gives(bench, n, listed=True)]
     bench.noise = measured(bench)
     plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})

@@ -51,7 +51,7 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
     small = replace(found, tokens=high)
     bare = isinstance(cell, Parity) and not shows(replace(small, options={}, temperature=0.0))
     # Of this prompt, when nothing like it had been asked.
-    first = bench.plain_answers.get((small.turns[0], TOKENS, small.chat))
+    first = bench.plain_answers.get((small.turns[0], TOKENS, small.chat, False))
     tried = {
         f"below {high} tokens": high > 1,
         "without the parameter": bare,

@@ -120,10 +120,10 @@ class Parity:
 
     def ask(self, bench: Bench, k: int) -> Ask | None:
         """None where this prompt gives nothing to ask."""
-        made = self.option.made(bench.plain(k, TOKENS, self.chat)[1].choices[0], k)
+        made = self.option.made(bench.plain(k, TOKENS, self.chat, self.option.ends)[1].choices[0], k)
         if not made:
             return None
-        options: Options = dict(made[min(self.dialect, len(made) - 1)])
+        options: Options = {**(bench.ends if self.option.ends else {}), **made[min(self.dialect, len(made) - 1)]}
         return Ask(
             (bench.prompt(k),),
             options.pop("max_tokens", self.option.tokens),
@@ -146,7 +146,7 @@ class Parity:
         if ask is None:
             return
         on, off = bench.both(ask)
-        plain_on, plain = bench.plain(k, TOKENS, self.chat)
+        plain_on, plain = bench.plain(k, TOKENS, self.chat, self.option.ends)
         self.looks += 1
         if self.option.extreme and off.text != self.left(bench, ask, plain):
             self.sampled += 1
@@ -224,7 +224,7 @@ class Answered:
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
-LOOKS = ((8, 5), (12, 4), (inf, 2))  # up to so many requests of a look, so many looks are wanted
+LOOKS = ((8, 5), (12, 4), (24, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 Pairs: TypeAlias = list[tuple[Answer, Answer]]
 Said: TypeAlias = tuple[list[Answer], list[Answer]]

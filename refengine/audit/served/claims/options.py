@@ -31,6 +31,7 @@ class Option:
     tokens: int = TOKENS
     extreme: bool = False  # leaves one token at every position: at temperature 1 what temperature 0 gives
     talks: bool = False  # belongs to chat alone
+    ends: bool = False  # about texts that end by themselves: a bias makes them, where one is found
     front: bool = True  # asked in chat and streamed too: what a front end forgets, it forgets at every strength
 
     @property
@@ -125,12 +126,12 @@ def stop_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def minimum(plain: Choice, number: int) -> tuple[Options, ...]:
-    """Of an answer that ends by itself: a minimum that it reaches as it ends, which changes nothing, and now and then
-    one beyond. There may be no such answer: of the others one is asked."""
+    """Of an answer that ends by itself: a minimum that it reaches as it ends or in the tokens before, which changes
+    nothing, and now and then one beyond. There may be no such answer: of the others one is asked."""
     length = len(plain.tokens or plain.text.split())
     if plain.finish != "stop" or length < 2:
         return () if number else ({"min_tokens": TOKENS // 2},)
-    return ({"min_tokens": min(TOKENS, length + 4 * (number % 4 == 3))},)
+    return ({"min_tokens": min(TOKENS, max(1, length - number % 4 if number % 8 < 7 else length + 4))},)
 
 
 def bad_word(plain: Choice, number: int) -> tuple[Options, ...]:
@@ -168,7 +169,10 @@ def alone(ids: Iterable[int]) -> Options:
 
 
 def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
-    """Some ids that alone can come, of which two end the text."""
+    """In turn a token that would be said, where ids are reported, and some that alone can come, of which two end the
+    text: no drafter proposes these."""
+    if plain.ids and number % 3:
+        return ({"stop_token_ids": [plain.ids[number * 5 % len(plain.ids)]]},)
     ids = some_ids(number, 8)
     return ({**alone(ids), "stop_token_ids": ids[2:4]},)
 
@@ -223,10 +227,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("stop, not reached", stop_not_reached),
     Option("stop, at the limit", stop_at_the_limit, front=False),
     Option(INCLUDED, stop_included, front=False),
-    Option("stop, behind the limit", stop_behind_the_limit, front=False),
+    Option("stop, behind the limit", stop_behind_the_limit, ends=True, front=False),
     Option("stop_token_ids", stop_token),
-    Option("ignore_eos", fixed({"ignore_eos": True})),
-    Option("min_tokens", minimum),
+    Option("ignore_eos", fixed({"ignore_eos": True}), ends=True),
+    Option("min_tokens", minimum, ends=True),
     Option("min_tokens and stop", stop_after_minimum, front=False),
     Option("min_tokens and ends", stop_token_after_minimum, front=False),
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
@@ -259,7 +263,7 @@ def biased_to(*tokens: int) -> Options:
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
     a seed, where servers take one; also: what may be asked too, where servers take it; talks: in chat, where both sides
-    have one."""
+    have one; ends: with a bias by which texts end."""
 
     name: str
     temperature: float
@@ -269,6 +273,7 @@ class Setting:
     seeded: bool = True
     also: tuple[Options, ...] = ()
     talks: bool = False
+    ends: bool = False
 
     @property
     def forms(self) -> tuple[Options, ...]:
@@ -286,9 +291,6 @@ SAMPLED: tuple[Setting, ...] = (
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
     Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
-    Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24),  # so many that some rounds end before it
-    Setting(
-        "response_format", 2.0, JSON, tokens=48
-    ),  # hot: what is likely is mostly allowed, whatever the grammar says
+    Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24, ends=True),  # so many that some rounds end before it
     Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},)),  # as every benchmark asks
 )

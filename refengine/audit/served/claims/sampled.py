@@ -233,7 +233,8 @@ class Sampled:
     def ask(self, bench: Bench, place: int, seed: int, bare: bool = False) -> Ask:
         """bare: without rows."""
         several = {"n": self.choices} if self.choices > 1 and not self.listed else {}
-        options = {**({} if bare else bench.logprobs), **self.setting.options, **several}
+        ends = bench.ends if self.setting.ends else {}
+        options = {**({} if bare else bench.logprobs), **ends, **self.setting.options, **several}
         return Ask(
             (bench.sampled_prompt(place),),
             self.setting.tokens,
@@ -270,7 +271,7 @@ class Rescored:
 
     temperature: float = 1.0
     cost: int = 4
-    wanted: int = 7
+    wanted: int = 5
     name: str = "logprobs/rescored"
     beliefs: dict[str, Any] = field(default_factory=lambda: {RESCORED: Faults()})
 

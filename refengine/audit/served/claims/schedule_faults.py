@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from refengine.audit.served.ask import Answer
-from refengine.audit.served.claims.cells import Pairs
+from refengine.audit.served.claims.cells import Pairs, logprobs_apart
 from refengine.audit.served.claims.ties import parted, tied
+from refengine.audit.served.faults import is_json
 
 
 def first_and_last_differ(answers: Sequence[Answer], nats: float) -> Pairs:
@@ -15,6 +16,18 @@ def first_and_last_differ(answers: Sequence[Answer], nats: float) -> Pairs:
 def differing(answers: Sequence[Answer], first: Answer, nats: float) -> Pairs:
     """Those that part from the first, and not at a tie."""
     return [(said, first) for said in answers if parted(said, first) and not tied(said, first, nats)]
+
+
+def reported_otherwise(answers: Sequence[Answer], nats: float) -> Pairs:
+    """The last is reported with other log probabilities than the first."""
+    first, last = answers[0], answers[-1]
+    return [(last, first)] if (logprobs_apart(last.choices[0], first.choices[0]) or 0.0) > nats else []
+
+
+def no_json(answers: Sequence[Answer], nats: float) -> Pairs:
+    """A choice that ended by itself is none."""
+    ended = [choice.text for answer in answers for choice in answer.choices if choice.finish == "stop"]
+    return [] if all(map(is_json, ended)) else [(answers[0], answers[0])]
 
 
 def last_begins_otherwise(answers: Sequence[Answer], nats: float) -> Pairs:

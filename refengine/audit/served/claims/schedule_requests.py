@@ -152,6 +152,20 @@ def company(n: int) -> Steps:
     return steps
 
 
+def echoed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """A prompt that is read in several passes while others go on."""
+    words = long_prompt(bench, 3 * k)
+    mine = replace(plain(bench, k), turns=words, tokens=1, options={**bench.logprobs, "echo": True})
+    return [[mine], [replace(plain(bench, k), tokens=2 * TOKENS), mine]]
+
+
+def sampled_json(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Hot: what is likely is mostly allowed, whatever a grammar says."""
+    several = {"n": bench.choices} if bench.choices > 1 else {}
+    options = {"response_format": {"type": "json_object"}, **several}
+    return [[replace(sampled(bench, k, None), temperature=2.0, tokens=TOKENS + TOKENS // 2, options=options)]]
+
+
 def neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """As the first of those that are under way together, and as the last."""
     mine = plain(bench, k)

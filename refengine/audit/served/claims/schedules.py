@@ -41,6 +41,13 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         begins = "With the same seed a request's answer begins alike alone and in company."
         shows, besides = fault.last_begins_otherwise, fault.first_and_last_differ
         cells.append(Own("seed/under load", begins, asks.seed_in_company, shows, 24, besides=besides))
+    if rows and extra["together"] and extra["echo"]:
+        reported = "An echoed prompt has the same log probabilities alone and beside another request."
+        shows = fault.reported_otherwise
+        cells.append(Own("state/echo in company", reported, asks.echoed_in_company, shows, 6, KNOWN_TIE_SHARE))
+    if extra["grammar"]:
+        held = "What is sampled in JSON mode is JSON."
+        cells.append(Own("response_format/sampled", held, asks.sampled_json, fault.no_json, 2))
     cells += choices(greedy, extra)
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
@@ -120,7 +127,7 @@ def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list
         Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=6),
         Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=asks.shared_prefix),
-        Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=16),
+        Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=14),
     ]
     if extra["echo"] and rows:
         echoed = {"echo": True}

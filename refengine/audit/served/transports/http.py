@@ -199,7 +199,8 @@ def _choice(told: dict[str, Any]) -> Choice:
     if not isinstance(text, str):
         raise TypeError
     tokens, chances, top = _logprobs(told.get("logprobs") or {})
-    return Choice(text, told.get("finish_reason"), tokens, chances, top)
+    ids = told.get("token_ids")
+    return Choice(text, told.get("finish_reason"), tokens, chances, top, None if ids is None else tuple(map(int, ids)))
 
 
 def _message(told: dict[str, Any]) -> str:
