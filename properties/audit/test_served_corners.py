@@ -8,9 +8,10 @@ from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logprobs, logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
+from refengine.audit.served.claims.ends import found_end
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
 from refengine.audit.served.claims.sampled import Sampled
-from refengine.audit.served.claims.schedule_faults import choices_differ
+from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
 from refengine.audit.served.claims.schedule_requests import greedy_choices
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.plan import planned
@@ -119,6 +120,40 @@ def test_usage_is_held_where_one_text_has_the_same_tokens() -> None:
         with Bench(Says(("a", "b"), 3), Says(spelt, 2), logprobs={"logprobs": True}) as bench:
             bench.both(Ask(("p",), 4))
             assert (bench.usage.looks, bench.usage.parted) == (looks, looks)
+
+
+@pytest.mark.parametrize("end", [2, 50256, 77])
+def test_the_end_of_a_text_is_found(end: int) -> None:
+    """Kills texts that never end within a claim's tokens, and a bias by which they end at once, or on another token."""
+
+    class Ending(Counts):
+        def send(self, ask: Ask) -> Answer:
+            bias = float(ask.options.get("logit_bias", {}).get(str(end), 0.0))
+            said = max(0, 9 - int(bias)) if bias else ask.tokens
+            return Answer((Choice(" a" * said, "stop" if bias else "length"),))
+
+    with Bench(Ending(4000), Ending(4000)) as bench:
+        assert found_end(bench) == ({} if end == 77 else {"logit_bias": {str(end): 4.0}})
+
+
+def test_an_end_is_asked_about_where_it_comes() -> None:
+    """Kills minima and limits that never meet the end of a text, and stop tokens that no drafter proposes."""
+    ended = Choice(" a b c d e f", "stop", tuple("abcdef"), ids=(5, 6, 7, 8, 9, 1))
+    asked = {name: option.made for option in OPTIONS for name in [option.name]}
+    assert {asked["min_tokens"](ended, k)[0]["min_tokens"] for k in range(8)} == {3, 4, 5, 6, 10}
+    limits = {told["max_tokens"] for k in range(1, 12, 2) for told in asked["stop, behind the limit"](ended, k)}
+    assert limits == {5, 6, 7}
+    stops = {tuple(asked["stop_token_ids"](ended, k)[0]["stop_token_ids"]) for k in range(1, 30)}
+    assert {(i,) for i in ended.ids or ()} <= stops
+    at_the_limit = asked["min_tokens and ends"](ended, 4)[0]
+    assert at_the_limit["max_tokens"] == at_the_limit["min_tokens"] + 1
+
+
+def test_a_choice_that_is_no_json_shows() -> None:
+    """Kills a grammar that is let go in one choice of many, and an accusation of what the length ended."""
+    whole, cut, wrong = Choice("{}", "stop"), Choice("{", "length"), Choice('{}"', "stop")
+    assert not no_json([Answer((whole, cut))], 0.1)
+    assert no_json([Answer((whole, wrong))], 0.1)
 
 
 def test_stops_are_asked_for_where_they_are_missed() -> None:

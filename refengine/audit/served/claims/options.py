@@ -172,7 +172,8 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
     """In turn a token that would be said, where ids are reported, and some that alone can come, of which two end the
     text: no drafter proposes these."""
     if plain.ids and number % 3:
-        return ({"stop_token_ids": [plain.ids[number * 5 % len(plain.ids)]]},)
+        place = 7 * (2 * (number // 3) + number % 3 - 1) % len(plain.ids)
+        return ({"stop_token_ids": [plain.ids[place]]},)
     ids = some_ids(number, 8)
     return ({**alone(ids), "stop_token_ids": ids[2:4]},)
 
