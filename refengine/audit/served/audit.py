@@ -178,7 +178,11 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
         said += _where(suite) if fault == FAR else ""
     else:
         said = f"{name}: not so with speculation: {claim.rstrip('.')}"
-    for kind in ("token", "character") if claim == TEXT else ():
+    on, off = (witness[side] if claim == TEXT and side in witness else {} for side in ("on", "off"))
+    one_text = bool(on) and on["text"] == off["text"]
+    if one_text:
+        said += f"; of one text the finish_reason is {on['finish_reason']} and not {off['finish_reason']}"
+    for kind in ("token", "character") if claim == TEXT and not one_text else ():
         if (first := witness.get(f"first difference at {kind}")) is not None:
             said += f"; the first difference is at {kind} {first}"
             break
