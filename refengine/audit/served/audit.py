@@ -161,10 +161,11 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
     """What a maintainer reads first: what, under which parameter, where it begins, and when it is not there."""
     cell = state.cell if state is not None else None
     if isinstance(cell, Parity):
-        said = f"{cell.option.name}: {_parity(cell, claim)}"
+        asked = cell.name.partition("/")[2]  # with chat and stream, where it is asked so
+        said = f"{asked}: {_parity(cell, claim)}"
         without = [name for name, first in _bare(suite).items() if first <= _first(belief)] if claim == TEXT else []
         if without and not said.endswith(IGNORED):
-            said = f"{without[0]}: another text with speculation, also in requests with {cell.option.name}"
+            said = f"{without[0]}: another text with speculation, also in requests with {asked}"
     elif isinstance(cell, Sampled):
         said = f"{cell.name.partition('/')[2]}: sampled from another law with speculation{alike(suite, cell)}"
     elif isinstance(cell, Answered):
