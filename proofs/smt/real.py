@@ -19,6 +19,9 @@ Atom: TypeAlias = Any  # a z3 bool
 # that is not answered within the budget fails its test: no question is left out, and no path is explored for nothing.
 RESOURCES = 10_000_000
 POINTS = 4  # rows that are tried before z3 is asked
+# What was answered, by z3's numbers of the conditions, which are kept, so that no others get these numbers: a text with
+# a mistake in it asks what the text without it asked, up to where they part.
+ANSWERED: dict[tuple[int, ...], tuple[Sequence["Atom"], bool]] = {}
 
 
 class GaveUp(RuntimeError):
@@ -87,7 +90,14 @@ class World:
         return self.some(*self.assumed, *self.region, *more)
 
     def some(self, *conditions: Atom) -> bool:
-        """Whether some rows satisfy all the conditions: those that answered an earlier question do at times."""
+        """Whether some rows satisfy all the conditions; raises GaveUp where z3 cannot tell."""
+        numbers = tuple(condition.get_id() for condition in conditions)
+        if numbers not in ANSWERED:
+            ANSWERED[numbers] = (conditions, self._some(conditions))
+        return ANSWERED[numbers][1]
+
+    def _some(self, conditions: Sequence[Atom]) -> bool:
+        """Rows that answered an earlier question answer this one too at times."""
         for point in self.points:
             if all(z3.is_true(point.eval(condition, model_completion=True)) for condition in reversed(conditions)):
                 return True
