@@ -23,7 +23,8 @@ AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of
 # types that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
 # function is given, and what is said to exist: `?` and `!` in a shape. What is concluded is read on to its end, through
 # `let`, both sides of a conjunction, a disjunction or an equivalence and the definitions, of which the last is told
-# with a premise; a conclusion that ends at a `match`, or at all members of a list, is told too: one may stand in it.
+# with a premise; a conclusion that ends at a `match`, or at all members of a list, is told too: one may stand in it. So
+# is the test that it ends at, which may be true of whatever is not there.
 PREMISES = r"""Set Printing Width 10000.
 Set Printing Depth 10000.
 Ltac told := lazymatch goal with
@@ -58,6 +59,9 @@ Ltac inside def := lazymatch goal with
   | |- ex2 ?F ?G => inside_both def F G
   | |- not _ => idtac
   | |- or ?A ?B => try (assert A by (inside def; fail)); try (assert B by (inside def; fail))
+  | |- is_true (andb ?a ?b) => try (assert a by (inside def; fail)); try (assert b by (inside def; fail))
+  | |- is_true (orb ?a ?b) => try (assert a by (inside def; fail)); try (assert b by (inside def; fail))
+  | |- is_true ?b => let h := head b in idtac "test" h
   | |- ?A => let F := eval hnf in A in tryif constr_eq A F
       then (let h := head F in lazymatch h with
         | List.Forall => idtac "under Forall"
@@ -255,6 +259,10 @@ def hidden_premises(
         if "tt" in under and not premises:
             wrong.append(f"{name} assumes something in what it concludes, and nothing before")
         wrong += [f"{name} assumes something within {word}" for word in sorted(under - {"tt", *granted["assuming"]})]
+        tests = {line.removeprefix("test ").lstrip("@") for line in told if line.startswith("test ")}
+        wrong += [
+            f"{name} ends at the test {word}, which may ask nothing" for word in sorted(tests - {*granted["tests"]})
+        ]
     return wrong
 
 
