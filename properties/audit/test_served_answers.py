@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from refengine.audit.served.ask import Answer, Ask, Choice
-from refengine.audit.served.audit import Named
+from refengine.audit.served.audit import Named, ends
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import logprobs_apart
@@ -195,3 +195,17 @@ def test_a_sample_at_one_odd_prompt_is_no_law() -> None:
         wrong.add(place, [Choice(other)], [Choice("1" + other)])
     assert odd.log_evidence < 3
     assert wrong.log_evidence > 30
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "said"),
+    [
+        (("ab", "length"), ("ab", "stop"), "; of one text the finish_reason is length and not stop"),
+        (("ab", "length"), ("ab cd", "length"), "; its last 3 characters are missing"),
+        (("ab cd", "stop"), ("ab", "stop"), "; it goes on for 3 characters past its end"),
+        (("ab", "stop"), ("ac", "stop"), ""),
+    ],
+)
+def test_texts_that_end_apart_are_told_by_their_ends(on: tuple[str, str], off: tuple[str, str], said: str) -> None:
+    """Kills: a text that lost its last block, or went past a stop, called another text from some character on."""
+    assert ends(*({"text": text, "finish_reason": reason} for text, reason in (on, off))) == said

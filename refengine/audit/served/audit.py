@@ -180,17 +180,27 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
     else:
         said = f"{name}: not so with speculation: {claim.rstrip('.')}"
     on, off = (witness[side] if claim == TEXT and side in witness else {} for side in ("on", "off"))
-    one_text = bool(on) and on["text"] == off["text"]
-    if one_text:
-        said += f"; of one text the finish_reason is {on['finish_reason']} and not {off['finish_reason']}"
-    for kind in ("token", "character") if claim == TEXT and not one_text else ():
+    ended = ends(on, off) if on else ""
+    for kind in ("token", "character") if claim == TEXT and not ended else ():
         if (first := witness.get(f"first difference at {kind}")) is not None:
-            said += f"; the first difference is at {kind} {first}"
+            ended = f"; the first difference is at {kind} {first}"
             break
+    said += ended
     if where := witness.get("it shows"):
         said += ": " + "; ".join(where)
     gone = witness.get("it vanishes") or []
     return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
+
+
+def ends(on: dict[str, Any], off: dict[str, Any]) -> str:
+    """How texts of which one is the beginning of the other part; "" where neither is."""
+    if on["text"] == off["text"]:
+        return f"; of one text the finish_reason is {on['finish_reason']} and not {off['finish_reason']}"
+    if off["text"].startswith(on["text"]):
+        return f"; its last {len(off['text']) - len(on['text'])} characters are missing"
+    if on["text"].startswith(off["text"]):
+        return f"; it goes on for {len(on['text']) - len(off['text'])} characters past its end"
+    return ""
 
 
 def violated_laws(suite: Suite) -> list[Sampled]:
