@@ -1,6 +1,6 @@
 """The corners of what may be asked of a server: the edge of its context, stops at once, rows beside a token, seeds."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -132,7 +132,7 @@ def test_the_end_of_a_text_is_found(end: int) -> None:
             said = max(0, 9 - int(bias)) if bias else ask.tokens
             return Answer((Choice(" a" * said, "stop" if bias else "length"),))
 
-    with Bench(Ending(4000), Ending(4000)) as bench:
+    with Bench(Ending(4000), Ending(4000), vocabulary=50257) as bench:
         assert found_end(bench) == ({} if end == 77 else {"logit_bias": {str(end): 4.0}})
 
 
@@ -208,6 +208,42 @@ def test_a_server_that_refuses_n_is_asked_with_a_list_of_equal_prompts(alike: bo
         assert (plain.copies, plain.seed is None) == ((1, False) if alike else (16, True))
         assert (chat.copies, chat.seed is None) == (1, False)
         assert Server("http://a/v1").body(plain)["prompt"] == (plain.turns[0] if alike else [plain.turns[0]] * 16)
+
+
+def test_a_server_that_passes_n_over_is_sent_no_list() -> None:
+    """Kills a request that ends the server: mlx-lm's answers nothing more once a list of prompts has come."""
+
+    @dataclass
+    class Unread(Counts):
+        def send(self, ask: Ask) -> Answer:
+            assert ask.copies == 1, "the thread of generation died"
+            return replace(super().send(ask), choices=super().send(ask).choices[:1])
+
+    with Bench(Unread(4000), Unread(4000)) as bench:
+        plan = planned(bench, "law")
+        assert bench.choices == 1
+        assert any(isinstance(cell, Sampled) for cell in plan.cells)
+
+
+def test_no_id_is_asked_for_that_a_model_may_lack() -> None:
+    """Kills a bias beyond the vocabulary, which some servers write into memory that is not theirs."""
+
+    @dataclass
+    class Small(Counts):
+        ids: range = range(40)
+
+        def send(self, ask: Ask) -> Answer:
+            assert all(int(i) in self.ids for i in ask.options.get("logit_bias", ()))
+            choices = tuple(Choice(" a" * ask.tokens, "length") for _ in range(ask.options.get("n", 1)))
+            shown = (self.ids[-1],) if "return_token_ids" in ask.options else None
+            return Answer(tuple(replace(choice, ids=shown) for choice in choices))
+
+    for ids, told in ((range(24), 0), (range(40), 0), (range(199_999), 0), (range(60), 60)):
+        with Bench(Small(4000, ids=ids), Small(4000, ids=ids), vocabulary=told) as bench:
+            plan = planned(bench, "law")
+            laws = {key for cell in plan.cells if isinstance(cell, Sampled) for key in cell.asked(bench).options}
+            assert {"n", "logit_bias"} <= laws
+            assert bench.vocabulary == max(told, len(ids))
 
 
 def test_a_tie_at_a_stop_goes_on_past_it() -> None:

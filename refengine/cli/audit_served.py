@@ -27,6 +27,9 @@ def endpoint(
     prompts: Prompts = None,
     only: Only = "",
     journal: Annotated[Path | None, typer.Option(help="A file that keeps answers; a second run goes on.")] = None,
+    vocabulary: Annotated[
+        int, typer.Option(min=0, help="Tokens of the model; ids are asked for up to this, or up to those in answers.")
+    ] = 0,
     alpha: Alpha = ALPHA,
     *,
     reporting: Reporting,
@@ -46,7 +49,8 @@ def endpoint(
         finish_grouped(findings, reporting)
     if off is None:
         raise BadInput("name the same without speculation with --off URL, or a model of known law with --known DIR")
-    asked = questions(requests, prompts, only, alpha) | {"journal": str(journal) if journal else None}
+    kept = {"journal": str(journal) if journal else None, "vocabulary": vocabulary}
+    asked = questions(requests, prompts, only, alpha) | kept
     check_address(on)
     check_address(off)
     from refengine.audit.served.endpoint import audit_served

@@ -195,6 +195,8 @@ def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | 
 def ends(on: dict[str, Any], off: dict[str, Any]) -> str:
     """How texts of which one is the beginning of the other part; "" where neither is."""
     if on["text"] == off["text"]:
+        if on["finish_reason"] == off["finish_reason"]:
+            return "; it is the same text when asked again"
         return f"; of one text the finish_reason is {on['finish_reason']} and not {off['finish_reason']}"
     if off["text"].startswith(on["text"]):
         return f"; its last {len(off['text']) - len(on['text'])} characters are missing"

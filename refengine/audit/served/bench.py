@@ -52,6 +52,7 @@ class Bench:
     prompts: Sequence[str] = PROMPTS
     at_once: int = 16
     together: bool = True  # whether requests can be under way together
+    vocabulary: int = 0  # tokens of the model, as far as somebody said so or answers have shown (claims/ends.py)
     sent: int = 0
     metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
     usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side

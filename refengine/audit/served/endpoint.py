@@ -30,6 +30,7 @@ def audit_served(
     prompts: Sequence[str] = PROMPTS,
     only: str = "",
     journal: str | None = None,
+    vocabulary: int = 0,
     alpha: float = ALPHA,
     progress: Progress = lambda what, share: None,
 ) -> list[Finding]:
@@ -39,9 +40,10 @@ def audit_served(
     requests  the most that are sent to both sides together
     only      looks at the claims alone whose names begin so
     journal   a file that keeps answers; an audit that was stopped goes on with it
+    vocabulary  tokens of the model: no greater id is asked for than this or answers tell
     Raises BadInput where a side takes no plain request.
     """
-    asked = {"requests": requests, "prompts": list(prompts), "only": only, "alpha": alpha}
+    asked = {"requests": requests, "prompts": list(prompts), "only": only, "alpha": alpha, "vocabulary": vocabulary}
     arguments = {"on": on, "off": off, "model": model, **asked}
     recipe = Recipe(function=f"{__name__}:audit_served", arguments=arguments)
     named = Named("endpoint", f"{on} beside {off}", recipe)
@@ -50,7 +52,8 @@ def audit_served(
         if journal is not None:
             kept = Journal(Path(journal), f"{on} beside {off}" + (f", model {model}" if model else ""))
             sides = [Journalled(side, name, kept) for side, name in zip(sides, ("on", "off"), strict=True)]
-        return audited(Bench(sides[0], sides[1], prompts), named, progress, requests, only, alpha)
+        bench = Bench(sides[0], sides[1], prompts, vocabulary=vocabulary)
+        return audited(bench, named, progress, requests, only, alpha)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedless
 from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import FAR_SHARE, Bench
 from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
-from refengine.audit.served.claims.ends import found_end
+from refengine.audit.served.claims.ends import found_end, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
 from refengine.audit.served.claims.schedule_requests import HEAVY, LONG
@@ -89,10 +90,11 @@ def planned(bench: Bench, only: str = "") -> Plan:
     bench.samples = not several and _samples(bench)
     listed = _answers(bench, Ask((bench.prompt(0),), 4, options=IDS))
     bench.ids = IDS if listed and all(answer.choices[0].ids for answer in listed) else {}
+    bench.noise = measured(bench)
+    bench.vocabulary = max(bench.vocabulary, shown_tokens([*chain(*bench.plain_answers.values()), *listed]))
     if any(option.ends and wanted(f"parity/{option.name}") for option in OPTIONS) or wanted("law/min_tokens"):
         bench.ends = found_end(bench)
-    lists = [] if several else [n for n in CHOICES if _gives(bench, n, listed=True)]
-    bench.noise = measured(bench)
+    lists = [n for n in CHOICES if _gives(bench, n, listed=True)] if not several and _refuses(bench) else []
     plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
     plan.lacking |= {
         way: "not taken by both sides" for way, taken in (("chat", chat), ("stream", streams)) if not taken
@@ -128,6 +130,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
             Sampled(form, count, together.told, in_chat, bool(lists) and not in_chat)
             for in_chat, count in zip(apis, counts, strict=True)
             for form in forms
+            if there(form.options, bench.vocabulary)
         ]
         plan.tries(bench, laws[0].name, laws)
     taken = [cell for cell in plan.cells if isinstance(cell, Sampled)]
@@ -163,6 +166,13 @@ def _gives(bench: Bench, choices: int, listed: bool = False) -> bool:
     said = _answers(bench, ask)
     texts = [{choice.text for choice in answer.choices} for answer in said]
     return bool(said) and all(len(a.choices) == choices for a in said) and not (listed and min(map(len, texts)) == 1)
+
+
+def _refuses(bench: Bench) -> bool:
+    """Whether both sides say that they take no `n`. One that passes it over may read its requests as little as mlx-lm's
+    0.32.2, where a list of prompts ends the thread that all later ones need."""
+    asked = Ask((bench.prompt(0),), 4, 1.0, {"n": CHOICES[-1]}, seed=1)
+    return all(isinstance(said, Refused) for said in bench.complaints(asked))
 
 
 def _samples(bench: Bench) -> bool:
