@@ -18,7 +18,7 @@ from refengine.audit.served.endpoint import Opened
 from refengine.audit.served.faults import faults
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, Noise
 from refengine.audit.served.plan import Plan, printed
-from refengine.audit.served.suite import Suite, beliefs
+from refengine.audit.served.suite import IDLE, SUSPECT_NATS, Suite, beliefs
 from refengine.report.finding import Recipe
 
 RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
@@ -209,3 +209,26 @@ def test_a_sample_at_one_odd_prompt_is_no_law() -> None:
 def test_texts_that_end_apart_are_told_by_their_ends(on: tuple[str, str], off: tuple[str, str], said: str) -> None:
     """Kills: a text that lost its last block, or went past a stop, called another text from some character on."""
     assert ends(*({"text": text, "finish_reason": reason} for text, reason in (on, off))) == said
+
+
+def test_a_claim_that_has_nothing_left_to_ask_is_left() -> None:
+    """Kills an audit that never ends: one look shows something, and no other prompt gives anything to ask."""
+
+    class Once:
+        name, cost, wanted = "once", 2, 6
+
+        def __init__(self) -> None:
+            self.beliefs = {"it holds": Partings(1e-6)}
+            self.asked = 0
+
+        def unit(self, bench: Bench, k: int) -> None:
+            self.asked += 1
+            if k == 0:
+                self.beliefs["it holds"].add(True, {"request": {}})
+
+    with Bench(Gives(), Gives()) as bench:
+        cell = Once()
+        suite = Suite(bench, Plan([cell], {}), 1e-6, 1000)
+        suite.run(lambda what, share: None)
+    assert SUSPECT_NATS < suite.states[0].evidence() < suite.bar
+    assert cell.asked == IDLE + 1

@@ -33,6 +33,7 @@ LAW_LOOKS = 2  # times what a law wants, at most, with FEW choices or more
 MOST = 0.5  # of the looks that a claim wants: then laws come first that would show nothing yet
 BY_ITSELF = Own | AllLaws  # claims that are looked at alone
 Doubts: TypeAlias = list[tuple[float, float]]  # (nats of evidence, what a request adds to them)
+IDLE = 24  # looks one after another that show nothing of a claim: these prompts give nothing to ask
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
 
 
@@ -42,6 +43,7 @@ class State:
 
     cell: Cell
     looks: int = 0
+    idle: int = 0  # the last of them, that showed nothing of the claim
     spent: int = 0  # requests, those included that were asked about a tie
     refusals: int = 0
     refused: str = ""
@@ -57,6 +59,10 @@ class State:
 
     def evidence(self) -> float:
         return max(float(belief.log_evidence) for belief in self.cell.beliefs.values())
+
+    def shown(self) -> int:
+        """How often its looks have shown something of the claim."""
+        return sum(belief.looks for belief in self.cell.beliefs.values())
 
     def signs(self) -> int:
         return sum(belief.signs for belief in self.cell.beliefs.values())
@@ -95,6 +101,7 @@ class Suite:
 
     def look(self, state: State) -> None:
         self.bench.heard.names = heard = set[str]()
+        shown = state.shown()
         self.bench.heard.spent = 0
         try:
             state.cell.unit(self.bench, state.looks)
@@ -109,6 +116,7 @@ class Suite:
         state.looks += 1
         state.spent += self.bench.spent()
         state.heard.update(heard)
+        state.idle = 0 if state.shown() > shown else state.idle + 1
 
     def make_small(self, state: State) -> None:
         """Of the first claims that are decided, a witness that is as short as it was found to be."""
@@ -164,7 +172,7 @@ class Suite:
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
         left = self.requests - self.bench.sent
-        asked = [s for s in self.states if not s.given_up or self.falls(s)]
+        asked = [s for s in self.states if s.idle < IDLE and (not s.given_up or self.falls(s))]
         open_ = [s for s in asked if s.evidence() < self.bar and s.cell.cost <= left and not self.enough(s)]
         fresh = [s for s in open_ if not s.looks]
         found = [(s, doubts) for s in open_ if len(doubts := self.doubts(s)) > 1 or s.signs()]
