@@ -13,6 +13,7 @@ null is that this happens to a share of at most `tie_share` of the prompts, what
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import log
 from typing import Any
 
@@ -30,6 +31,7 @@ HONEST_TOO = (
     "which moves no law, and where requests share coins"
 )
 WITNESSES = 3  # that are kept of a claim
+SEEN = 4096  # counts whose evidence is remembered: that of every claim is asked for before each look
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
 
 
@@ -61,8 +63,7 @@ class Faults:
 
     @property
     def log_evidence(self) -> float:
-        ratios = [sum(n * _two_samples(on, off, *rates) for (on, off), n in self.shown.items()) for rates in RATES]
-        return float(log_sum(np.array(ratios), 0) - log(len(RATES)))
+        return _of_faults(frozenset(self.shown.items()))
 
     def unsaid(self, bar: float) -> str:
         """Why nothing can be said after these looks."""
@@ -99,10 +100,7 @@ class Partings:
 
     @property
     def log_evidence(self) -> float:
-        kept, null = self.looks - self.parted, self.tie_share
-        rates = [null + (1 - null) * share for share in SHARES]
-        ratios = [self.parted * log(rate / null) + kept * log((1 - rate) / (1 - null)) for rate in rates]
-        return float(log_sum(np.array(ratios), 0) - log(len(rates)))
+        return _of_partings(self.parted, self.looks, self.tie_share)
 
     def unsaid(self, bar: float) -> str:
         return ""
@@ -112,6 +110,19 @@ class Partings:
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "parted": self.parted}
+
+
+@lru_cache(SEEN)
+def _of_faults(shown: frozenset[tuple[tuple[bool, bool], int]]) -> float:
+    ratios = [sum(n * _two_samples(on, off, *rates) for (on, off), n in sorted(shown)) for rates in RATES]
+    return float(log_sum(np.array(ratios), 0) - log(len(RATES)))
+
+
+@lru_cache(SEEN)
+def _of_partings(parted: int, looks: int, null: float) -> float:
+    rates = [null + (1 - null) * share for share in SHARES]
+    ratios = [parted * log(rate / null) + (looks - parted) * log((1 - rate) / (1 - null)) for rate in rates]
+    return float(log_sum(np.array(ratios), 0) - log(len(rates)))
 
 
 def _seldom(looks: int) -> str:
