@@ -21,8 +21,8 @@ from refengine.selfcheck.claims.coq_bridge import (
     recorded,
     refuses_trees,
 )
+from refengine.selfcheck.claims.mutants_of_rules import CHECKS, run, sample, status, unedited_holds
 from refengine.selfcheck.claims.mutants_of_rules import RECORD as LINKS
-from refengine.selfcheck.claims.mutants_of_rules import run, sample, status
 from refengine.source_tree import commit_seed
 
 pytestmark = pytest.mark.text
@@ -91,8 +91,15 @@ def test_every_chain_is_linked() -> None:
     assert {name: status(name) for name in CHAINS if not status(name).startswith("linked")} == {}
 
 
+def test_what_cannot_run_kills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: mutants that all crash, as the check that they are held to is gone; a crash is as red as a difference."""
+    monkeypatch.setitem(CHECKS, "exact", "refengine.selfcheck.claims.checks:gone")
+    with pytest.raises(RuntimeError, match="checks:gone on unedited source: crashed"):
+        unedited_holds.__wrapped__(at_once=1)
+
+
 def test_mutants_on_record_fall_again() -> None:
-    """Kills: a committed run that says linked where mutants live. A sample; the whole run takes minutes."""
+    """Kills: a committed run that says linked where mutants live. A sample; the whole run takes ten minutes."""
     chosen = sample(6, commit_seed())
     assert len(chosen) == 6
     fates = run(chosen, at_once=1)

@@ -41,13 +41,14 @@ def make() -> Handler:
 
 
 def run_check(check: str, seconds: float) -> dict[str, Any]:
-    """One check in this process: "module:function" below `refengine.bugs.checks`, or "pytest:file[::test]"."""
+    """One check in this process: "module:function" or "pytest:file[::test]"; without a dot the module is one of
+    `refengine.bugs.checks`."""
     module, function = check.split(":", 1)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         if module == "pytest":
             return run_tests(function)
-        found = getattr(import_module(f"refengine.bugs.checks.{module}"), function)()
+        found = getattr(import_module(module if "." in module else f"refengine.bugs.checks.{module}"), function)()
     except TimeUp:
         return {"outcome": "hung", "detail": f"more than {seconds:g} s of processor time"}
     except ValueError as error:

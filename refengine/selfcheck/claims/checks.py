@@ -4,13 +4,11 @@ These two checks are what ties the theorems to the rules; `selfcheck/claims/muta
 a rule they see. They are no part of the general checks, which carry an arithmetic of their own.
 """
 
-import json
 from collections.abc import Callable
 
 from refengine.bugs.checks.violation import Violation
 from refengine.exact.rules import RULES
 from refengine.selfcheck.claims.coq_bridge import (
-    FILE,
     Instance,
     Law,
     decisions,
@@ -20,6 +18,7 @@ from refengine.selfcheck.claims.coq_bridge import (
     exact_round,
     modules_of,
     parse_law,
+    recorded,
     refuses_trees,
 )
 from refengine.source_edits.loader import edited
@@ -37,7 +36,7 @@ def engine() -> Violation | None:
 
 def first_difference(law_of: Callable[[Instance], Law]) -> Violation | None:
     """The first instance whose law is not Coq's; all instances where no source was edited."""
-    for instance in json.loads(FILE.read_text())["instances"]:
+    for instance in recorded():
         if edited and not edited & modules_of(instance):
             continue
         if law_of(instance) != parse_law(instance["law"]):

@@ -14,6 +14,7 @@ import random
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from refengine.bugs.mutation.mutants import Mutant, mutants
@@ -21,12 +22,13 @@ from refengine.bugs.mutation.record import explained
 from refengine.bugs.mutation.run import Fate, fate
 from refengine.bugs.mutation.run import run as held_to_everything
 from refengine.bugs.process.pool import Job, run_jobs
-from refengine.selfcheck.claims import coq_bridge
+from refengine.selfcheck.claims import checks, coq_bridge
 from refengine.selfcheck.claims.chains import CHAINS, files
 from refengine.source_edits.committed import Committed, digest, module_digest
 from refengine.source_tree import PROOFS
 
 COMMAND = "python -m refengine.selfcheck.claims.mutants_of_rules"
+CHECKS = {text: f"{checks.__name__}:{text}" for text in ("exact", "engine")}
 SECONDS = 60.0  # processor time of one check of one mutant; unedited source takes two to ten
 
 
@@ -47,14 +49,24 @@ RECORD = Committed(PROOFS / "links.json", digest_of, COMMAND, subjects)
 def run(chosen: Sequence[Mutant], at_once: int = 2) -> list[Fate]:
     """What became of each mutant under the bridge and, where it stands, under what the mutation run holds it to.
 
-    A crash is as red as a difference.
+    A crash is as red as a difference, so the unedited source is asked first: raises RuntimeError where it is red.
     """
-    answers = run_jobs([job(m, (f"bridge:{text_of(m.module)}",)) for m in chosen], at_once)
+    unedited_holds(at_once)
+    answers = run_jobs([job(m, (CHECKS[text_of(m.module)],)) for m in chosen], at_once)
     fates = [fate(mutant, answer) for mutant, answer in zip(chosen, answers, strict=True)]
     standing = [i for i, f in enumerate(fates) if f.outcome == "survived" and not explained(f.mutant.key())]
     for i, later in zip(standing, held_to_everything([chosen[i] for i in standing], at_once), strict=True):
         fates[i] = later
     return fates
+
+
+@cache
+def unedited_holds(at_once: int) -> None:
+    """Raises RuntimeError where it does not: then nothing that falls says anything."""
+    jobs = [Job(text, {}, (check,), first=True, seconds=SECONDS) for text, check in CHECKS.items()]
+    for answer in chain.from_iterable(run_jobs(jobs, at_once)):
+        if answer.outcome != "holds":
+            raise RuntimeError(f"{answer.check} on unedited source: {answer.outcome}, {answer.detail}")
 
 
 def job(mutant: Mutant, checks: tuple[str, ...]) -> Job:
