@@ -8,7 +8,16 @@ from refengine.bugs.process.pool import Job, run_jobs
 from refengine.selfcheck.claims import mutants_of_tests
 from refengine.selfcheck.claims.chains import DECODED
 from refengine.selfcheck.claims.claims import load
-from refengine.selfcheck.claims.mutants_of_tests import RECORD, checks, reaches, red, sample, status, texts
+from refengine.selfcheck.claims.mutants_of_tests import (
+    RECORD,
+    checks,
+    pass_unedited,
+    reaches,
+    red,
+    sample,
+    status,
+    texts,
+)
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed
 from refengine.source_tree import commit_seed
@@ -24,7 +33,8 @@ def test_every_claim_about_a_rule_has_tests_that_see_the_rule() -> None:
 
 
 def test_what_is_on_record_is_seen_again() -> None:
-    """Kills: a record that says seen of tests that pass. Three mistakes, one recorded test each; solvers left out."""
+    """Kills: a record that says seen of tests that pass, or of tests that fail whatever the text. Three mistakes, one
+    recorded test each; solvers left out."""
     known = [
         (mutant, test)
         for module, entry in RECORD.entries().items()
@@ -36,7 +46,14 @@ def test_what_is_on_record_is_seen_again() -> None:
     jobs = [
         Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=mutants_of_tests.SECONDS) for m, test in chosen
     ]
+    pass_unedited([test for _, test in chosen])
     assert [red(answers) for answers in run_jobs(jobs, at_once=1)] == [[test] for _, test in chosen]
+
+
+def test_a_test_that_is_not_there_sees_nothing() -> None:
+    """Kills: a cited case that no file has, which would be red for every mistake."""
+    with pytest.raises(RuntimeError, match="on unedited source pytest:"):
+        pass_unedited([f"{BRIDGE}[on every GPU]"])
 
 
 def test_a_rule_that_a_drafter_uses_is_tied_to_the_decoder() -> None:

@@ -49,11 +49,19 @@ def run(wanted: Mapping[str, Sequence[str]]) -> None:
         new = [test for test in tests if test not in asked["tests"]]
         able = [test for test in new if reaches(ROOT / test.partition("::")[0], module)]
         print(f"[{number}/{len(wanted)}] {module}: {len(able)} tests to run", file=sys.stderr, flush=True)
+        pass_unedited(able)
         jobs = [Job(f"{m.number}", {m.module: m.source}, checks(able), seconds=SECONDS) for m in sample(module)]
         ran = run_jobs(jobs, at_once=1)
         seen = [sorted({*known, *red(answers)}) for known, answers in zip(asked["seen"], ran, strict=True)]
         keys = [list(m.key()[1:]) for m in sample(module)]
         RECORD.put(module, {"mutants": keys, "tests": sorted({*asked["tests"], *new}), "seen": seen})
+
+
+def pass_unedited(tests: Sequence[str]) -> None:
+    """Raises RuntimeError where one does not: it would be red, whatever the mistake, as one that is not there is."""
+    (answers,) = run_jobs([Job("unedited", {}, checks(tests), seconds=SECONDS)], at_once=1)
+    if failed := [f"{a.check}: {a.detail}" for a in answers if a.outcome in ("violated", "crashed")]:
+        raise RuntimeError(f"on unedited source {failed[0]}")
 
 
 def red(answers: Sequence[Answer]) -> list[str]:
