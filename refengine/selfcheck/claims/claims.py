@@ -196,7 +196,8 @@ def markdown(by_file: dict[str, Source]) -> str:
         'numbers is judged, and the numbers are named under "trusted". Coq theorems are `File.theorem` of '
         "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Below them "
         "stand the axioms that their files may use (`proofs/gate/granted.toml`); where none stands they rest on none. "
-        "Tests are checked by `make test`. A reader has accepted each sentence, with the theorems, axioms and tests "
+        "Tests are checked by `make test`, most of z3's by `make prove` and large samples by `make stat`. "
+        "A reader has accepted each sentence, with the theorems, axioms and tests "
         "that it cites, as it is now (`proofs/gate/accepted.txt`).",
         *_chains(),
     ]
