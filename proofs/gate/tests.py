@@ -1,10 +1,10 @@
 """The tests that claims cite, and what they call: the digest of each definition, as somebody last read it.
 
 A test that returns before it has asked anything, is skipped, or draws less than it did is green, as a weaker theorem is
-proved. So each cited test is held as a cited theorem is, with the tests that link the chains and the evaluators of
-`make prove`; and the words that they are said in, each by itself, so that a change is told once and where it stands:
+proved. So each cited test is held as a cited theorem is, with the tests that link the chains and what `make prove`
+runs; and the words that they are said in, each by itself, so that a change is told once and where it stands:
 functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
-switch any test off is held whole: each conftest.py above a test, our plugin, pytest's options, what `make prove` runs,
+switch any test off is held whole: each conftest.py, our plugin, pytest's options, what `make prove` runs,
 and of each file that is read, and of the `__init__.py` above it, what runs while it is imported and where its words
 come from. Comments, docstrings and how a text is laid out are not read, nor words that are looked up by a text, nor the
 numbers that a test reads from a file of results. The standard library alone.
@@ -22,9 +22,10 @@ from refengine.source_tree import ROOT
 
 EVIDENCE = (
     *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "strategies.py", "exact/law.py", "exact/merged.py"),
-    *("source_edits/loader.py", "source_tree.py"),  # which text is read
+    *("source_edits", "source_tree.py", "__init__.py"),  # which text is read, and whether a record is of it
 )
-HELD = ("proofs", "properties", "statistical_tests", *(f"refengine/{part}" for part in EVIDENCE))
+TESTS = ("proofs", "properties", "statistical_tests")
+HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
 EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
 PLUGIN = "refengine/pytest_plugin.py"
@@ -35,15 +36,17 @@ Place = tuple[str, str]  # a file and a name of it
 
 
 def linking() -> list[str]:
-    """The tests of the chains, and what `make prove` runs besides tests."""
-    return [*EVALUATORS, *(test for chain in CHAINS for tests in links(chain).values() for test in tests)]
+    """The tests of the chains, and what `make prove` runs: evaluators, and tests of which no claim need know."""
+    files = sorted((ROOT / "proofs").glob("test_*.py"))
+    every = [f"proofs/{file.name}::{name}" for file in files for name in bound(file) if name.startswith("test_")]
+    return [*EVALUATORS, *every, *(test for chain in CHAINS for tests in links(chain).values() for test in tests)]
 
 
 def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     """Of every test and of every word that it is said in, by `test/file/name`."""
     todo = [place(test) for test in tests]
-    above = {f"{folder / 'conftest.py'}" for file, _ in todo for folder in Path(file).parents}
-    whole = sorted(file for file in {*above, PLUGIN} if (root / file).is_file())
+    files = [root / "conftest.py", root / PLUGIN, *(f for top in TESTS for f in (root / top).rglob("conftest.py"))]
+    whole = sorted(str(file.relative_to(root)) for file in files if file.is_file())
     todo += ((file, name) for file in whole for name in bound(root / file))
     found = dict[Place, str]()
     while todo:
