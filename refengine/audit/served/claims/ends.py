@@ -32,7 +32,7 @@ def there(options: Options, vocabulary: int) -> bool:
 
 def found_end(bench: Bench) -> Options:
     """The bias by which most prompts' texts end within TOKENS and not at once; {} where none does. Raises Gone."""
-    ids = [i for i in END_IDS if i < max(LEAST_TOKENS, bench.vocabulary)]
+    ids = [i for i in END_IDS if i < bench.vocabulary]
     token = next((i for i in ids if _ends_at_once(_said(bench, 0, alone([i])))), None)
     if token is None:
         return {}
