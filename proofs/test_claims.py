@@ -1,6 +1,9 @@
 """The claims are data: they load, their evidence exists, and CLAIMS.md says what they say."""
 
 import re
+import subprocess
+import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,8 @@ import pytest
 from refengine.errors import BadInput
 from refengine.selfcheck.claims.chains import CHAINS, links
 from refengine.selfcheck.claims.claims import ROOT, coq_theorems, exists, load, markdown, sources
+
+pytestmark = pytest.mark.text
 
 GOOD = {
     "id": '"a.one"',
@@ -30,6 +35,26 @@ def test_links_are_tests() -> None:
     assert all(exists(test) for chain in CHAINS for tests in links(chain).values() for test in tests)
     tied = {chain for claim in load() for chain in claim.chains()}
     assert tied == set(CHAINS)
+
+
+def test_cited_cases_are_there() -> None:
+    """Kills: a claim or a chain that cites a case of a test which has none of that name, so that nothing is asked."""
+    cited = {test for claim in load() for test in claim.tests()}
+    cited |= {test for chain in CHAINS for tests in links(chain).values() for test in tests}
+    cases = {test for test in cited if "[" in test}
+    invented = "proofs/test_claims.py::test_bad_claims_are_named[no such case]"
+    assert len(cases) > 20
+    assert uncollected({*cases, invented}) == {invented}
+
+
+def uncollected(cases: Collection[str]) -> set[str]:
+    """The cases that pytest does not find in their files."""
+    files = sorted({case.partition("::")[0] for case in cases})
+    options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-m", "long or not long"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *files], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return {*cases} - {*run.stdout.splitlines()}
 
 
 def test_page_is_fresh() -> None:

@@ -51,12 +51,13 @@ class Terms:
     """A tensor whose entries are terms: `dtype` says bool, int64, float32 or float64, whatever the entries are.
 
     `rows` says that its last axis is the vocabulary: an entry for each class of drafted tokens, and one for any other.
+    `moved` says that these are numbers of nodes or places, each one beside what it was: none is moved further.
     """
 
     device = torch.device("cpu")
 
     def __init__(self, array: Any, dtype: torch.dtype, world: Paths, rows: bool = False) -> None:
-        self.array, self.dtype, self.world, self.rows = array, dtype, world, rows
+        self.array, self.dtype, self.world, self.rows, self.moved = array, dtype, world, rows, False
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -93,7 +94,9 @@ class Terms:
             raise RuntimeError("the rule does not end")
         if not isinstance(array, np.ndarray):
             array = entries((), lambda at, entry=array: entry)
-        return Terms(array, dtype or self.dtype, self.world, rows)
+        made = Terms(array, dtype or self.dtype, self.world, rows)
+        made.moved = self.moved and made.dtype == torch.int64
+        return made
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -119,22 +122,32 @@ class Terms:
             raise Unbounded("what has another axis stands beside the vocabulary")
         whole = np.broadcast(*(part.array for part in parts))
         found = np.fromiter((word(*values) for values in whole), dtype=object, count=whole.size)
-        return self.made(found.reshape(whole.shape), dtype, rows)
+        made = self.made(found.reshape(whole.shape), dtype, rows)
+        made.moved = made.dtype == torch.int64 and any(part.moved for part in parts)
+        return made
 
     # ---- arithmetic and comparisons
 
-    def number(self, other: Any, word: Callable[[Any, Any], Any], idle: int | None = None) -> "Terms":
-        kinds = {self.dtype, lift(other, self.world).dtype}
+    def number(
+        self, other: Any, word: Callable[[Any, Any], Any], idle: int | None = None, one: bool = False
+    ) -> "Terms":
+        """one: whether a whole number is told from another, or is moved to the one beside it."""
+        there = lift(other, self.world)
+        kinds = {self.dtype, there.dtype}
         if torch.float32 in kinds:
             raise NotImplementedError("a number of a row is rounded to its own precision: double() is missing")
         dtype = torch.float64 if torch.float64 in kinds else torch.int64
-        return self.each(computed(word, idle), other, dtype=dtype)
+        if dtype == torch.int64 and (not one or self.moved or there.moved):
+            raise NotImplementedError("what is right of the first nodes may be wrong of those that are counted so")
+        found = self.each(computed(word, idle), other, dtype=dtype)
+        found.moved = dtype == torch.int64
+        return found
 
     def __add__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a + b, 0)
+        return self.number(other, lambda a, b: a + b, 0, is_one(other))
 
     def __sub__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a - b, 0)
+        return self.number(other, lambda a, b: a - b, 0, isinstance(other, Terms) or is_one(other))
 
     def __rsub__(self, other: Any) -> "Terms":
         return self.number(other, lambda a, b: b - a)
@@ -375,6 +388,10 @@ class Fresh(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         return lift(made, self.world) if func.__name__ in ("zeros", "ones", "full") else made
+
+
+def is_one(number: Any) -> bool:
+    return type(number) is int and number == 1
 
 
 def put(at: tuple[int, ...], dim: int, place: int) -> tuple[int, ...]:

@@ -4,10 +4,11 @@ A test that returns before it has asked anything, is skipped, or draws less than
 proved. So each cited test is held as a cited theorem is, with the tests that link the chains and what `make prove`
 runs; and the words that they are said in, each by itself, so that a change is told once and where it stands:
 functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
-switch any test off is held whole: each conftest.py, our plugin, pytest's options, what `make prove` runs,
-and of each file that is read, and of the `__init__.py` above it, what runs while it is imported and where its words
-come from. Comments, docstrings and how a text is laid out are not read, nor words that are looked up by a text, nor the
-numbers that a test reads from a file of results. The standard library alone.
+switch any test off is held whole: each conftest.py, our plugin, pytest's options, what `make prove` runs; and each
+`__init__.py` of the package, which runs before all that stands below it and could change any word of it. Of every file
+that is read, and of the `__init__.py` above it, what runs while it is imported and where its words come from. Comments,
+docstrings and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test
+reads from a file of results. The standard library alone.
 """
 
 import ast
@@ -18,11 +19,11 @@ from functools import cache
 from pathlib import Path
 
 from refengine.selfcheck.claims.chains import CHAINS, links
-from refengine.source_tree import ROOT
+from refengine.source_tree import PACKAGE, ROOT
 
 EVIDENCE = (
     *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "strategies.py", "exact/law.py", "exact/merged.py"),
-    *("source_edits", "source_tree.py", "__init__.py"),  # which text is read, and whether a record is of it
+    *("source_edits", "source_tree.py"),  # which text is read, and whether a record is of it
 )
 TESTS = ("proofs", "properties", "statistical_tests")
 HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
@@ -32,20 +33,35 @@ PLUGIN = "refengine/pytest_plugin.py"
 RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt")
 OTHER_OPTIONS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg")  # before ours
 
+EMPTY = "Module()"
 Place = tuple[str, str]  # a file and a name of it
 
 
 def linking() -> list[str]:
     """The tests of the chains, and what `make prove` runs: evaluators, and tests of which no claim need know."""
     files = sorted((ROOT / "proofs").glob("test_*.py"))
-    every = [f"proofs/{file.name}::{name}" for file in files for name in bound(file) if name.startswith("test_")]
+    every = [test for file in files for test in asked_by(file)]
     return [*EVALUATORS, *every, *(test for chain in CHAINS for tests in links(chain).values() for test in tests)]
+
+
+def asked_by(file: Path) -> Iterator[str]:
+    """The tests of a file; those that it has from another one are the other's."""
+    for name, nodes in bound(file).items():
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                other = f"{node.module.replace('.', '/')}.py"
+                yield from (f"{other}::{t}" for t in bound(ROOT / other) if name in ("*", t) and t.startswith("test_"))
+            elif name.startswith("test_"):
+                yield f"{file.relative_to(ROOT)}::{name}"
 
 
 def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     """Of every test and of every word that it is said in, by `test/file/name`."""
     todo = [place(test) for test in tests]
     files = [root / "conftest.py", root / PLUGIN, *(f for top in TESTS for f in (root / top).rglob("conftest.py"))]
+    files += (
+        file for file in (root / PACKAGE.name).rglob("__init__.py") if told(ast.parse(file.read_text("utf-8"))) != EMPTY
+    )
     whole = sorted(str(file.relative_to(root)) for file in files if file.is_file())
     todo += ((file, name) for file in whole for name in bound(root / file))
     found = dict[Place, str]()
@@ -58,7 +74,7 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     held |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
     read = {file for file, _ in found}.difference(whole)
     rooms = {str(folder / "__init__.py") for file in read for folder in Path(file).parents}
-    read |= {room for room in rooms if room.startswith(HELD) and (root / room).is_file()}
+    read |= {room for room in rooms.difference(whole) if room.startswith(HELD) and (root / room).is_file()}
     files = {file: imported(root / file) for file in read}
     held |= {f"test/{file}": digest(text) for file, text in files.items() if text}
     options = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
