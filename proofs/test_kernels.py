@@ -1,0 +1,94 @@
+"""The text of the compiled rules (`engine/kernels/lane.py`) is the batched text: it runs as Python, not compiled.
+
+What the compiler makes of it is held by `properties/exact_and_engine/test_kernels.py`, with wide rows.
+"""
+
+import random
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("numba", reason="not tested: numba is not installed")
+
+import numba
+
+from refengine.bugs.checks.batches import EVERY, Pair, batch, cases
+from refengine.engine.block import Block, Round
+from refengine.engine.coins import Philox, Recorded, Shifted
+from refengine.engine.kernels import cpu
+from refengine.source_edits.loader import source_path
+from refengine.source_tree import commit_seed
+
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:overflow encountered")]  # words wrap, as they should
+
+LANE = "refengine.engine.kernels.lane"
+PAIRS = [pair for pair in EVERY if pair.name in cpu.lane.RULES]
+
+
+@pytest.mark.parametrize("tile", [8, 16])
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_kernel_says_what_the_batched_text_says(pair: Pair, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: another site, counter, odds, order of addition or edge of a tile, in the text that is compiled."""
+    monkeypatch.setattr(cpu, "lane", read(monkeypatch, source_path(LANE).read_text(), tile))
+    assert difference(pair) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("u * den < num", "u * den <= num"),
+        ('KINDS["emit"]', 'KINDS["draft"]'),
+        ("coins.starts[lane] * DEPTHS", "coins.starts[lane]"),
+        ("if bar >= past_left and", "if bar > past_left and"),
+        ("mass, mass + den - num, kept - 1", "mass, mass + den, kept - 1"),
+        ("sums[half] = wanted(p, q, a, b, len(p) - 1)", "pass"),
+    ],
+)
+def test_a_mistake_in_a_kernel_is_seen(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: an equality of texts that never read the edited one."""
+    text = source_path(LANE).read_text()
+    assert old in text
+    monkeypatch.setattr(cpu, "lane", read(monkeypatch, text.replace(old, new, 1), 8))
+    assert any(map(difference, PAIRS))
+
+
+def read(monkeypatch: pytest.MonkeyPatch, text: str, tile: int) -> ModuleType:
+    """The kernels' file with functions of Python in the place of compiled ones, and few tokens in a tile."""
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+    module = ModuleType(LANE)
+    exec(compile(text, LANE, "exec"), vars(module))
+    module.TILE = tile  # type: ignore[attr-defined]
+    return module
+
+
+def difference(pair: Pair) -> str:
+    """Where a kernel's rounds are others than the plain text's, on rows of one tile and of more; "" where nowhere."""
+    few, many = batch(cases(pair, 6, bits=4)), batch(cases(pair, 3, bits=5, vocabulary=19))
+    stored = (few, many, (many[0].bfloat16(), replace(many[1], q=None if many[1].q is None else many[1].q.bfloat16())))
+    return next(filter(None, (told(pair, *rows) for rows in stored)), "")
+
+
+def told(pair: Pair, p: Tensor, block: Block) -> str:
+    """The same of some rows: with Philox's coins, and with uniforms on the edges of dyadic rows."""
+    lanes, n = block.tokens.shape
+    numbers = random.Random(commit_seed())
+    philox = Philox(numbers.getrandbits(64), torch.tensor([numbers.getrandbits(32) for _ in range(lanes)]))
+    for start in (0, torch.tensor([numbers.getrandbits(12) for _ in range(lanes)])):
+        ours = cpu.verify(pair.name, p, block, cpu.from_philox(philox, start))
+        if wrong := other(ours, pair.batched(p, block, Shifted(philox, start))):
+            return f"Philox: {wrong}"
+    draw = torch.tensor([[numbers.randrange(16) / 16 for _ in range(2 * n + 1)] for _ in range(lanes)]).double()
+    accept, emit = draw.split([n, n + 1], 1)
+    table = {("emit", depth): emit[:, depth] for depth in range(n + 1)}
+    for j in range(n):
+        table |= {("accept", j): accept[:, j]} | {("accept", depth, j): accept[:, j] for depth in range(n)}
+    ours = cpu.verify(pair.name, p, block, cpu.given(accept.contiguous(), emit.contiguous()))
+    return other(ours, pair.batched(p, block, Recorded(table)))
+
+
+def other(ours: Round | None, plain: Round) -> str:
+    parts = ("tokens", "path", "length")
+    return next((p for p in parts if ours is None or not torch.equal(getattr(ours, p), getattr(plain, p))), "")
