@@ -1,11 +1,11 @@
 """The reader of what was read: whether what is cited still says what it said when somebody last read it.
 
 A weaker theorem under its old name is proved, and so is one about a word that has come to mean less. So `accepted.txt`
-holds what is cited and the theorems of Main, as Coq tells them when every section is closed, and the name of each word
-of ours that they are said in, to the end. Behind a name stands a digest of all that Coq knows of it (`Set Printing
-All`), for what a text does not show: types of variables, coercions, arguments that are left out. Translated.v is read
-through and not written down: `proofs.translate` holds it to the program. The sentences that cite are there too, and the
-tests (`cited.py`): under names with a `/`. The standard library alone.
+holds what is cited and the theorems of Main, as Coq tells them when every section is closed, and each word of ours that
+they are said in, to the end, with what it stands for. Behind a name stands a digest of all that Coq knows of it (`Set
+Printing All`), for what a text does not show: types of variables, coercions, arguments that are left out. Translated.v
+is read through and not written down: `proofs.translate` holds it to the program. The sentences that cite are there too,
+and the tests (`cited.py`): under names with a `/`. The standard library alone.
 """
 
 import difflib
@@ -33,7 +33,7 @@ THE_PROGRAM = "Translated."
 
 
 class Entry(NamedTuple):
-    """What was read of a name: the digest of all of it and, of a statement, its text."""
+    """What was read of a name: the digest of all of it, and the text of what Coq is asked about."""
 
     digest: str
     says: str = ""
@@ -54,9 +54,8 @@ def told(build: Path, wanted: Collection[str], files: Sequence[str], known: Coll
         said = {word for name in todo for word in QUALIFIED.findall(whole[name])}
         todo = said & lines.keys() - digests.keys()
     digests = {name: digest for name, digest in sorted(digests.items()) if not name.startswith(THE_PROGRAM)}
-    stated = [name for name in digests if lines[name].startswith("Check")]
-    texts = asked(build, files, _among_their_own(stated, lines), READABLE)
-    return {name: Entry(digest, _said(texts.get(name, ""))) for name, digest in digests.items()}
+    texts = asked(build, files, _among_their_own(digests, lines), READABLE)
+    return {name: Entry(digest, _said(texts[name])) for name, digest in digests.items()}
 
 
 def questions(files: Sequence[str]) -> dict[str, str]:
@@ -70,7 +69,7 @@ def questions(files: Sequence[str]) -> dict[str, str]:
     return lines
 
 
-def _among_their_own(names: Sequence[str], lines: Mapping[str, str]) -> dict[str, str]:
+def _among_their_own(names: Collection[str], lines: Mapping[str, str]) -> dict[str, str]:
     """The questions, each asked among the notations of the file that the name stands in."""
     found = {file: sentences((SOURCES / f"{file}.v").read_text()) for file in {name.split(".")[0] for name in names}}
     around = {file: [s.text for s in found[file] if AROUND.match(s.text)] for file in found}
