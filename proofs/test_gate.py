@@ -9,7 +9,7 @@ import pytest
 from proofs.gate import accepted, build, cheats, kernel, terms, tests, text
 from proofs.gate import cited as cites
 from proofs.gate.accepted import Entry
-from proofs.gate.cited import cited, page, read_beside, to_be_read
+from proofs.gate.cited import page, read_beside, to_be_read
 from refengine.selfcheck.claims import coq_text
 from refengine.selfcheck.claims.claims import markdown, sources
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
