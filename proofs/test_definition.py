@@ -65,8 +65,8 @@ def number_of(history: Tokens) -> int:
 
 @pytest.mark.parametrize("name", DRAFTERS)
 def test_a_drafter_asks_about_the_whole_history(name: str) -> None:
-    """Kills: a row, a confidence or an end that is of the draft alone: a lossless rule stays lossless, and Coq's laws on
-    record all begin at the empty history."""
+    """Kills: a row, a confidence or an end that is of the draft alone: a lossless rule stays lossless, and the laws of
+    Coq on record all begin at the empty history."""
     make = DRAFTERS[name]
     laws = {}
     for history in ((), (1,), (2, 0), (0, 2, 1)):
