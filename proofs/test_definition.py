@@ -5,6 +5,9 @@ of a site and the comparisons. The equality of rules is asked for elsewhere; of 
 """
 
 # ruff: noqa: F403
+from collections.abc import Callable
+from fractions import Fraction
+
 import pytest
 
 from properties.exact_and_engine.test_coins import (  # noqa: F401 (those that compile nothing)
@@ -27,5 +30,53 @@ from properties.exact_and_engine.test_exact_drafters import *
 from properties.exact_and_engine.test_exact_loop import *
 from properties.exact_and_engine.test_exact_rows import *
 from properties.exact_and_engine.test_policy import *
+from refengine.exact.block import Drafter
+from refengine.exact.chance import runs
+from refengine.exact.drafters import fixed, iid_tree, sampled_chain, without_replacement_tree
+from refengine.exact.row import Row, point, row
+from refengine.exact.rules.truncation import causal, retrospective, stopping
+from refengine.exact.rules.typical import DELTA, EPSILON, INSIDE_LOG, threshold
 
 pytestmark = pytest.mark.long
+
+Tokens = tuple[int, ...]
+# Each of them from what it asks of a history, as a number of it.
+DRAFTERS: dict[str, Callable[[Callable[[Tokens], int]], Drafter]] = {
+    "chain": lambda told: sampled_chain(lambda h: weighed(told(h)), 2),
+    "iid": lambda told: iid_tree(lambda h: weighed(told(h)), (2, 1)),
+    "distinct": lambda told: without_replacement_tree(lambda h: weighed(told(h)), (2, 1)),
+    "fixed": lambda told: fixed(lambda h: ((told(h) % 2,), (-1,))),
+    "causal": lambda told: causal(lambda h: weighed(told(h)), lambda h: Fraction(told(h) % 7, 7), Fraction(2, 7), 3),
+    "stopping": lambda told: stopping(lambda h: weighed(told(h)), lambda h: told(h) % 3 == 0, 3),
+    "retrospective": lambda told: retrospective(
+        lambda h: weighed(told(h)), lambda h: Fraction(told(h) % 7, 7), [Fraction(n) for n in (6, 7, 8)], 2
+    ),
+}
+
+
+def weighed(number: int) -> Row:
+    return row([1 + number % 5, 1 + number % 3, 1])
+
+
+def number_of(history: Tokens) -> int:
+    """Another one for every history."""
+    return sum((token + 1) * 4**place for place, token in enumerate(history))
+
+
+@pytest.mark.parametrize("name", DRAFTERS)
+def test_a_drafter_asks_about_the_whole_history(name: str) -> None:
+    """Kills: a row, a confidence or an end that is of the draft alone: a lossless rule stays lossless, and the laws of
+    Coq on record all begin at the empty history."""
+    make = DRAFTERS[name]
+    laws = {}
+    for history in ((), (1,), (2, 0), (0, 2, 1)):
+        after = make(lambda draft, history=history: number_of(history + draft))
+        laws[history] = list(runs(lambda chance, history=history: make(number_of)(history, chance)))
+        assert laws[history] == list(runs(lambda chance, after=after: after((), chance)))
+    assert len(set(map(repr, laws.values()))) > 1
+
+
+def test_the_threshold_of_a_sure_row_is_that_of_the_published_numbers() -> None:
+    """Kills: a default that is off by so little that no row of a test is decided otherwise; both texts read it here."""
+    assert threshold(point(0, 2), 1.0, DELTA, INSIDE_LOG) == pytest.approx(0.3 * (1 + 1e-5), rel=1e-12)
+    assert threshold(point(0, 2), EPSILON, DELTA, INSIDE_LOG) == 0.09
