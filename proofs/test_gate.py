@@ -282,13 +282,15 @@ def test_a_cited_test_that_asks_less_is_seen(tmp_path: Path, file: str, before: 
 
 
 def test_what_make_prove_runs_and_what_stands_before_our_options_is_read(tmp_path: Path) -> None:
-    """Kills: a script that ends before the gate, a table of known texts that is changed beside the text, and a file of
-    options that deselects what is cited."""
-    for name in ("proofs/check.sh", "proofs/translate/known.txt", "Makefile", "pytest.ini", "pyproject.toml"):
+    """Kills: a script that ends before the gate, a table of known texts that is changed beside the text, a file of
+    options that deselects what is cited, and a file of the root that is run in place of pytest, z3 or the Makefile."""
+    first = "pytest.ini", "pytest.py", "GNUmakefile", "z3/__init__.py"
+    for name in ("proofs/check.sh", "proofs/translate/known.txt", "Makefile", *first, "pyproject.toml", "README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("[tool.pytest]\n")
     found = tests.digests([], tmp_path)
-    assert {"run/proofs/check.sh", "run/proofs/translate/known.txt", "run/Makefile", "run/pytest.ini"} <= found.keys()
+    told = {*tests.RUN, "pytest.ini", "pytest.py", "GNUmakefile", "z3"}
+    assert {f"run/{name}" for name in told} == {name for name in found if name.startswith("run/")}
     assert {*tests.RUN} <= {name.removeprefix("run/") for name in accepted.read()}
 
 

@@ -371,7 +371,9 @@ class Terms:
         parts = index if isinstance(index, tuple) else (index,)
         self.before_rows(parts)
         if isinstance(parts[0], int) or (isinstance(parts[0], slice) and parts[0] != slice(None)):
-            raise NotImplementedError("some lanes are looked at and others are not: it may be wrong of more lanes than are shown")
+            raise NotImplementedError(
+                "some lanes are looked at and others are not: it may be wrong of more lanes than are shown"
+            )
         plain = [part.numpy() if isinstance(part, torch.Tensor) else part for part in parts]
         found = tuple(part.decided() if isinstance(part, Terms) else part for part in plain)
         for part, length in zip(found, self.array.shape, strict=False):

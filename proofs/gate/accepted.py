@@ -122,8 +122,8 @@ def unread(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[st
             lines = difflib.ndiff(old.says.splitlines(), new.says.splitlines())
             yield "\n  ".join([f"{name} is not what was read:", *(s.rstrip() for s in lines if s[0] != "?")])
             if "/" in name:  # a sentence: what it says has to follow from these
-                cites = QUALIFIED.findall(new.says.rpartition("by: ")[2])
-                yield from (f"{name} cites {cite}:\n{textwrap.indent(now[cite].says, '  ')}" for cite in cites)
+                cites = now.keys() & QUALIFIED.findall(new.says.rpartition("by: ")[2])
+                yield from (f"{name} cites {cite}:\n{textwrap.indent(now[cite].says, '  ')}" for cite in sorted(cites))
         elif not old.digest:
             yield f"{name} {'is new' if '/' in name else 'is said in what is cited'}, and was not read"
         else:
@@ -139,9 +139,9 @@ def where(name: str) -> str:
     kind, _, rest = name.partition("/")
     if kind == "test":
         return rest if rest.endswith((".py", ".toml")) else rest.rpartition("/")[0]
-    return {"run": rest, "granted": "proofs/gate/granted.toml", name: f"proofs/rocq/{name.split('.')[0]}.v"}.get(
-        kind, "proofs/claims"
-    )
+    if kind in ("notation", name):
+        return f"proofs/rocq/{(rest or name).split('.')[0]}.v"
+    return {"run": rest, "granted": "proofs/gate/granted.toml"}.get(kind, "proofs/claims")
 
 
 def standing_for(cheat: str) -> Question:

@@ -15,7 +15,7 @@ from typing import Any
 
 from proofs.gate import tests, text
 from proofs.gate.accepted import Entry, questions
-from refengine.selfcheck.claims.coq_text import SOURCES, axioms, stated
+from refengine.selfcheck.claims.coq_text import SOURCES, axioms, listed, sentences, stated
 from refengine.source_tree import PROOFS
 
 THEOREM = re.compile(r"`([A-Z]\w*\.[\w']+)`")
@@ -61,6 +61,13 @@ def grants() -> dict[str, Entry]:
     return entries | {"granted/axioms": entries["granted/axioms"]._replace(says=filled(says))}
 
 
+def abbreviations() -> dict[str, Entry]:
+    """The notations of each file, whole: a statement is printed in such words, and Coq does not say what they mean."""
+    files = {file: sentences((SOURCES / f"{file}.v").read_text("utf-8")) for file in listed()}
+    said = {file: [s.text for s in found if s.word() == "Notation"] for file, found in files.items()}
+    return {f"notation/{file}": Entry(tests.digest(*lines), filled(lines)) for file, lines in said.items() if lines}
+
+
 def filled(lines: list[str]) -> str:
     return "\n".join(textwrap.fill(line, 110, break_long_words=False, break_on_hyphens=False) for line in lines)
 
@@ -68,7 +75,7 @@ def filled(lines: list[str]) -> str:
 def read_beside() -> dict[str, Entry]:
     """What claims, rows of the index, the prose around both and the comments of Main say, the theorems that they say
     it by, what these are granted, and the tests."""
-    found = grants()
+    found = grants() | abbreviations()
     rows, around = page()
 
     def put(name: str, says: list[str], names: list[str], besides: str = "") -> None:

@@ -4,7 +4,8 @@ A test that returns before it has asked anything, is skipped, or draws less than
 proved. So each cited test is held as a cited theorem is, with the tests that link the chains and what `make prove`
 runs; and the words that they are said in, each by itself, so that a change is told once and where it stands:
 functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
-switch any test off is held whole: each conftest.py, our plugin, pytest's options, what `make prove` runs; and each
+switch any test off is held whole: each conftest.py, our plugin, pytest's options, what `make prove` runs, what of the
+root could be found before it (a `pytest.py`, a `GNUmakefile`, a `pytest.ini`); and each
 `__init__.py` of the package, which runs before all that stands below it and could change any word of it. Of every file
 that is read, and of the `__init__.py` above it, what runs while it is imported and where its words come from. Comments,
 docstrings and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test
@@ -31,7 +32,18 @@ UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is 
 EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
 PLUGIN = "refengine/pytest_plugin.py"
 RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt")
-OTHER_OPTIONS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg")  # before ours
+ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
+AT_HOME = (
+    "Makefile",
+    "conftest.py",
+    "hatch_build.py",
+    "pyproject.toml",
+    "mkdocs.yml",
+    "constraints.txt",
+    "CITATION.cff",
+    "LICENSE",
+)
+HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 
 EMPTY = "Module()"
 Place = tuple[str, str]  # a file and a name of it
@@ -78,11 +90,15 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     files = {file: imported(root / file) for file in read}
     held |= {f"test/{file}": digest(text) for file, text in files.items() if text}
     options = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
-    others = [name for name in OTHER_OPTIONS if (root / name).exists()]
-    held |= {
-        f"run/{name}": digest((root / name).read_text("utf-8")) for name in (*RUN, *others) if (root / name).is_file()
-    }
+    held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
+    held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
     return held | {"test/pyproject.toml": digest(repr(options))}
+
+
+def comes_first(name: str) -> bool:
+    """Of an entry of the root: that Python, make or pytest may find it before what they are asked for."""
+    plain = name.endswith(".md") or (name.startswith(".") and name not in HIDDEN)
+    return not plain and name not in (*ROOMS, *AT_HOME)
 
 
 def imported(file: Path) -> str:
