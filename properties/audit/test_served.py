@@ -10,6 +10,7 @@ import pytest
 from properties.helpers.served_defects import (
     ADVERSE,
     BLIND,
+    COMPANY,
     CORNERS,
     CORRECTION,
     DEFECTS,
@@ -39,13 +40,13 @@ class Announced(Bench):
 
     engines: tuple[Engine, ...] = ()
 
-    def each(self, asks: Sequence[Ask]) -> tuple[list[Answer], list[Answer]]:
+    def each(self, asks: Sequence[Ask], in_turn: bool = False) -> tuple[list[Answer], list[Answer]]:
         if len(asks) == 1:
             return super().each(asks)
         for engine in self.engines:
             engine.announce(len(asks))
         try:
-            return super().each(asks)
+            return super().each(asks, in_turn)
         finally:
             for engine in self.engines:
                 engine.announce(1)
@@ -116,7 +117,7 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 
 
 LIKE_FEWER_DRAFTS = "seed restarted after preemption"  # shows as they do, and is not told from them
-EVERY = (*DEFECTS, *UNSEEN, *FRESH, *ADVERSE, *CORNERS, *BLIND, *CORRECTION, *PARAMETERS, *JUDGED, *SPARED)
+EVERY = (*DEFECTS, *UNSEEN, *FRESH, *ADVERSE, *CORNERS, *BLIND, *CORRECTION, *PARAMETERS, *JUDGED, *SPARED, *COMPANY)
 ALL = tuple(defect for defect in EVERY if defect != LIKE_FEWER_DRAFTS)
 
 
@@ -203,6 +204,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("a neighbour's filter holds a sampled request", "independence/sampled", "independence/sampled"),
         ("bans are forgotten when sampling", "parity/allowed_token_ids, h", "parity/allowed_token_ids, hot"),
         ("seeds fail under load", "seed/under", "seed/under load"),
+        ("a batch has the coins of its first request", "seed/of", "seed/of another"),
         ("late drafts are kept if they are not unlikely", "law/long", "law/long"),
         ("a request that was left late leaks a token", "state/hang-up", "state/hang-up"),
         ("every other row lists its token alone", "greedy", "metadata/a row lists fewer tokens than were asked for"),

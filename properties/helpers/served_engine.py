@@ -351,6 +351,8 @@ class Engine:
                 chance = random.Random(coins)
                 if self.has("a neighbour's seed seeds all") and company > 1 and self.seeds and seed is None:
                     chance = random.Random(f"{self.seeds[0]}/{salt}")
+                if self.has("a batch has the coins of its first request") and company > 1 and seed is not None:
+                    chance = random.Random(f"{self.seeds[0]}/{self.seeds.index(seed)}/{salt}")
                 if self.has("a seed stays for those without"):
                     self.stream = random.Random(seed) if seed is not None else self.stream
                     chance = chance if seed is not None else random.Random(self.stream.random())

@@ -1,13 +1,14 @@
 """Both sides under one roof: requests are sent, counted and inspected here, and prompts come from here."""
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 from threading import Lock, local
-from typing import Any
+from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Subject
 from refengine.audit.served.belief import Faults, Partings
@@ -30,6 +31,8 @@ LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, be
 OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options", "return_token_ids"}
 USAGE = "the same text has another usage than without speculation"
 FAR = "a text is another, far from any tie"
+PAUSE = 0.005  # seconds between two requests that are to come one after the other
+Said: TypeAlias = Answer | Refused | Failed
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
 
 
@@ -149,10 +152,15 @@ class Bench:
         self.spend(len(asks))
         return [future.result() for future in [self.pool.submit(self.off.send, ask) for ask in asks]]
 
-    def each(self, asks: Sequence[Ask]) -> tuple[list[Answer], list[Answer]]:
-        """These requests together to either side: they are under way at the same time. Raises Refused, Failed."""
+    def each(self, asks: Sequence[Ask], in_turn: bool = False) -> tuple[list[Answer], list[Answer]]:
+        """These requests together to either side: they are under way at the same time; in_turn: and come in this order.
+        Raises Refused, Failed."""
         self.spend(2 * len(asks))
-        futures = [[self.pool.submit(_said, side, ask) for ask in asks] for side in (self.on, self.off)]
+        futures: tuple[list[Future[Said]], list[Future[Said]]] = ([], [])
+        for ask in asks:
+            for side, subject in zip(futures, (self.on, self.off), strict=True):
+                side.append(self.pool.submit(_said, subject, ask))
+            time.sleep(PAUSE * in_turn)
         on, off = ([future.result() for future in side] for side in futures)
         for ask, here, there in zip(asks, on, off, strict=True):
             if not any(isinstance(said, Refused | Gone) for said in (here, there)):
@@ -236,7 +244,7 @@ class Bench:
         return not off and not isinstance(on, Refused)
 
 
-def _said(side: Subject, ask: Ask) -> Answer | Refused | Failed:
+def _said(side: Subject, ask: Ask) -> Said:
     try:
         return side.send(ask)
     except (Refused, Failed) as error:

@@ -224,7 +224,7 @@ class Answered:
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
-LOOKS = ((8, 5), (12, 4), (24, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
+LOOKS = ((4, 4), (8, 5), (12, 4), (24, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 Pairs: TypeAlias = list[tuple[Answer, Answer]]
 Said: TypeAlias = tuple[list[Answer], list[Answer]]

@@ -1,0 +1,43 @@
+"""What company does to a request: coins of others, and defects that show beside others alone."""
+
+import random
+
+import numpy as np
+import pytest
+
+from properties.audit.test_served import audited, violated
+from refengine.audit.served.claims.others_seeds import ARMS, EVERY_WAY, Followed, bet
+
+
+def test_a_bet_on_shared_coins_is_fair() -> None:
+    """Kills a bet that gains on answers which differ for another reason, as over time: its mean over all ways in which
+    the runs could have been paired is 1, exactly, whatever the answers are."""
+    coin = random.Random(0)
+    for texts in (
+        [coin.choice(("a b c", "a b d", "x")) for _ in range(2 * ARMS)],
+        ["first", *["later"] * (2 * ARMS - 1)],
+        ["one"] * (2 * ARMS),
+    ):
+        gained = [np.exp(bet([texts[i] for pair in way for i in pair])) for way in EVERY_WAY]
+        assert np.mean(gained) == pytest.approx(1.0, rel=1e-9)
+    followed = [f"{seed} and more" for seed in "abcde" for _ in range(2)]
+    assert bet(followed) == pytest.approx(np.log(945), abs=0.05)
+
+
+def test_coins_that_both_sides_share_accuse_nobody() -> None:
+    """Kills evidence that forgets the side without speculation."""
+    both, alone = Followed(), Followed()
+    for _ in range(4):
+        both.add(6.8, 6.8, True, {})
+        alone.add(6.8, -1.0, True, {})
+    assert both.log_evidence == pytest.approx(0.0)
+    assert alone.log_evidence == pytest.approx(27.2)
+    assert (both.signs, alone.signs) == (0, 4)
+
+
+@pytest.mark.parametrize("manner", ["drafts less in company", "another text every time", "takes all and does nothing"])
+def test_an_answer_that_company_moves_honestly_does_not_follow_a_seed(manner: str) -> None:
+    """Null: which seed a neighbour has moves nothing; n = 10 looks of 10 runs, alpha = 1e-6; an answer that follows it
+    in half of the runs (TV 0.5) would be seen. Kills a claim that takes fewer drafts under load, or noise, for shared
+    coins."""
+    assert not violated(audited("", manner, 400, "seed/of"))
