@@ -204,6 +204,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("a neighbour's filter holds a sampled request", "independence/sampled", "independence/sampled"),
         ("bans are forgotten when sampling", "parity/allowed_token_ids, h", "parity/allowed_token_ids, hot"),
         ("seeds fail under load", "seed/under", "seed/under load"),
+        ("the row of the bonus is after the temperature", "logprobs/sam", "logprobs/sampled"),
         ("a batch has the coins of its first request", "seed/of", "seed/of another"),
         ("late drafts are kept if they are not unlikely", "law/long", "law/long"),
         ("a request that was left late leaks a token", "state/hang-up", "state/hang-up"),

@@ -215,6 +215,8 @@ class Engine:
         if self.has("log probabilities are wrong after a full acceptance") and place == GAMMA:
             row = self.language.logits((context + out)[:-1], 0.0)
         heat = body.get("temperature", 1.0)
+        if self.has("the row of the bonus is after the temperature") and heat and place == GAMMA:
+            row = [x / heat for x in row]
         if self.has("log probabilities of what was accepted are after the temperature") and heat and accepted:
             row = [x / heat for x in row]
         return row, draft if self.has("the alternatives are the drafter's") and accepted else row

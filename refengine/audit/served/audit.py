@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.bench import FAR
+from refengine.audit.served.bench import FAR, ROWS, titled
 from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Answered, Parity, Plain
 from refengine.audit.served.claims.sampled import RESCORED, Law, Sampled
+from refengine.audit.served.claims.shared_rows import SHARED_ROWS
 from refengine.audit.served.claims.together import AllLaws, Together
 from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
 IGNORED = "ignored with speculation"
+OF_ROWS = (LOGPROBS, RESCORED, SHARED_ROWS)
 SHOWN = 3  # claims that are named as where something shows
 
 
@@ -123,7 +125,8 @@ def misread(suite: Suite, belief: Any) -> str:
     if not isinstance(belief, Law | Together) or belief.of_texts >= suite.bar:
         return ""
     told = ((full_name(name, claim, state), claim, belief) for name, claim, belief, state in beliefs(suite))
-    wrong = (n for n, claim, belief in told if claim in (LOGPROBS, RESCORED) and belief.log_evidence >= suite.bar)
+    of_rows = ((n, belief) for n, claim, belief in told if claim in OF_ROWS or n == titled(ROWS))
+    wrong = (n for n, belief in of_rows if belief.log_evidence >= suite.bar)
     return next(wrong, "")
 
 

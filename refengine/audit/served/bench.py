@@ -29,7 +29,9 @@ COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of usage, by 
 UNANSWERED = "a request is not answered"
 LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, before it is said to need that
 OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options", "return_token_ids"}
+HEATED = "a temperature other than 1"
 USAGE = "the same text has another usage than without speculation"
+ROWS = "a sampled token has another row than without speculation after the same tokens"
 FAR = "a text is another, far from any tie"
 PAUSE = 0.005  # seconds between two requests that are to come one after the other
 Said: TypeAlias = Answer | Refused | Failed
@@ -38,7 +40,10 @@ FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count o
 
 def parts_of(witness: Mapping[str, Any]) -> set[str]:
     """The parameters of its request, and the API that it went through."""
-    return {*witness["request"]} - OF_EVERY_REQUEST
+    request = witness["request"]
+    return {*request} - OF_EVERY_REQUEST | (
+        {HEATED} if request.get("temperature", 1.0) not in (0.0, 1.0) else set[str]()
+    )
 
 
 def titled(name: str) -> str:
@@ -57,7 +62,9 @@ class Bench:
     together: bool = True  # whether requests can be under way together
     vocabulary: int = 0  # tokens of the model, as far as somebody said so or answers have shown (claims/ends.py)
     sent: int = 0
-    metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
+    metadata: dict[str, Faults] = field(
+        default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED, ROWS)}
+    )
     usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
     far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/far.py)
     strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed

@@ -17,10 +17,11 @@ import numpy as np
 from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.ask import LISTED, Ask, Choice, Row
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.bench import Bench
+from refengine.audit.served.bench import ROWS, Bench
 from refengine.audit.served.claims.options import FILTERS, Setting
 from refengine.audit.served.claims.scores import ALIKE, Reader, pieces
 from refengine.audit.served.claims.scores import KINDS as READ
+from refengine.audit.served.claims.shared_rows import SharedRows
 from refengine.audit.served.claims.tilt import Tilt, after, tokens_or_words
 from refengine.audit.served.faults import shown
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
@@ -219,6 +220,7 @@ class Sampled:
         # With 51 and 71 something is said; what is asked about ties and edges takes its part of the budget.
         self.wanted = 51 if self.choices > FEW else 71
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
+        self.shared = SharedRows()
 
     @property
     def name(self) -> str:
@@ -260,7 +262,10 @@ class Sampled:
         law, place, bare = self.beliefs[CLAIM], k % PROMPTS, not self.setting.seeded and k % 2 == 1
         law.prompts = [bench.sampled_prompt(i) for i in range(PROMPTS)]
         seeds = random.Random(f"{self.name}/{k}")
-        on, off = bench.apart(*(self.ask(bench, place, seeds.getrandbits(31), bare) for _ in range(2)))
+        here, there = (self.ask(bench, place, seeds.getrandbits(31), bare) for _ in range(2))
+        on, off = bench.apart(here, there)
+        if told := self.shared.look(bench, place, here, (on, off)):
+            bench.keep(ROWS, *told)
         self.told(k, self.setting.name, law.add(place, on.choices, off.choices))
 
 
@@ -271,7 +276,7 @@ class Rescored:
 
     temperature: float = 1.0
     cost: int = 4
-    wanted: int = 5
+    wanted: int = 3
     name: str = "logprobs/rescored"
     beliefs: dict[str, Any] = field(default_factory=lambda: {RESCORED: Faults()})
 
