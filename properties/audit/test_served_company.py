@@ -1,12 +1,17 @@
 """What company does to a request: coins of others, and defects that show beside others alone."""
 
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from properties.audit.test_served import audited, violated
+from refengine.audit.served.claims.cells import LOGPROBS, Plain
 from refengine.audit.served.claims.others_seeds import ARMS, EVERY_WAY, Followed, bet
+from refengine.audit.served.diagnosis import diagnosis
+from refengine.audit.served.noise import Noise
 
 
 def test_a_bet_on_shared_coins_is_fair() -> None:
@@ -41,3 +46,18 @@ def test_an_answer_that_company_moves_honestly_does_not_follow_a_seed(manner: st
     in half of the runs (TV 0.5) would be seen. Kills a claim that takes fewer drafts under load, or noise, for shared
     coins."""
     assert not violated(audited("", manner, 400, "seed/of"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "apart", "said"),
+    [
+        (("x", "y"), 0.0, "the same text is reported in other tokens with speculation"),
+        (("x", "y"), 2.0, "log probabilities differ with speculation"),
+    ],
+)
+def test_one_text_in_other_tokens_is_called_so(tokens: tuple[str, ...], apart: float, said: str) -> None:
+    """Kills "log probabilities differ" where those of all tokens that both sides have are equal."""
+    suite: Any = SimpleNamespace(bench=SimpleNamespace(noise=Noise(20)), states=[])
+    state: Any = SimpleNamespace(cell=Plain("greedy", Noise(20), True))
+    witness = {"reported": tokens, "nats apart": apart}
+    assert diagnosis(suite, "greedy", LOGPROBS, state.cell.beliefs[LOGPROBS], state, witness) == f"greedy: {said}"

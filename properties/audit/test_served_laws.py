@@ -12,7 +12,7 @@ import pytest
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
 from refengine.audit.served.ask import Answer, Ask, Choice
-from refengine.audit.served.audit import alike, misread
+from refengine.audit.served.audit import misread
 from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS
@@ -21,6 +21,7 @@ from refengine.audit.served.claims.sampled import CLAIM, Law, Sampled
 from refengine.audit.served.claims.scores import COPIES, Reader, against_row, as_reported, with_policy
 from refengine.audit.served.claims.shared_rows import SHARED_ROWS, SharedRows
 from refengine.audit.served.claims.ties import asked_tie
+from refengine.audit.served.diagnosis import alike
 from refengine.audit.served.locate import located
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
 from refengine.audit.served.suite import State, Suite

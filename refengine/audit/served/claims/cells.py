@@ -65,6 +65,11 @@ class Plain:
         if self.rows:
             self.beliefs[LOGPROBS] = Partings(self.noise.rows_share)
 
+    @property
+    def after_others(self) -> bool:
+        """What it asks comes after other requests, which are a part of it."""
+        return self.turns is not None and self.cost > Plain.cost
+
     def ask(self, bench: Bench, k: int) -> Ask:
         if self.asked:
             return self.asked(bench, k)

@@ -276,7 +276,7 @@ class Rescored:
 
     temperature: float = 1.0
     cost: int = 4
-    wanted: int = 3
+    wanted: int = 4
     name: str = "logprobs/rescored"
     beliefs: dict[str, Any] = field(default_factory=lambda: {RESCORED: Faults()})
 

@@ -146,7 +146,9 @@ def clients_that_left(greedy: partial[Own], noise: Noise, rows: bool, extra: dic
     if extra["penalties"]:
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
-    return [*cells, Plain("state/after a client left", noise, rows, turns=asks.after_left, cost=5, wanted=7)]
+    name, cached = "state/after a client left", asks.after_left_in_cache
+    cells.append(Plain(name, noise, rows, turns=asks.after_left, cost=4, wanted=5))
+    return [*cells, Plain(f"{name}, in the cache", noise, rows, turns=cached, cost=5, wanted=3)]
 
 
 def choices(greedy: partial[Own], extra: dict[str, bool]) -> list[Cell]:
