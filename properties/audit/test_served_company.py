@@ -11,6 +11,8 @@ from properties.audit.test_served import audited, violated
 from refengine.audit.served.claims.cells import LOGPROBS, Plain
 from refengine.audit.served.claims.others_seeds import ARMS, EVERY_WAY, Followed, bet
 from refengine.audit.served.diagnosis import diagnosis
+from refengine.audit.served.locate import ALONE, only_in
+from refengine.audit.served.locate import COMPANY as BESIDE
 from refengine.audit.served.noise import Noise
 
 
@@ -61,3 +63,17 @@ def test_one_text_in_other_tokens_is_called_so(tokens: tuple[str, ...], apart: f
     state: Any = SimpleNamespace(cell=Plain("greedy", Noise(20), True))
     witness = {"reported": tokens, "nats apart": apart}
     assert diagnosis(suite, "greedy", LOGPROBS, state.cell.beliefs[LOGPROBS], state, witness) == f"greedy: {said}"
+
+
+def test_what_shows_beside_others_alone_is_called_so() -> None:
+    """Null: a mean that is told apart from another by 3.5 standard errors, n = 20 pairs an arm. Kills a law that is
+    called another where nothing else is under way, and one that is called so of company where it is so always."""
+    coin = random.Random(0)
+
+    def gains(alone: float, beside: float) -> dict[str, list[float]]:
+        return {ALONE: [coin.gauss(alone, 1) for _ in range(20)], BESIDE: [coin.gauss(beside, 1) for _ in range(20)]}
+
+    assert only_in(gains(0.0, 3.0)) == ["only in company"]
+    assert only_in(gains(-3.0, 0.0)) == ["only alone"]
+    assert only_in(gains(3.0, 3.0)) == only_in(gains(0.0, 0.0)) == []
+    assert only_in({ALONE: [1.0], BESIDE: [2.0, 2.5]}) == []

@@ -290,6 +290,7 @@ class Engine:
             coin = (lanes or chance).random()
             every = self.has("one request in twenty keeps every draft") and body["number"] % 20 == 7
             every |= self.has("late drafts are kept if they are not unlikely") and len(out) >= LATE and p[x] >= 0.05
+            every |= self.has("drafts are kept too easily beside three others") and company > 3 and p[x] > 0.01
             if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
                 if x == self.language.end and not self.has("drafts go on past the end"):

@@ -191,7 +191,10 @@ class Bench:
         here, there = (
             [self.pool.submit(side.send, ask) for ask in asks] for side, asks in ((self.on, on), (self.off, off))
         )
-        return [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
+        said = [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
+        for ask, answers in zip(on, said, strict=True):
+            self.inspect(ask, *answers, sampled=True)
+        return said
 
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
         if on and not off:

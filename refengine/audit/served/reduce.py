@@ -5,7 +5,7 @@ Both sides are asked again, with one thing less each time; what still shows the 
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
@@ -17,6 +17,8 @@ from refengine.audit.served.claims.ties import FRONT_END, parted
 from refengine.audit.served.locate import located
 
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
+Steps: TypeAlias = list[list[Ask]]
+Tried: TypeAlias = Callable[[Sequence[Sequence[Ask]]], bool]
 PLACES = 4  # looks that showed it, which are made again
 
 
@@ -88,43 +90,53 @@ def _beside_others(bench: Bench, cell: Parity | Plain, asks: Sequence[Ask]) -> d
 
 
 def _schedule(bench: Bench, cell: Own) -> dict[str, Any]:
-    """A request less each time, never the first or the last; what is left is needed."""
-    before = bench.sent
+    """Without parameters, if it shows so too; then a request less each time; what is left is needed."""
+    most = bench.sent + 2 * TRIES
 
     def shows(steps: Sequence[Sequence[Ask]]) -> bool:
         on, off, _ = cell.tried(bench, steps)
         return on and not off
 
-    found = next(
-        ([[*step] for step in steps] for k in cell.shown_at[:PLACES] if shows(steps := cell.steps(bench, k))), None
-    )
+    schedules = (cell.steps(bench, k) for k in cell.shown_at[:PLACES])
+    found = next(([list(step) for step in steps] for steps in schedules if shows(steps)), None)
     if found is None:
         return {"it vanishes": ["when these prompts come again"]}
     bare = [[without_parameters(ask) for ask in step] for step in found]
     unneeded = bare != found and shows(bare)
-    kept = [list(step) for step in (bare if unneeded else found)]
+    kept = _fewer_requests(bare if unneeded else found, lambda steps: bench.sent < most and shows(steps))
+    kept, needed = _fewer_options(kept, shows, lambda: bench.sent < most)
+    _, _, witness = cell.tried(bench, kept)
+    vanishes = ["without the other requests"] if sum(map(len, kept)) > 2 else []
+    shown = {"it shows": ["it shows without any parameter too"]} if unneeded else {}
+    return witness | shown | {"it vanishes": [*vanishes, *needed]}
+
+
+def _fewer_requests(steps: Steps, shows: Tried) -> Steps:
+    """Never without the first or the last."""
+    kept = steps
     for i in reversed(range(len(kept))):
         for j in reversed(range(len(kept[i]))):
             ends = (i, j) in ((0, 0), (len(kept) - 1, len(kept[-1]) - 1))
             less = [[ask for b, ask in enumerate(step) if (a, b) != (i, j)] for a, step in enumerate(kept)]
-            if not ends and bench.sent - before < 2 * TRIES and shows([step for step in less if step]):
+            if not ends and shows([step for step in less if step]):
                 kept = less
-    kept = [step for step in kept if step]
-    needed = []
+    return [step for step in kept if step]
+
+
+def _fewer_options(steps: Steps, shows: Tried, may_ask: Callable[[], bool]) -> tuple[Steps, list[str]]:
+    """And which of the others' options are needed."""
+    kept, needed = steps, list[str]()
     for i, j in [(i, j) for i, step in enumerate(kept) for j in range(len(step))][1:-1]:
         for name in sorted(kept[i][j].options.keys() - FRONT_END):
+            if not may_ask():
+                return kept, needed
             less = [list(step) for step in kept]
             less[i][j] = replace(kept[i][j], options={k: v for k, v in kept[i][j].options.items() if k != name})
-            if bench.sent - before >= 2 * TRIES:
-                break
             if shows(less):
                 kept = less
-            else:
-                needed.append(f"without the {name} of another")
-    _, _, witness = cell.tried(bench, kept)
-    vanishes = ["without the other requests"] if sum(map(len, kept)) > 2 else []
-    shown = {"it shows": ["it shows without any parameter too"]} if unneeded else {}
-    return witness | shown | {"it vanishes": [*vanishes, *dict.fromkeys(needed)]}
+            elif (said := f"without the {name} of another") not in needed:
+                needed.append(said)
+    return kept, needed
 
 
 def without_parameters(ask: Ask) -> Ask:

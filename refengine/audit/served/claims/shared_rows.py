@@ -79,7 +79,7 @@ class SampledRows:
     choices: int
     name: str = "logprobs/sampled"
     cost: int = 2
-    wanted: int = 4
+    wanted: int = 3
 
     def __post_init__(self) -> None:
         self.beliefs: dict[str, Any] = {SHARED_ROWS: Faults()}
