@@ -11,9 +11,8 @@ from typing import Any
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import ROWS, titled
 from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Parity
-from refengine.audit.served.claims.rescored import RESCORED
 from refengine.audit.served.claims.sampled import Law
-from refengine.audit.served.claims.shared_rows import SHARED_ROWS
+from refengine.audit.served.claims.shared_rows import RESCORED, SHARED_ROWS
 from refengine.audit.served.claims.together import Together
 from refengine.audit.served.diagnosis import bare_texts, diagnosis, parameter_state
 from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs

@@ -11,11 +11,10 @@ from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, l
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.ends import found_end, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
-from refengine.audit.served.claims.rescored import Rescored
 from refengine.audit.served.claims.sampled import CHOICES, Sampled
 from refengine.audit.served.claims.schedule_requests import HEAVY, LONG
 from refengine.audit.served.claims.schedules import schedules
-from refengine.audit.served.claims.shared_rows import SampledRows
+from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
 from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.noise import CLOSE, LOOKS, ROUNDING, Noise
