@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Answer, Choice
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.sampled import CLAIM, PROMPTS, Law, Sampled
+from refengine.audit.served.claims.sampled import CLAIM, NOWHERE, PROMPTS, Law, Sampled
 from refengine.audit.served.claims.scores import EVERY, LIKELIEST, PLACES, UNLISTED
 from refengine.evidence.e_process_of_prefixes import Step
 
@@ -93,10 +93,11 @@ def located(bench: Bench, cell: Sampled) -> dict[str, Any]:
                 _count(sets, side, (first + i) % PROMPTS, answer, arm)
     moved = _intervals(*counted)
     way = WAYS[not sets.sharper(EVERY)]
+    said, only = _said(moved, way) or [law.named()], only_in(gains)
     return {
         "fresh choices of a side": 2 * requests * cell.choices,
         "mass moved, at least and at most": {name: list(ends) for name, ends in moved.items()},
-        "it shows": [*(_said(moved, way) or [law.named()]), *only_in(gains)],
+        "it shows": [*said, *only] if said != [NOWHERE] or not only else only,
     }
 
 

@@ -39,6 +39,7 @@ SCORES = READ + len(LEARNED)  # kinds of a score
 ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
 KIND_OF_TEXTS = 1
+NOWHERE = "at no place that fresh answers would show"
 CLAIM = "the law is that of plain decoding"
 Pair: TypeAlias = tuple[int, Sequence[Choice], Sequence[Choice], tuple[dict[str, float], dict[str, float]]]
 Heard: TypeAlias = Callable[[int, str, Pair], None]  # (number of a look, setting, its pair)
@@ -187,7 +188,7 @@ class Law:
         """What differs, where no place of the text does."""
         name = self.scores.strongest()
         if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
-            return "at no place that fresh answers would show"
+            return NOWHERE
         if name in self.tilts:
             return f"{name} is another"
         more = "more" if self.scores.scores[name].mean > 0 else "less"
