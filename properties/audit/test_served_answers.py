@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from refengine.audit.served.ask import Answer, Ask, Choice
-from refengine.audit.served.audit import Named, ends
+from refengine.audit.served.audit import Named
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import logprobs_apart
@@ -14,6 +14,7 @@ from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.sampled import PROMPTS, Law
 from refengine.audit.served.claims.scores import Reader
 from refengine.audit.served.claims.ties import ties
+from refengine.audit.served.diagnosis import how_it_differs
 from refengine.audit.served.endpoint import Opened
 from refengine.audit.served.faults import faults
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, Noise
@@ -200,15 +201,18 @@ def test_a_sample_at_one_odd_prompt_is_no_law() -> None:
 @pytest.mark.parametrize(
     ("on", "off", "said"),
     [
-        (("ab", "length"), ("ab", "stop"), "; of one text the finish_reason is length and not stop"),
-        (("ab", "length"), ("ab cd", "length"), "; its last 3 characters are missing"),
-        (("ab cd", "stop"), ("ab", "stop"), "; it goes on for 3 characters past its end"),
-        (("ab", "stop"), ("ac", "stop"), ""),
+        (("ab", "length"), ("ab", "stop"), "the same text with speculation, and its finish_reason length, not stop"),
+        (("ab", "length"), ("ab cd", "length"), "the text lacks its last 3 characters with speculation"),
+        (("ab cd", "stop"), ("ab", "stop"), "the text goes on for 3 characters past its end with speculation"),
+        (("ab", "stop"), ("ac", "stop"), "another text with speculation"),
+        (("ab", "stop"), ("ab", "stop"), "another text with speculation, and the same when it was asked again"),
     ],
 )
 def test_texts_that_end_apart_are_told_by_their_ends(on: tuple[str, str], off: tuple[str, str], said: str) -> None:
-    """Kills: a text that lost its last block, or went past a stop, called another text from some character on."""
-    assert ends(*({"text": text, "finish_reason": reason} for text, reason in (on, off))) == said
+    """Kills: a text that lost its last block, or went past a stop, called another text from some character on; one
+    text that is called another of which the finish_reason is another."""
+    sides = ({"text": text, "finish_reason": reason} for text, reason in (on, off))
+    assert how_it_differs(dict(zip(("on", "off"), sides, strict=True))) == said
 
 
 def test_a_claim_that_has_nothing_left_to_ask_is_left() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from copy import deepcopy
+from dataclasses import replace
 from math import exp, log
 from types import SimpleNamespace
 from typing import Any
@@ -10,15 +11,17 @@ import pytest
 
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
-from refengine.audit.served.ask import Ask, Choice
-from refengine.audit.served.audit import alike, misread
+from refengine.audit.served.ask import Answer, Ask, Choice
+from refengine.audit.served.audit import misread
 from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS
 from refengine.audit.served.claims.options import SAMPLED, Setting
 from refengine.audit.served.claims.sampled import CLAIM, Law, Sampled
 from refengine.audit.served.claims.scores import COPIES, Reader, against_row, as_reported, with_policy
+from refengine.audit.served.claims.shared_rows import SHARED_ROWS, SharedRows
 from refengine.audit.served.claims.ties import asked_tie
+from refengine.audit.served.diagnosis import alike
 from refengine.audit.served.locate import located
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
 from refengine.audit.served.suite import State, Suite
@@ -194,12 +197,13 @@ def copying(coin: random.Random, more: float, rows: bool) -> Choice:
     return Choice("".join(told), "length", *some)
 
 
-def test_a_law_is_not_called_another_by_rows_that_are_wrong() -> None:
+@pytest.mark.parametrize("claim", [LOGPROBS, SHARED_ROWS])
+def test_a_law_is_not_called_another_by_rows_that_are_wrong(claim: str) -> None:
     """Kills accusations of sampling that a wrong row makes: nine of them stood beside the one that was right."""
     law, told = Law(Reader({}, 1.0)), Partings(0.02)
     cells = [
         SimpleNamespace(name="law/x", beliefs={CLAIM: law}),
-        SimpleNamespace(name="greedy", beliefs={LOGPROBS: told}),
+        SimpleNamespace(name="greedy", beliefs={claim: told}),
     ]
     states = [SimpleNamespace(cell=cell) for cell in cells]
     suite: Any = SimpleNamespace(bar=NATS, states=states, bench=SimpleNamespace(of_answers=dict))
@@ -209,6 +213,25 @@ def test_a_law_is_not_called_another_by_rows_that_are_wrong() -> None:
     assert misread(suite, law) == "greedy"
     law.of_texts = NATS
     assert misread(suite, law) == ""
+
+
+def test_rows_after_the_same_tokens_are_held_to_those_seen_before() -> None:
+    """Kills rows that are compared at temperature 0 alone, a side that is held to its own answer of that look, and the
+    edge of a filter, which rounding moves."""
+
+    def said(*rows: dict[str, float]) -> Answer:
+        return Answer((Choice("a b", "length", ("a", " b"), (-1.0, -1.0), rows),))
+
+    cold = {token: 2 * chance for token, chance in ROW.items()}
+    shared, bench, ask = SharedRows(), Bench(Server("http://a"), Server("http://b")), Ask(("p",), 2, 0.5)
+    right, wrong = said(ROW, ROW), said(ROW, cold)
+    assert shared.look(bench, 0, ask, (right, right)) is None
+    for place, on, off, shows in ((0, right, right, (False, False)), (0, wrong, right, (True, False))):
+        told = shared.look(bench, place, ask, (on, off))
+        assert told is not None
+        assert told[:2] == shows
+    assert shared.look(bench, 1, ask, (wrong, right)) is None
+    assert shared.look(bench, 0, replace(ask, options={"top_p": 0.5}), (wrong, right)) is None
 
 
 def test_a_server_that_gives_one_choice_is_asked_oftener() -> None:

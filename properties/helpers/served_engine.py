@@ -215,6 +215,8 @@ class Engine:
         if self.has("log probabilities are wrong after a full acceptance") and place == GAMMA:
             row = self.language.logits((context + out)[:-1], 0.0)
         heat = body.get("temperature", 1.0)
+        if self.has("the row of the bonus is after the temperature") and heat and place == GAMMA:
+            row = [x / heat for x in row]
         if self.has("log probabilities of what was accepted are after the temperature") and heat and accepted:
             row = [x / heat for x in row]
         return row, draft if self.has("the alternatives are the drafter's") and accepted else row
@@ -288,6 +290,7 @@ class Engine:
             coin = (lanes or chance).random()
             every = self.has("one request in twenty keeps every draft") and body["number"] % 20 == 7
             every |= self.has("late drafts are kept if they are not unlikely") and len(out) >= LATE and p[x] >= 0.05
+            every |= self.has("drafts are kept too easily beside three others") and company > 3 and p[x] > 0.01
             if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
                 if x == self.language.end and not self.has("drafts go on past the end"):
@@ -351,6 +354,8 @@ class Engine:
                 chance = random.Random(coins)
                 if self.has("a neighbour's seed seeds all") and company > 1 and self.seeds and seed is None:
                     chance = random.Random(f"{self.seeds[0]}/{salt}")
+                if self.has("a batch has the coins of its first request") and company > 1 and seed is not None:
+                    chance = random.Random(f"{self.seeds[0]}/{self.seeds.index(seed)}/{salt}")
                 if self.has("a seed stays for those without"):
                     self.stream = random.Random(seed) if seed is not None else self.stream
                     chance = chance if seed is not None else random.Random(self.stream.random())

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.bench import FAR
-from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Answered, Parity, Plain
-from refengine.audit.served.claims.sampled import RESCORED, Law, Sampled
-from refengine.audit.served.claims.together import AllLaws, Together
+from refengine.audit.served.bench import ROWS, titled
+from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Parity
+from refengine.audit.served.claims.sampled import Law
+from refengine.audit.served.claims.shared_rows import RESCORED, SHARED_ROWS
+from refengine.audit.served.claims.together import Together
+from refengine.audit.served.diagnosis import bare_texts, diagnosis, parameter_state
 from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
-IGNORED = "ignored with speculation"
-SHOWN = 3  # claims that are named as where something shows
+OF_ROWS = (LOGPROBS, RESCORED, SHARED_ROWS)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Named:
 def findings(suite: Suite, named: Named) -> Iterator[Finding]:
     """One a claim that both sides let be asked, in the order of the suite; then what they take. What is violated
     without a parameter comes before what is with one."""
-    bare = _bare(suite)
+    bare = bare_texts(suite)
     told = sorted(beliefs(suite), key=lambda told: told[3] is None or told[3].cell.name not in bare)
     for name, claim, belief, state in told:
         if state is None or not (_lacking(state) or _not_done(state) or _no_tokens(claim, belief, state)):
@@ -56,17 +57,6 @@ def findings(suite: Suite, named: Named) -> Iterator[Finding]:
         yield named.finding(
             "there to the end", "Both sides answer.", verdict="not tested", reason=suite.gone, method="none"
         )
-
-
-def _bare(suite: Suite) -> dict[str, int]:
-    """The violated claims about texts that no parameter is asked in, with the first character that differs."""
-    plain = [state for state in suite.states if isinstance(state.cell, Plain)]
-    found = {state.cell.name: state.cell.beliefs[TEXT] for state in plain}
-    return {name: _first(belief) for name, belief in found.items() if belief.log_evidence >= suite.bar}
-
-
-def _first(belief: Any) -> int:
-    return int(min(witness["first difference at character"] for witness in belief.witnesses))
 
 
 def full_name(name: str, claim: str, state: State | None) -> str:
@@ -112,7 +102,7 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
     if belief.log_evidence >= suite.bar:
         small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
         witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
-        return told("violated", witness=witness, diagnosis=_diagnosis(suite, name, claim, belief, state, witness))
+        return told("violated", witness=witness, diagnosis=diagnosis(suite, name, claim, belief, state, witness))
     if reason := _untested(suite, belief, state):
         return told("not tested", reason=reason, notes=_example(belief))
     return told("consistent", notes=[belief.excluded(suite.bar), *_without_too(belief)])
@@ -123,7 +113,8 @@ def misread(suite: Suite, belief: Any) -> str:
     if not isinstance(belief, Law | Together) or belief.of_texts >= suite.bar:
         return ""
     told = ((full_name(name, claim, state), claim, belief) for name, claim, belief, state in beliefs(suite))
-    wrong = (n for n, claim, belief in told if claim in (LOGPROBS, RESCORED) and belief.log_evidence >= suite.bar)
+    of_rows = ((n, belief) for n, claim, belief in told if claim in OF_ROWS or n == titled(ROWS))
+    wrong = (n for n, belief in of_rows if belief.log_evidence >= suite.bar)
     return next(wrong, "")
 
 
@@ -157,87 +148,6 @@ def _sentence(claim: str, name: str) -> str:
     return claim if claim.endswith(".") else f"Under {name}, {claim}."
 
 
-def _diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | None, witness: dict[str, Any]) -> str:
-    """What a maintainer reads first: what, under which parameter, where it begins, and when it is not there."""
-    cell = state.cell if state is not None else None
-    if isinstance(cell, Parity):
-        asked = cell.name.partition("/")[2]  # with chat and stream, where it is asked so
-        said = f"{asked}: {_parity(cell, claim)}"
-        without = [name for name, first in _bare(suite).items() if first <= _first(belief)] if claim == TEXT else []
-        if without and not said.endswith(IGNORED):
-            said = f"{without[0]}: another text with speculation, also in requests with {asked}"
-    elif isinstance(cell, Sampled):
-        said = f"{cell.name.partition('/')[2]}: sampled from another law with speculation{alike(suite, cell)}"
-    elif isinstance(cell, Answered):
-        said = f"{cell.parameter}: a request with it is not answered, with speculation alone"
-    elif isinstance(cell, AllLaws):
-        said = f"sampled from another law with speculation: {cell.belief.named(not violated_laws(suite))}"
-    elif cell is None:
-        fault = name.partition("/")[2]
-        needs = suite.bench.needs(fault)
-        said = f"{fault}, with speculation alone" + (f", in requests with {' and '.join(needs)}" if needs else "")
-        said += _where(suite) if fault == FAR else ""
-    else:
-        said = f"{name}: not so with speculation: {claim.rstrip('.')}"
-    on, off = (witness[side] if claim == TEXT and side in witness else {} for side in ("on", "off"))
-    ended = ends(on, off) if on else ""
-    for kind in ("token", "character") if claim == TEXT and not ended else ():
-        if (first := witness.get(f"first difference at {kind}")) is not None:
-            ended = f"; the first difference is at {kind} {first}"
-            break
-    said += ended
-    if where := witness.get("it shows"):
-        said += ": " + "; ".join(where)
-    gone = witness.get("it vanishes") or []
-    return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
-
-
-def ends(on: dict[str, Any], off: dict[str, Any]) -> str:
-    """How texts of which one is the beginning of the other part; "" where neither is."""
-    if on["text"] == off["text"]:
-        if on["finish_reason"] == off["finish_reason"]:
-            return "; it is the same text when asked again"
-        return f"; of one text the finish_reason is {on['finish_reason']} and not {off['finish_reason']}"
-    if off["text"].startswith(on["text"]):
-        return f"; its last {len(off['text']) - len(on['text'])} characters are missing"
-    if on["text"].startswith(off["text"]):
-        return f"; it goes on for {len(on['text']) - len(off['text'])} characters past its end"
-    return ""
-
-
-def violated_laws(suite: Suite) -> list[Sampled]:
-    return [s.cell for s in suite.states if isinstance(s.cell, Sampled) and s.evidence() >= suite.bar]
-
-
-def alike(suite: Suite, cell: Sampled) -> str:
-    """What laws that are violated have in common: a parameter of all of them, or none."""
-    violated = violated_laws(suite)
-    others = [other.name.partition("/")[2] for other in violated if other is not cell]
-    shared = set.intersection(*(law.asks_for for law in violated), cell.asks_for)
-    if not others or shared == cell.asks_for:
-        return ""
-    what = f"as all with {' and '.join(sorted(shared))}" if shared else "whatever is asked for"
-    return f", {what}: so is {others[0]}"
-
-
-def _where(suite: Suite) -> str:
-    """The claims in whose looks a text strayed oftenest."""
-    found = sorted((s for s in suite.states if s.heard[FAR]), key=lambda s: -s.heard[FAR] / s.looks)
-    told = [f"{s.heard[FAR]} of {s.looks} looks at {s.cell.name}" for s in found[:SHOWN]]
-    return f"; oftenest in {', '.join(told)}" if told else ""
-
-
-def _parity(cell: Parity, claim: str) -> str:
-    if claim != TEXT:
-        return "log probabilities differ with speculation"
-    parted = cell.beliefs[TEXT].parted
-    if parted and cell.as_greedy >= parted / 2:
-        return "another text with speculation, as at these prompts without the parameter"
-    if cell.changes and cell.as_plain >= 0.9 * cell.changes:
-        return IGNORED
-    return "another text with speculation"
-
-
 def _parameters(suite: Suite, named: Named) -> Finding:
     """What became of every parameter: honoured, wrong, without effect, or why it could not be asked."""
     states: dict[str, str] = {}
@@ -247,13 +157,13 @@ def _parameters(suite: Suite, named: Named) -> Finding:
             continue
         name = cell.name.removeprefix("parity/")
         if state.evidence() >= suite.bar:
-            states[name] = _parity(cell, TEXT)
+            states[name] = parameter_state(cell)
         elif state.given_up:
             states[name] = state.refused or state.failed
         elif cell.sampled == cell.looks > 0:
             states[name] = "not honoured without speculation: it samples where one token is left"
         elif cell.looks and state.evidence() > SUSPECT_NATS:
-            states[name] = f"in doubt: {_parity(cell, TEXT)}"
+            states[name] = f"in doubt: {parameter_state(cell)}"
         elif cell.looks:
             states[name] = "honoured" if cell.changes else f"no effect in {cell.looks} completions, on neither side"
         else:

@@ -1,13 +1,14 @@
 """Both sides under one roof: requests are sent, counted and inspected here, and prompts come from here."""
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 from threading import Lock, local
-from typing import Any
+from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Subject
 from refengine.audit.served.belief import Faults, Partings
@@ -28,14 +29,21 @@ COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of usage, by 
 UNANSWERED = "a request is not answered"
 LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, before it is said to need that
 OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options", "return_token_ids"}
+HEATED = "a temperature other than 1"
 USAGE = "the same text has another usage than without speculation"
+ROWS = "a sampled token has another row than without speculation after the same tokens"
 FAR = "a text is another, far from any tie"
+PAUSE = 0.005  # seconds between two requests that are to come one after the other
+Said: TypeAlias = Answer | Refused | Failed
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
 
 
 def parts_of(witness: Mapping[str, Any]) -> set[str]:
     """The parameters of its request, and the API that it went through."""
-    return {*witness["request"]} - OF_EVERY_REQUEST
+    request = witness["request"]
+    return {*request} - OF_EVERY_REQUEST | (
+        {HEATED} if request.get("temperature", 1.0) not in (0.0, 1.0) else set[str]()
+    )
 
 
 def titled(name: str) -> str:
@@ -54,7 +62,9 @@ class Bench:
     together: bool = True  # whether requests can be under way together
     vocabulary: int = 0  # tokens of the model, as far as somebody said so or answers have shown (claims/ends.py)
     sent: int = 0
-    metadata: dict[str, Faults] = field(default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED)})
+    metadata: dict[str, Faults] = field(
+        default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED, ROWS)}
+    )
     usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
     far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/far.py)
     strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed
@@ -149,10 +159,15 @@ class Bench:
         self.spend(len(asks))
         return [future.result() for future in [self.pool.submit(self.off.send, ask) for ask in asks]]
 
-    def each(self, asks: Sequence[Ask]) -> tuple[list[Answer], list[Answer]]:
-        """These requests together to either side: they are under way at the same time. Raises Refused, Failed."""
+    def each(self, asks: Sequence[Ask], in_turn: bool = False) -> tuple[list[Answer], list[Answer]]:
+        """These requests together to either side: they are under way at the same time; in_turn: and come in this order.
+        Raises Refused, Failed."""
         self.spend(2 * len(asks))
-        futures = [[self.pool.submit(_said, side, ask) for ask in asks] for side in (self.on, self.off)]
+        futures: tuple[list[Future[Said]], list[Future[Said]]] = ([], [])
+        for ask in asks:
+            for side, subject in zip(futures, (self.on, self.off), strict=True):
+                side.append(self.pool.submit(_said, subject, ask))
+            time.sleep(PAUSE * in_turn)
         on, off = ([future.result() for future in side] for side in futures)
         for ask, here, there in zip(asks, on, off, strict=True):
             if not any(isinstance(said, Refused | Gone) for said in (here, there)):
@@ -176,7 +191,10 @@ class Bench:
         here, there = (
             [self.pool.submit(side.send, ask) for ask in asks] for side, asks in ((self.on, on), (self.off, off))
         )
-        return [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
+        said = [(one.result(), other.result()) for one, other in zip(here, there, strict=True)]
+        for ask, answers in zip(on, said, strict=True):
+            self.inspect(ask, *answers, sampled=True)
+        return said
 
     def keep(self, name: str, on: bool, off: bool, witness: dict[str, Any]) -> None:
         if on and not off:
@@ -236,7 +254,7 @@ class Bench:
         return not off and not isinstance(on, Refused)
 
 
-def _said(side: Subject, ask: Ask) -> Answer | Refused | Failed:
+def _said(side: Subject, ask: Ask) -> Said:
     try:
         return side.send(ask)
     except (Refused, Failed) as error:

@@ -11,9 +11,10 @@ from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, l
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.ends import found_end, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
-from refengine.audit.served.claims.sampled import CHOICES, Rescored, Sampled
+from refengine.audit.served.claims.sampled import CHOICES, Sampled
 from refengine.audit.served.claims.schedule_requests import HEAVY, LONG
 from refengine.audit.served.claims.schedules import schedules
+from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
 from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.noise import CLOSE, LOOKS, ROUNDING, Noise
@@ -107,7 +108,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     asked = [Answered(parameter, options) for parameter, options in untaken.items()]
     plan.cells += [cell for cell in asked if wanted(cell.name) and cell.falls(bench)]
     if rows:
-        plan.cells.append(Rescored())
+        plan.cells += [Rescored(), SampledRows(bench.choices)]
     else:
         plan.lacking["logprobs"] = "rows of log probabilities are not reported by both sides"
     for option in OPTIONS:

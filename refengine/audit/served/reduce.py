@@ -3,19 +3,22 @@
 Both sides are asked again, with one thing less each time; what still shows the difference is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, difference
 from refengine.audit.served.claims.options import TOKENS
 from refengine.audit.served.claims.sampled import Sampled
+from refengine.audit.served.claims.schedules import COMPANIES
 from refengine.audit.served.claims.ties import FRONT_END, parted
 from refengine.audit.served.locate import located
 
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
+Steps: TypeAlias = list[list[Ask]]
+Tried: TypeAlias = Callable[[Sequence[Sequence[Ask]]], bool]
 PLACES = 4  # looks that showed it, which are made again
 
 
@@ -40,59 +43,101 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
         return cell.shows(bench, ask, *bench.both(ask))
 
     asks = [ask for k in cell.shown_at[:PLACES] if (ask := cell.ask(bench, k)) is not None]
-    found = next((ask for ask in asks if shows(ask)), None)
-    if found is None:
-        again = isinstance(cell, Plain) and cell.turns is not None  # what went before it was asked then too
-        return {"it vanishes": ["when the same is asked again" if again else "when nothing else is under way"]}
+    said = ((ask, bench.both(ask)) for ask in asks)
+    found, first = next((told for told in said if cell.shows(bench, told[0], *told[1])), (None, None))
+    if found is None or first is None:
+        again = isinstance(cell, Plain) and cell.turns is not None
+        return {"it vanishes": ["when the same is asked again"]} if again else _beside_others(bench, cell, asks)
+    if isinstance(cell, Plain) and cell.after_others:
+        vanishes = {"it vanishes": ["when it is asked a second time"]} if not shows(found) else {}
+        return difference(found, *first) | vanishes
     low, high = 0, found.tokens  # it shows with `high` tokens; a defect that comes and goes may show with fewer
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if shows(replace(found, tokens=middle)) else (middle, high)
     small = replace(found, tokens=high)
+    tried = _left_out(bench, cell, small, shows)
+    vanishes = {"it vanishes": [how for how, gone in tried.items() if gone]}
+    return difference(small, *bench.both(small)) | vanishes
+
+
+def _left_out(bench: Bench, cell: Parity | Plain, small: Ask, shows: Callable[[Ask], bool]) -> dict[str, bool]:
+    """Under what it vanishes."""
     bare = isinstance(cell, Parity) and not shows(replace(small, options={}, temperature=0.0))
     # Of this prompt, when nothing like it had been asked.
     first = bench.plain_answers.get((small.turns[0], TOKENS, small.chat, False))
-    tried = {
-        f"below {high} tokens": high > 1,
+    return {
+        f"below {small.tokens} tokens": small.tokens > 1,
         "without the parameter": bare,
         "when the prompt is new": isinstance(cell, Parity) and not bare and first is not None and not parted(*first),
         "when not streamed": small.stream and not shows(replace(small, stream=False)),
         "outside chat": small.chat and len(small.turns) == 1 and not shows(replace(small, chat=False)),
     }
-    vanishes = {"it vanishes": [how for how, gone in tried.items() if gone]}
-    return difference(small, *bench.both(small)) | vanishes
+
+
+def _beside_others(bench: Bench, cell: Parity | Plain, asks: Sequence[Ask]) -> dict[str, Any]:
+    """Of what does not show when nothing else is under way: the fewest requests of the kind beside which it does."""
+    alone = {"it vanishes": ["when nothing else is under way"]}
+    if not bench.together or not asks:
+        return alone
+    for count in COMPANIES[1:]:
+        others = [replace(asks[0], turns=(bench.prompt(i),)) for i in range(1, count)]
+        on, off = bench.each([*others, asks[0]])
+        if cell.shows(bench, asks[0], on[-1], off[-1]):
+            shown = {"it shows": [f"in company, with {count} requests under way"]}
+            return difference(asks[0], on[-1], off[-1]) | shown | alone
+    return alone
 
 
 def _schedule(bench: Bench, cell: Own) -> dict[str, Any]:
-    """A request less each time, never the first or the last; what is left is needed."""
-    before = bench.sent
+    """Without parameters, if it shows so too; then a request less each time; what is left is needed."""
+    most = bench.sent + 2 * TRIES
 
     def shows(steps: Sequence[Sequence[Ask]]) -> bool:
         on, off, _ = cell.tried(bench, steps)
         return on and not off
 
-    found = next((steps for k in cell.shown_at[:PLACES] if shows(steps := cell.steps(bench, k))), None)
+    schedules = (cell.steps(bench, k) for k in cell.shown_at[:PLACES])
+    found = next(([list(step) for step in steps] for steps in schedules if shows(steps)), None)
     if found is None:
         return {"it vanishes": ["when these prompts come again"]}
-    kept = [list(step) for step in found]
+    bare = [[without_parameters(ask) for ask in step] for step in found]
+    unneeded = bare != found and shows(bare)
+    kept = _fewer_requests(bare if unneeded else found, lambda steps: bench.sent < most and shows(steps))
+    kept, needed = _fewer_options(kept, shows, lambda: bench.sent < most)
+    _, _, witness = cell.tried(bench, kept)
+    vanishes = ["without the other requests"] if sum(map(len, kept)) > 2 else []
+    shown = {"it shows": ["it shows without any parameter too"]} if unneeded else {}
+    return witness | shown | {"it vanishes": [*vanishes, *needed]}
+
+
+def _fewer_requests(steps: Steps, shows: Tried) -> Steps:
+    """Never without the first or the last."""
+    kept = steps
     for i in reversed(range(len(kept))):
         for j in reversed(range(len(kept[i]))):
             ends = (i, j) in ((0, 0), (len(kept) - 1, len(kept[-1]) - 1))
             less = [[ask for b, ask in enumerate(step) if (a, b) != (i, j)] for a, step in enumerate(kept)]
-            if not ends and bench.sent - before < 2 * TRIES and shows([step for step in less if step]):
+            if not ends and shows([step for step in less if step]):
                 kept = less
-    kept = [step for step in kept if step]
-    needed = []
+    return [step for step in kept if step]
+
+
+def _fewer_options(steps: Steps, shows: Tried, may_ask: Callable[[], bool]) -> tuple[Steps, list[str]]:
+    """And which of the others' options are needed."""
+    kept, needed = steps, list[str]()
     for i, j in [(i, j) for i, step in enumerate(kept) for j in range(len(step))][1:-1]:
         for name in sorted(kept[i][j].options.keys() - FRONT_END):
+            if not may_ask():
+                return kept, needed
             less = [list(step) for step in kept]
             less[i][j] = replace(kept[i][j], options={k: v for k, v in kept[i][j].options.items() if k != name})
-            if bench.sent - before >= 2 * TRIES:
-                break
             if shows(less):
                 kept = less
-            else:
-                needed.append(f"without the {name} of another")
-    _, _, witness = cell.tried(bench, kept)
-    vanishes = ["without the other requests"] if sum(map(len, kept)) > 2 else []
-    return witness | {"it vanishes": [*vanishes, *dict.fromkeys(needed)]}
+            elif (said := f"without the {name} of another") not in needed:
+                needed.append(said)
+    return kept, needed
+
+
+def without_parameters(ask: Ask) -> Ask:
+    return replace(ask, options={name: value for name, value in ask.options.items() if name in FRONT_END})

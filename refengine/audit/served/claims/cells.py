@@ -65,6 +65,11 @@ class Plain:
         if self.rows:
             self.beliefs[LOGPROBS] = Partings(self.noise.rows_share)
 
+    @property
+    def after_others(self) -> bool:
+        """What it asks comes after other requests, which are a part of it."""
+        return self.turns is not None and self.cost > Plain.cost
+
     def ask(self, bench: Bench, k: int) -> Ask:
         if self.asked:
             return self.asked(bench, k)
@@ -224,7 +229,7 @@ class Answered:
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
-LOOKS = ((8, 5), (12, 4), (24, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
+LOOKS = ((4, 4), (8, 5), (12, 4), (24, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 Pairs: TypeAlias = list[tuple[Answer, Answer]]
 Said: TypeAlias = tuple[list[Answer], list[Answer]]

@@ -264,7 +264,7 @@ def biased_to(*tokens: int) -> Options:
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
     a seed, where servers take one; also: what may be asked too, where servers take it; talks: in chat, where both sides
-    have one; ends: with a bias by which texts end."""
+    have one; ends: with a bias by which texts end; company: requests that are under way together."""
 
     name: str
     temperature: float
@@ -275,6 +275,7 @@ class Setting:
     also: tuple[Options, ...] = ()
     talks: bool = False
     ends: bool = False
+    company: int = 1
 
     @property
     def forms(self) -> tuple[Options, ...]:
@@ -293,5 +294,5 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24, ends=True),  # so many that some rounds end before it
-    Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},)),  # as every benchmark asks
+    Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},), company=4),  # as every benchmark asks
 )

@@ -15,21 +15,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from refengine.audit.common import MAX_UNSEEN_TV
-from refengine.audit.served.ask import LISTED, Ask, Choice, Row
-from refengine.audit.served.belief import Faults
-from refengine.audit.served.bench import Bench
+from refengine.audit.served.ask import Answer, Ask, Choice, Row
+from refengine.audit.served.bench import ROWS, Bench
 from refengine.audit.served.claims.options import FILTERS, Setting
 from refengine.audit.served.claims.scores import ALIKE, Reader, pieces
 from refengine.audit.served.claims.scores import KINDS as READ
+from refengine.audit.served.claims.shared_rows import SharedRows
 from refengine.audit.served.claims.tilt import Tilt, after, tokens_or_words
-from refengine.audit.served.faults import shown
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
 from refengine.evidence.e_process_of_prefixes import Prefixes
 from refengine.evidence.e_process_of_scores import Scores
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import log_sum
 
-SCORED_TOKENS = 8  # of a completion whose tokens are scored again, one at a time
 CHOICES = (16, 8, 4)  # of a request, the first that both sides take: they cost one request
 FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
@@ -41,8 +39,8 @@ SCORES = READ + len(LEARNED)  # kinds of a score
 ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
 KIND_OF_TEXTS = 1
+NOWHERE = "at no place that fresh answers would show"
 CLAIM = "the law is that of plain decoding"
-RESCORED = "a token is reported with the log probability it has"
 Pair: TypeAlias = tuple[int, Sequence[Choice], Sequence[Choice], tuple[dict[str, float], dict[str, float]]]
 Heard: TypeAlias = Callable[[int, str, Pair], None]  # (number of a look, setting, its pair)
 
@@ -103,6 +101,13 @@ class Law:
                 told[name] = tilt.score(entries, row)
             for side, entries in enumerate(seen):
                 tilt.keep(side, entries)
+
+    def score(self, name: str, place: int, choices: Sequence[Choice]) -> float:
+        """Of a fresh answer to the prompt of that number, by what was learned so far."""
+        if name not in self.tilts:
+            return self.reader.scores(choices, place).get(name, 0.0)
+        seen = [entry for choice in choices for entry in after(LEARNED[name], tokens_or_words(choice))]
+        return self.tilts[name].score(seen, [row for choice in choices for row in self.rows(choice)])
 
     def rows(self, choice: Choice) -> list[Row]:
         """Of its tokens, as they are read; empty ones where none are reported."""
@@ -183,7 +188,7 @@ class Law:
         """What differs, where no place of the text does."""
         name = self.scores.strongest()
         if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
-            return "at no place that fresh answers would show"
+            return NOWHERE
         if name in self.tilts:
             return f"{name} is another"
         more = "more" if self.scores.scores[name].mean > 0 else "less"
@@ -213,12 +218,13 @@ class Sampled:
     told: Heard = lambda number, setting, pair: None
     chat: bool = False
     listed: bool = False
-    cost: int = 2
 
     def __post_init__(self) -> None:
+        self.cost = 2 * self.setting.company
         # With 51 and 71 something is said; what is asked about ties and edges takes its part of the budget.
-        self.wanted = 51 if self.choices > FEW else 71
+        self.wanted = -(-(51 if self.choices > FEW else 71) // self.setting.company)
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
+        self.shared = SharedRows()
 
     @property
     def name(self) -> str:
@@ -255,56 +261,28 @@ class Sampled:
         return self.ask(bench, 0, 1)
 
     def unit(self, bench: Bench, k: int) -> None:
-        """One answer of each side, with seeds of their own that have nothing in common. As most users ask, without
-        seeds, every other one is asked without rows: some engines do not speculate where rows are asked for."""
-        law, place, bare = self.beliefs[CLAIM], k % PROMPTS, not self.setting.seeded and k % 2 == 1
+        """As many pairs as are under way together."""
+        numbers = range(k * self.setting.company, (k + 1) * self.setting.company)
+        asks = [self.asks(bench, number) for number in numbers]
+        said = bench.company([here for here, _ in asks], [there for _, there in asks])
+        for number, (here, _), answers in zip(numbers, asks, said, strict=True):
+            self.learn(bench, number, here, *answers)
+
+    def pair(self, bench: Bench, k: int) -> None:
+        """One of them, alone."""
+        here, there = self.asks(bench, k)
+        self.learn(bench, k, here, *bench.apart(here, there))
+
+    def asks(self, bench: Bench, k: int) -> tuple[Ask, Ask]:
+        """Of each side one, with seeds that have nothing in common. As most users ask, without seeds, every other one
+        is asked without rows: some engines do not speculate where rows are asked for."""
+        seeds, bare = random.Random(f"{self.name}/{k}"), not self.setting.seeded and k % 2 == 1
+        here, there = (self.ask(bench, k % PROMPTS, seeds.getrandbits(31), bare) for _ in range(2))
+        return here, there
+
+    def learn(self, bench: Bench, k: int, asked: Ask, on: Answer, off: Answer) -> None:
+        law, place = self.beliefs[CLAIM], k % PROMPTS
         law.prompts = [bench.sampled_prompt(i) for i in range(PROMPTS)]
-        seeds = random.Random(f"{self.name}/{k}")
-        on, off = bench.apart(*(self.ask(bench, place, seeds.getrandbits(31), bare) for _ in range(2)))
+        if told := self.shared.look(bench, place, asked, (on, off)):
+            bench.keep(ROWS, *told)
         self.told(k, self.setting.name, law.add(place, on.choices, off.choices))
-
-
-@dataclass
-class Rescored:
-    """The log probability that a sampled token is reported with, against the score that the side without speculation
-    gives the token when the text before it comes as a prompt."""
-
-    temperature: float = 1.0
-    cost: int = 4
-    wanted: int = 5
-    name: str = "logprobs/rescored"
-    beliefs: dict[str, Any] = field(default_factory=lambda: {RESCORED: Faults()})
-
-    def unit(self, bench: Bench, k: int) -> None:
-        ask = Ask((bench.prompt(k),), SCORED_TOKENS, self.temperature, bench.logprobs, seed=k)
-        answers = bench.each([ask])
-        off_by, told = [], []
-        for (answer,) in answers:
-            choice = answer.choices[0]
-            i = self.place(choice, k)
-            score = self.score(bench, ask, choice, i)
-            reported = choice.logprobs[i] if choice.logprobs and i < len(choice.logprobs) else None
-            if score is None or reported is None:
-                return
-            off_by.append(abs(max(reported, -50.0) - score))
-            told.append({"position": i, "reported": round(reported, 4), "scored": round(score, 4), **shown(answer)})
-        witness = {"request": ask.summary(), "on": told[0], "off": told[1]}
-        (belief,) = self.beliefs.values()
-        belief.add(off_by[0] > bench.noise.nats, off_by[1] > bench.noise.nats, witness)
-
-    @staticmethod
-    def place(choice: Choice, k: int) -> int:
-        """Of a token that is one of the listed: a position that moves with k."""
-        count = len(choice.tokens or ())
-        rows = zip(choice.tokens or (), choice.top or (), strict=False)
-        listed = [i for i, (token, row) in enumerate(rows) if token in sorted(row, key=lambda t: -row[t])[:LISTED]]
-        return listed[k % len(listed)] if listed else k % max(1, count)
-
-    def score(self, bench: Bench, ask: Ask, choice: Choice, i: int) -> float | None:
-        """None where the token is not among the likeliest, or where no tokens are reported."""
-        if not choice.tokens or "".join(choice.tokens).strip() != choice.text.strip():
-            return None
-        again = Ask((ask.turns[0] + "".join(choice.tokens[:i]),), 1, ask.temperature, bench.logprobs, seed=i)
-        bench.spend(1)
-        row = bench.off.send(again).choices[0].top
-        return row[0].get(choice.tokens[i]) if row else None

@@ -17,6 +17,7 @@ SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accide
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
 PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
 PLACES = 6  # requests under way together
+FEW_WORDS = (1, 3)  # of a prompt, of which no cache holds a block
 BLOCK = 16  # tokens of a cache's block, in most engines
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
@@ -288,17 +289,28 @@ def behind_a_block(said: Answer) -> str:
 
 
 def after_left(bench: Bench, k: int) -> tuple[str, ...]:
+    """A short prompt that nobody asked, right after a client left in the middle of its answer to another."""
+    few = FEW_WORDS[k % 2]
+    leave(bench, Ask((bench.fresh(6000 + k, few),), LONG[-1]))
+    return (bench.fresh(7000 + k, few),)
+
+
+def after_left_in_cache(bench: Bench, k: int) -> tuple[str, ...]:
     """A prompt of some blocks whose first client left in the middle of the answer, so that what a cache holds of it is
     of a request that never ended: in turn the same prompt, one with the answer's beginning, and one that parts from
     it."""
     first = bench.fresh(5000 + k, 2 * BLOCK + 3 * k)
     mine = Ask((first,), some_tokens(k))
-    bench.each([replace(streamed(mine), tokens=LONG[-1], hang_up=1)])
+    leave(bench, replace(mine, tokens=LONG[-1]))
     if k % 3 == 0:
         return (first,)
     if k % 3 == 1:
         return (first + bench.without([mine])[0].text,)
     return (" ".join([*first.split(" ")[: BLOCK + 3 * k], bench.prompt(k + 1)]),)
+
+
+def leave(bench: Bench, ask: Ask) -> None:
+    bench.each([replace(streamed(ask), hang_up=PIECES[-1])])
 
 
 def conversation(bench: Bench, k: int) -> tuple[str, ...]:

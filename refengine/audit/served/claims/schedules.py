@@ -11,7 +11,8 @@ from refengine.audit.served.claims import schedule_faults as fault
 from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
 from refengine.audit.served.claims.far import ANY_REQUEST
-from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options
+from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
+from refengine.audit.served.claims.others_seeds import OthersSeeds
 from refengine.audit.served.claims.schedule_requests import LONG, Steps
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -108,6 +109,8 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
     if extra["seed"] and extra["together"]:
         free = "A request without a seed is independent beside one with a seed, and after it."
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 12))
+    if extra["seed"] and extra["together"] and (extra["filters"] or extra["neighbour"]):
+        cells.append(OthersSeeds(alone([5]) if extra["neighbour"] else {"top_k": 1}))
     if extra["seed"] and extra["together"] and extra["neighbour"] and extra["filters"] and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."
         cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.parameters_move, 22))
@@ -143,7 +146,9 @@ def clients_that_left(greedy: partial[Own], noise: Noise, rows: bool, extra: dic
     if extra["penalties"]:
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
-    return [*cells, Plain("state/after a client left", noise, rows, turns=asks.after_left, cost=5, wanted=7)]
+    name, cached = "state/after a client left", asks.after_left_in_cache
+    cells.append(Plain(name, noise, rows, turns=asks.after_left, cost=4, wanted=5))
+    return [*cells, Plain(f"{name}, in the cache", noise, rows, turns=cached, cost=5, wanted=3)]
 
 
 def choices(greedy: partial[Own], extra: dict[str, bool]) -> list[Cell]:

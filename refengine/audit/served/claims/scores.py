@@ -113,8 +113,8 @@ class Reader:
         """Both sides are held to one row after the same tokens, the first that came: by rounding each has its own
         there, again and again, and where a bias decides what is drawn nothing else tells their scores apart."""
         found: defaultdict[tuple[Hashable, ...], list[Row]] = defaultdict(list)
-        for choice in filter(_has_rows, choices):
-            for i, row in enumerate(_rows(choice)[:SHARED]):
+        for choice in filter(has_rows, choices):
+            for i, row in enumerate(listed_rows(choice)[:SHARED]):
                 found[prompt, *(choice.tokens or ())[:i]].append(row)
         for before, rows in found.items():
             self.shared.setdefault(before, min(rows, key=lambda row: sorted(row.items())))
@@ -151,9 +151,9 @@ class Reader:
         return total
 
     def tokens(self, choice: Choice, prompt: int) -> Iterator[Scored]:
-        if _has_rows(choice):
+        if has_rows(choice):
             told = choice.tokens or ()
-            rows = enumerate(_rows(choice))
+            rows = enumerate(listed_rows(choice))
             held = [self.shared.get((prompt, *told[:i]), row) if i < SHARED else row for i, row in rows]
             for token, row in zip(told, held, strict=True):
                 yield (
@@ -168,14 +168,14 @@ class Reader:
 
     def steps(self, choice: Choice) -> list[tuple[str, float | None]]:
         """Its tokens with their chances; words without where no rows are reported."""
-        if not _has_rows(choice):
+        if not has_rows(choice):
             return [(word, None) for word in pieces(choice.text)]
         laws = zip(choice.tokens or (), self.laws(choice), strict=True)
         return [(token, listed.get(token, rest / UNLISTED)) for token, (listed, rest) in laws]
 
     def laws(self, choice: Choice) -> list[Law]:
         """The rows of its tokens as they are read; none where none are reported."""
-        rows = _rows(choice) if _has_rows(choice) else []
+        rows = listed_rows(choice) if has_rows(choice) else []
         return [self.reading(row, self.options, self.temperature) if row else ({}, 1.0) for row in rows]
 
     @property
@@ -184,8 +184,8 @@ class Reader:
         return READINGS[min(range(len(READINGS)), key=lambda i: abs(self.off_by[i]))]
 
     def learn(self, choice: Choice) -> None:
-        if _has_rows(choice):
-            for token, row in zip(choice.tokens or (), _rows(choice), strict=True):
+        if has_rows(choice):
+            for token, row in zip(choice.tokens or (), listed_rows(choice), strict=True):
                 for i, reading in enumerate(READINGS):
                     if row:
                         self.off_by[i] += against_row(token, reading(row, self.options, self.temperature))[0]
@@ -204,10 +204,10 @@ def pieces(text: str) -> list[str]:
     return re.findall(r"\s*\S+", text)
 
 
-def _has_rows(choice: Choice) -> bool:
+def has_rows(choice: Choice) -> bool:
     return bool(choice.tokens and choice.top and len(choice.tokens) == len(choice.top))
 
 
-def _rows(choice: Choice) -> list[Row]:
+def listed_rows(choice: Choice) -> list[Row]:
     """The likeliest of each row: whether a token that is none of them is listed too does not say how it was drawn."""
     return [dict(sorted(row.items(), key=lambda entry: -entry[1])[:LISTED]) for row in choice.top or ()]

@@ -219,9 +219,9 @@ class AllLaws:
     wanted: int = 1
 
     def __post_init__(self) -> None:
-        self.cost = sum(law.cost for law in self.laws)
+        self.cost = 2 * len(self.laws)
         self.beliefs: dict[str, Any] = {CLAIM: self.belief}
 
     def unit(self, bench: Bench, k: int) -> None:
         for law in self.laws:
-            law.unit(bench, EXTRA + k)
+            law.pair(bench, EXTRA + k)

@@ -1,0 +1,79 @@
+"""What company does to a request: coins of others, and defects that show beside others alone."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from properties.audit.test_served import audited, violated
+from refengine.audit.served.claims.cells import LOGPROBS, Plain
+from refengine.audit.served.claims.others_seeds import ARMS, EVERY_WAY, Followed, bet
+from refengine.audit.served.diagnosis import diagnosis
+from refengine.audit.served.locate import ALONE, only_in
+from refengine.audit.served.locate import COMPANY as BESIDE
+from refengine.audit.served.noise import Noise
+
+
+def test_a_bet_on_shared_coins_is_fair() -> None:
+    """Kills a bet that gains on answers which differ for another reason, as over time: its mean over all ways in which
+    the runs could have been paired is 1, exactly, whatever the answers are."""
+    coin = random.Random(0)
+    for texts in (
+        [coin.choice(("a b c", "a b d", "x")) for _ in range(2 * ARMS)],
+        ["first", *["later"] * (2 * ARMS - 1)],
+        ["one"] * (2 * ARMS),
+    ):
+        gained = [np.exp(bet([texts[i] for pair in way for i in pair])) for way in EVERY_WAY]
+        assert np.mean(gained) == pytest.approx(1.0, rel=1e-9)
+    followed = [f"{seed} and more" for seed in "abcde" for _ in range(2)]
+    assert bet(followed) == pytest.approx(np.log(945), abs=0.05)
+
+
+def test_coins_that_both_sides_share_accuse_nobody() -> None:
+    """Kills evidence that forgets the side without speculation."""
+    both, alone = Followed(), Followed()
+    for _ in range(4):
+        both.add(6.8, 6.8, True, {})
+        alone.add(6.8, -1.0, True, {})
+    assert both.log_evidence == pytest.approx(0.0)
+    assert alone.log_evidence == pytest.approx(27.2)
+    assert (both.signs, alone.signs) == (0, 4)
+
+
+@pytest.mark.parametrize("manner", ["drafts less in company", "another text every time", "takes all and does nothing"])
+def test_an_answer_that_company_moves_honestly_does_not_follow_a_seed(manner: str) -> None:
+    """Null: which seed a neighbour has moves nothing; n = 10 looks of 10 runs, alpha = 1e-6; an answer that follows it
+    in half of the runs (TV 0.5) would be seen. Kills a claim that takes fewer drafts under load, or noise, for shared
+    coins."""
+    assert not violated(audited("", manner, 400, "seed/of"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "apart", "said"),
+    [
+        (("x", "y"), 0.0, "the same text is reported in other tokens with speculation"),
+        (("x", "y"), 2.0, "log probabilities differ with speculation"),
+    ],
+)
+def test_one_text_in_other_tokens_is_called_so(tokens: tuple[str, ...], apart: float, said: str) -> None:
+    """Kills "log probabilities differ" where those of all tokens that both sides have are equal."""
+    suite: Any = SimpleNamespace(bench=SimpleNamespace(noise=Noise(20)), states=[])
+    state: Any = SimpleNamespace(cell=Plain("greedy", Noise(20), True))
+    witness = {"reported": tokens, "nats apart": apart}
+    assert diagnosis(suite, "greedy", LOGPROBS, state.cell.beliefs[LOGPROBS], state, witness) == f"greedy: {said}"
+
+
+def test_what_shows_beside_others_alone_is_called_so() -> None:
+    """Null: a mean that is told apart from another by 3.5 standard errors, n = 20 pairs an arm. Kills a law that is
+    called another where nothing else is under way, and one that is called so of company where it is so always."""
+    coin = random.Random(0)
+
+    def gains(alone: float, beside: float) -> dict[str, list[float]]:
+        return {ALONE: [coin.gauss(alone, 1) for _ in range(20)], BESIDE: [coin.gauss(beside, 1) for _ in range(20)]}
+
+    assert only_in(gains(0.0, 3.0)) == ["only in company"]
+    assert only_in(gains(-3.0, 0.0)) == ["only alone"]
+    assert only_in(gains(3.0, 3.0)) == only_in(gains(0.0, 0.0)) == []
+    assert only_in({ALONE: [1.0], BESIDE: [2.0, 2.5]}) == []

@@ -1,0 +1,141 @@
+"""The claim about seeds in company: an answer does not follow the seed of another request.
+
+With a seed a request's coins are its own. Where one generator tosses the coins of a whole batch, an answer is
+another in company, but so it is on an honest server that drafts less under load. What tells them apart: a neighbour
+to which a parameter leaves one token says the same, and is as long under way, whatever its seed is. So everything that
+anybody may make depend on company is alike in all runs of a look, but for the seed, which is another in each of ARMS
+and the same in the two runs of one arm.
+
+Null: which runs are of one arm moves nothing. n = 2 ARMS runs a look, in an order that is drawn before; whatever
+the answers are, and whatever they do over time, each of the 945 ways to pair the runs is then as likely as the true
+one. The bet is exp(WEIGHT * how alike the runs of an arm are), divided by its mean over all ways: it has mean 1, and an
+answer that follows the seed earns log 945 = 6.9 nats a look, so that three looks decide at alpha 1e-6. Where a half of
+the runs follow (a total variation of 0.5 between arms) it takes some ten.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import log
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from refengine.audit.served.ask import Answer, Ask, Refused
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.options import TOKENS, Options
+from refengine.audit.served.claims.schedule_requests import sampled
+from refengine.audit.served.faults import shown
+from refengine.evidence.rows import Rows, log_sum
+
+CLAIM = "An answer does not follow the seed of another request."
+ARMS = 5  # seeds of the neighbour, each in two runs
+WEIGHT = 6.0  # nats that a pair of equal answers is worth beside one of which nothing is alike
+SIGN_NATS = 1.0
+
+
+def pairings(items: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
+    """Every way to make pairs of them."""
+    if not items:
+        yield []
+        return
+    first, *rest = items
+    for other in rest:
+        for more in pairings([i for i in rest if i != other]):
+            yield [(first, other), *more]
+
+
+EVERY_WAY = np.array(list(pairings(range(2 * ARMS))))  # the first of them has the runs of an arm side by side
+
+
+def bet(texts: Sequence[str]) -> float:
+    """In nats, of the answers of an arm side by side."""
+    likeness = np.array([[alike(a, b) for b in texts] for a in texts])
+    weights: Rows = WEIGHT * likeness[EVERY_WAY[..., 0], EVERY_WAY[..., 1]].sum(1)
+    return float(weights[0] - log_sum(weights, 0)) + log(len(EVERY_WAY))
+
+
+def alike(a: str, b: str) -> float:
+    """The share of two texts in which they begin alike."""
+    longest = max(len(a), len(b))
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))) / max(
+        1, longest
+    )
+
+
+@dataclass
+class Followed:
+    """The belief. What the side without speculation does too is taken off."""
+
+    nats: tuple[list[float], list[float]] = ([], [])
+    moved: int = 0  # looks in which the answers with speculation were not all one
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.nats = ([], [])
+
+    def add(self, on: float, off: float, moved: bool, witness: dict[str, Any]) -> None:
+        for gained, side in zip((on, off), self.nats, strict=True):
+            side.append(gained)
+        self.moved += moved
+        self.witnesses = [*self.witnesses, witness] if on > max(0.0, off) and not self.witnesses else self.witnesses
+
+    @property
+    def looks(self) -> int:
+        return len(self.nats[0])
+
+    @property
+    def log_evidence(self) -> float:
+        on, off = map(sum, self.nats)
+        return float(on - max(0.0, off))
+
+    @property
+    def signs(self) -> int:
+        return sum(on > SIGN_NATS and on > off for on, off in zip(*self.nats, strict=True))
+
+    def unsaid(self, bar: float) -> str:
+        return ""
+
+    def excluded(self, bar: float) -> str:
+        if not self.moved:
+            return f"In {self.looks} looks it was one answer, whatever seed a neighbour had."
+        return f"In {self.looks} looks answers beside the same seed were no more alike than beside others."
+
+    def counts(self) -> dict[str, int]:
+        return {"looks": self.looks, "looks with several answers": self.moved}
+
+
+@dataclass
+class OthersSeeds:
+    """A look is 2 * ARMS runs of two requests, at either side. one_token: what leaves the neighbour one token."""
+
+    one_token: Options
+    name: str = "seed/of another"
+    cost: int = 8 * ARMS
+    wanted: int = 1
+
+    def __post_init__(self) -> None:
+        self.beliefs: dict[str, Any] = {CLAIM: Followed()}
+
+    def unit(self, bench: Bench, k: int) -> None:
+        """Raises Refused, Failed."""
+        mine, other = sampled(bench, k, 1000 + k), self.other(bench, k)
+        runs = [(arm, again) for arm in range(ARMS) for again in range(2)]
+        order = Random(f"{self.name}/{k}").sample(runs, len(runs))
+        said: dict[tuple[int, int], tuple[list[Answer], list[Answer]]] = {}
+        for arm, again in order:
+            said[arm, again] = bench.each([replace(other, seed=77 * k + arm), mine], in_turn=True)
+        texts = [[said[run][side][1].text for run in runs] for side in (0, 1)]
+        if any(len({said[run][side][0].text for run in runs}) > 1 for side in (0, 1)):
+            raise Refused("it samples where one token is left")  # then the neighbour may honestly move the other
+        witness = {
+            "requests": [[other.summary(), mine.summary()]],
+            "answers beside two seeds": [shown(said[arm, 0][0][1]) for arm in range(2)],
+            "and again": [shown(said[arm, 1][0][1]) for arm in range(2)],
+        }
+        (belief,) = self.beliefs.values()
+        belief.add(*map(bet, texts), len(set(texts[0])) > 1, witness)
+
+    def other(self, bench: Bench, k: int) -> Ask:
+        """Sampled, as the coins of batches are tossed for those; longer than the other, so that it stays."""
+        return replace(sampled(bench, k + 1, None), tokens=4 * TOKENS, options=self.one_token)
