@@ -21,7 +21,7 @@ from properties.helpers.served_defects import (
     UNSEEN,
 )
 from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import ODD, serving
+from properties.helpers.served_http import ODD, RECIPE, serving
 from refengine.audit.served.ask import Answer, Ask, Gone
 from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import Bench
@@ -30,9 +30,7 @@ from refengine.audit.served.plan import planned
 from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
-from refengine.report.finding import Finding, Recipe
-
-RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
+from refengine.report.finding import Finding
 
 
 class Announced(Bench):

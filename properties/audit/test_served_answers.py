@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from properties.helpers.served_http import RECIPE
 from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.audit import Named
 from refengine.audit.served.belief import Faults, Partings
@@ -20,9 +21,6 @@ from refengine.audit.served.faults import faults
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, Noise
 from refengine.audit.served.plan import Plan, printed
 from refengine.audit.served.suite import IDLE, SUSPECT_NATS, Suite, beliefs
-from refengine.report.finding import Recipe
-
-RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
 
 
 def test_a_convention_of_sampled_answers_is_not_counted() -> None:

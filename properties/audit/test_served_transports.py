@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import serving
+from properties.helpers.served_http import RECIPE, serving
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.bench import Bench
@@ -16,9 +16,6 @@ from refengine.audit.served.suite import Suite
 from refengine.audit.served.transports.http import Server
 from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput
-from refengine.report.finding import Recipe
-
-RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
 
 
 def test_an_audit_that_was_stopped_asks_nothing_twice(tmp_path: Path) -> None:

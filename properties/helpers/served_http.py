@@ -16,7 +16,9 @@ from properties.helpers.served_defects import LEAKS
 from properties.helpers.served_engine import Engine, text_of
 from properties.helpers.served_model import TIED
 from refengine.audit.served.ask import INCLUDED
+from refengine.report.finding import Recipe
 
+RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
 LEFT = (*LEAKS, "what a client that left wrote is stale in the cache", "counts survive a client that left")
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),

@@ -16,6 +16,7 @@ the runs follow (a total variation of 0.5 between arms) it takes some ten.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
+from os.path import commonprefix
 from random import Random
 from typing import Any
 
@@ -57,10 +58,7 @@ def bet(texts: Sequence[str]) -> float:
 
 def alike(a: str, b: str) -> float:
     """The share of two texts in which they begin alike."""
-    longest = max(len(a), len(b))
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))) / max(
-        1, longest
-    )
+    return len(commonprefix([a, b])) / max(1, len(a), len(b))
 
 
 @dataclass
