@@ -15,8 +15,8 @@ the runs follow (a total variation of 0.5 between arms) it takes some ten.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from math import log
-from os.path import commonprefix
 from random import Random
 from typing import Any
 
@@ -58,7 +58,7 @@ def bet(texts: Sequence[str]) -> float:
 
 def alike(a: str, b: str) -> float:
     """The share of two texts in which they begin alike."""
-    return len(commonprefix([a, b])) / max(1, len(a), len(b))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))) / max(1, len(a), len(b))
 
 
 @dataclass
