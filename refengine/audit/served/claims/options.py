@@ -204,6 +204,11 @@ FEW_WORDS: Options = alone(range(3, 15))  # that come again and again
 PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
 PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 ALLOWED: Options = {"allowed_token_ids": list(range(2, 24, 3))}
+WORDS_ALONE: tuple[Options, ...] = (  # the same grammar, in the words of several engines
+    {"guided_regex": "[a-z]+( [a-z]+)*"},
+    {"regex": "[a-z]+( [a-z]+)*"},
+    {"grammar": "root ::= [a-z ]+"},
+)
 JSON: Options = {"response_format": {"type": "json_object"}}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 NUMBERS = {"type": "integer", "minimum": 0, "maximum": 9}
@@ -250,7 +255,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS, front=False),
     Option(
         "regex",
-        fixed({"guided_regex": "[a-z]+( [a-z]+)*"}, {"regex": "[a-z]+( [a-z]+)*"}, {"grammar": "root ::= [a-z ]+"}),
+        fixed(*WORDS_ALONE),
     ),
 )
 
@@ -263,8 +268,9 @@ def biased_to(*tokens: int) -> Options:
 @dataclass(frozen=True)
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
-    a seed, where servers take one; also: what may be asked too, where servers take it; talks: in chat, where both sides
-    have one; ends: with a bias by which texts end; company: requests that are under way together."""
+    a seed, where servers take one; also: what may be asked too, where servers take it; either: what is asked, in the
+    words that servers take; talks: in chat, where both sides have one; ends: with a bias by which
+    texts end; company: requests that are under way together."""
 
     name: str
     temperature: float
@@ -273,6 +279,7 @@ class Setting:
     choices: int = 16
     seeded: bool = True
     also: tuple[Options, ...] = ()
+    either: tuple[Options, ...] = ()
     talks: bool = False
     ends: bool = False
     company: int = 1
@@ -280,7 +287,7 @@ class Setting:
     @property
     def forms(self) -> tuple[Options, ...]:
         """What its requests ask: the first of these that both sides take, and of which they give several texts."""
-        return (*(self.options | more for more in self.also), self.options)
+        return self.either or (*(self.options | more for more in self.also), self.options)
 
 
 SAMPLED: tuple[Setting, ...] = (
@@ -293,6 +300,7 @@ SAMPLED: tuple[Setting, ...] = (
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
     Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
+    Setting("a grammar", 1.0, {}, either=WORDS_ALONE),  # a draft's rows are masked as the target's are
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24, ends=True),  # so many that some rounds end before it
     Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},), company=4),  # as every benchmark asks
 )

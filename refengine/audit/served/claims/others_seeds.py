@@ -63,8 +63,11 @@ def alike(a: str, b: str) -> float:
 
 @dataclass
 class Followed:
-    """The belief. What the side without speculation does too is taken off."""
+    """The belief. What the side without speculation does too is taken off. constant, independent: what is said where it
+    holds, of one answer and of several."""
 
+    constant: str
+    independent: str
     nats: tuple[list[float], list[float]] = ([], [])
     moved: int = 0  # looks in which the answers with speculation were not all one
     witnesses: list[dict[str, Any]] = field(default_factory=list)
@@ -96,8 +99,8 @@ class Followed:
 
     def excluded(self, bar: float) -> str:
         if not self.moved:
-            return f"In {self.looks} looks it was one answer, whatever seed a neighbour had."
-        return f"In {self.looks} looks answers beside the same seed were no more alike than beside others."
+            return f"In {self.looks} looks {self.constant}."
+        return f"In {self.looks} looks {self.independent}."
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "looks with several answers": self.moved}
@@ -113,7 +116,9 @@ class OthersSeeds:
     wanted: int = 1
 
     def __post_init__(self) -> None:
-        self.beliefs: dict[str, Any] = {CLAIM: Followed()}
+        constant = "it was one answer, whatever seed a neighbour had"
+        independent = "answers beside the same seed were no more alike than beside others"
+        self.beliefs: dict[str, Any] = {CLAIM: Followed(constant, independent)}
 
     def unit(self, bench: Bench, k: int) -> None:
         """Raises Refused, Failed."""

@@ -19,6 +19,7 @@ PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behin
 PLACES = 6  # requests under way together
 FEW_WORDS = (1, 3)  # of a prompt, of which no cache holds a block
 BLOCK = 16  # tokens of a cache's block, in most engines
+COLD = 2 * BLOCK + 5  # words of a prompt of which a cache will hold some blocks
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
 FILLING = "the "  # a word of one token
@@ -56,11 +57,12 @@ def streamed_choices(seeds: bool) -> Steps:
 
 
 def same_seed(kinds: Sequence[tuple[Options, bool]]) -> Steps:
-    """In turn with these parameters, and in chat: other code may toss the coins there."""
+    """In turn with these parameters, and in chat: other code may toss the coins there. First the prompt is in no cache,
+    and then it is."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         options, chat = kinds[k % len(kinds)]
-        mine = replace(sampled(bench, k, 1000 + k), options=options, chat=chat)
+        mine = replace(sampled(bench, k, 1000 + k), turns=(bench.fresh(3000 + k, COLD),), options=options, chat=chat)
         return [[mine], [mine]]
 
     return steps

@@ -11,6 +11,7 @@ from refengine.audit.served.claims import schedule_faults as fault
 from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
 from refengine.audit.served.claims.far import ANY_REQUEST
+from refengine.audit.served.claims.one_batch import OneBatch
 from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
 from refengine.audit.served.claims.others_seeds import OthersSeeds
 from refengine.audit.served.claims.schedule_requests import LONG, Steps
@@ -117,6 +118,7 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
     if extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request that has one answer are the whole ones."
         cells.append(Own("stream/choices", whole, asks.streamed_choices(extra["seed"]), differ, 4))
+    cells += [OneBatch()] * extra["together"]
     return [*cells, Own("seed/none", "Requests without a seed are independent.", asks.no_seed, fault.alike, 8)]
 
 
