@@ -33,7 +33,8 @@ def test_a_bet_on_shared_coins_is_fair() -> None:
 
 
 def test_a_bet_on_a_coin_of_a_batch_is_fair_and_sees_one_that_decides_some() -> None:
-    """Null: answers are in either batch by chance; n = 200 looks of two batches of 14, whose bets have mean 1 there.
+    """Null: answers are in either batch by chance, so that a bet of mean 1 is above 20 in a look of twenty at most; n =
+    400 looks of two batches of 14, of which more than 40 are with probability 1e-5 (Clopper-Pearson).
     Two first tokens that are one with probability 0.3 instead of 0.125 earn two nats a look. Kills a bet that gains on
     answers which are often alike, and one that needs a batch of equal answers."""
     coin = random.Random(1)
@@ -47,7 +48,7 @@ def test_a_bet_on_a_coin_of_a_batch_is_fair_and_sees_one_that_decides_some() -> 
             texts += [f"{first} {coin.choice('abcd')}" for first in said]
         return one_batch.bet(texts, "key")
 
-    assert np.mean([np.exp(look(0.0)) for _ in range(200)]) < 2.0
+    assert sum(look(0.0) > np.log(20) for _ in range(400)) <= 40
     assert np.mean([look(0.45) for _ in range(50)]) > 2.0
     assert look(1.0) > 6.0
 
