@@ -236,7 +236,7 @@ def test_what_fewer_drafts_do_too_is_left_open(defect: str, manner: str) -> None
     }
     finding = found["seed/under load"]
     assert finding.verdict == "not tested"
-    assert "where fewer are drafted under load" in finding.reason
+    assert "where fewer tokens are drafted under load" in finding.reason
 
 
 @pytest.mark.usefixtures("asked_again_at_once")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from properties.audit.test_served import audited, violated
-from refengine.audit.served.claims import one_batch
 from refengine.audit.served.claims.cells import LOGPROBS, Plain
-from refengine.audit.served.claims.others_seeds import ARMS, EVERY_WAY, Followed, bet
+from refengine.audit.served.claims.coins_in_company import ARMS, EVERY_WAY, SIZE, Followed, bet, bet_on_batches
 from refengine.audit.served.diagnosis import diagnosis
 from refengine.audit.served.locate import ALONE, only_in
 from refengine.audit.served.locate import COMPANY as BESIDE
@@ -44,9 +43,9 @@ def test_a_bet_on_a_coin_of_a_batch_is_fair_and_sees_one_that_decides_some() -> 
         texts = []
         for _ in range(2):
             token = coin.choice("abcdefgh")
-            said = (token if coin.random() < shared else coin.choice("abcdefgh") for _ in range(one_batch.SIZE))
+            said = (token if coin.random() < shared else coin.choice("abcdefgh") for _ in range(SIZE))
             texts += [f"{first} {coin.choice('abcd')}" for first in said]
-        return one_batch.bet(texts, "key")
+        return bet_on_batches(texts, "key")
 
     assert sum(look(0.0) > np.log(20) for _ in range(400)) <= 40
     assert np.mean([look(0.45) for _ in range(50)]) > 2.0

@@ -27,7 +27,7 @@ SHARES = (0.01, 0.04, 0.15, 0.5, 0.8, 0.99)
 TIE_SHARE = 0.2  # of prompts at which an honest pair of servers may part, each by a tie
 OPEN = 2  # looks
 HONEST_TOO = (
-    "its later tokens are others in company, with speculation alone: so they are where fewer are drafted under load, "
+    "its answer is another in company, with speculation alone: so it is where fewer tokens are drafted under load, "
     "which moves no law, and where requests share coins"
 )
 WITNESSES = 3  # that are kept of a claim

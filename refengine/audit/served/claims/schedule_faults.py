@@ -7,6 +7,8 @@ from refengine.audit.served.claims.cells import Pairs, logprobs_apart
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.faults import is_json
 
+MOST_WAYS = 8  # in which one token comes from one seed, with as many lengths of drafts
+
 
 def first_and_last_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     """And do not part at a tie."""
@@ -30,14 +32,12 @@ def no_json(answers: Sequence[Answer], nats: float) -> Pairs:
     return [] if all(map(is_json, ended)) else [(answers[0], answers[0])]
 
 
-def last_begins_otherwise(answers: Sequence[Answer], nats: float) -> Pairs:
-    """By its first token. What comes after it may hang on the company: an engine that drafts less under load asks other
-    coins, and has the same law."""
-    first, last = answers[0], answers[-1]
-    mine, theirs = last.choices[0], first.choices[0]
-    if mine.tokens and theirs.tokens:
-        return [(last, first)] if mine.tokens[0] != theirs.tokens[0] else []
-    return [(last, first)] if last.text.lstrip()[:1] != first.text.lstrip()[:1] else []
+def begin_in_many_ways(answers: Sequence[Answer], nats: float) -> Pairs:
+    """All but the first, of one seed, by their first token. An engine that drafts less under load asks other coins, and
+    has the same law: a token has as many ways to come as drafts have lengths, and no more."""
+    alone, *together = answers
+    begun = [(answer.choices[0].tokens or answer.text.split() or ("",))[0] for answer in together]
+    return [(together[-1], alone)] if len(set(begun)) > MOST_WAYS else []
 
 
 def parameters_move(answers: Sequence[Answer], nats: float) -> Pairs:

@@ -17,6 +17,7 @@ SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accide
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
 PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
 PLACES = 6  # requests under way together
+EQUAL = 15  # of them, where all are one
 FEW_WORDS = (1, 3)  # of a prompt, of which no cache holds a block
 BLOCK = 16  # tokens of a cache's block, in most engines
 COLD = 2 * BLOCK + 5  # words of a prompt of which a cache will hold some blocks
@@ -74,9 +75,9 @@ def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Beside five others or fifteen: some engines make room for so many by putting one off. Rows tell its tokens."""
-    mine = replace(sampled(bench, k, 1000 + k), options=bench.logprobs)
-    return [[mine], [*(sampled(bench, k + i, 77 * k + i) for i in range(1, (16, 6)[k % 2])), mine]]
+    """Alone, and then so many times at once that it is seen whether its seed decides. Rows tell its tokens."""
+    mine = replace(sampled(bench, k, 1000 + k, HOT), options=bench.logprobs)
+    return [[mine], [mine] * EQUAL]
 
 
 def other_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:

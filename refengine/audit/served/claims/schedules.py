@@ -10,10 +10,9 @@ from functools import partial
 from refengine.audit.served.claims import schedule_faults as fault
 from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
+from refengine.audit.served.claims.coins_in_company import OneBatch, OthersSeeds
 from refengine.audit.served.claims.far import ANY_REQUEST
-from refengine.audit.served.claims.one_batch import OneBatch
 from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
-from refengine.audit.served.claims.others_seeds import OthersSeeds
 from refengine.audit.served.claims.schedule_requests import LONG, Steps
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -40,9 +39,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     cells += prompts(noise, rows, extra, long)
     cells += clients_that_left(greedy, noise, rows, extra)
     if extra["together"] and extra["seed"]:
-        begins = "With the same seed a request's answer begins alike alone and in company."
-        shows, besides = fault.last_begins_otherwise, fault.first_and_last_differ
-        cells.append(Own("seed/under load", begins, asks.seed_in_company, shows, 24, besides=besides))
+        begins = "With one seed equal requests begin in few ways in company."
+        shows, besides = fault.begin_in_many_ways, fault.first_and_last_differ
+        cells.append(Own("seed/under load", begins, asks.seed_in_company, shows, 32, besides=besides))
     if rows and extra["together"] and extra["echo"]:
         reported = "An echoed prompt has the same log probabilities alone and beside another request."
         shows = fault.reported_otherwise

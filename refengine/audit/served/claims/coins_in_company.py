@@ -1,16 +1,26 @@
-"""The claim about seeds in company: an answer does not follow the seed of another request.
+"""The claims about coins in company: no request has part in those of another.
 
-With a seed a request's coins are its own. Where one generator tosses the coins of a whole batch, an answer is
-another in company, but so it is on an honest server that drafts less under load. What tells them apart: a neighbour
-to which a parameter leaves one token says the same, and is as long under way, whatever its seed is. So everything that
-anybody may make depend on company is alike in all runs of a look, but for the seed, which is another in each of ARMS
-and the same in the two runs of one arm.
+An answer does not follow the seed of another. With a seed a request's coins are its own. Where one generator tosses
+the coins of a whole batch, an answer is another in company, but so it is on an honest server that drafts less under
+load. What tells them apart: a neighbour to which a parameter leaves one token says the same, and is as long under way,
+whatever its seed is. So everything that anybody may make depend on company is alike in all runs of a look, but for the
+seed, which is another in each of ARMS and the same in the two runs of one arm.
 
-Null: which runs are of one arm moves nothing. n = 2 ARMS runs a look, in an order that is drawn before; whatever
-the answers are, and whatever they do over time, each of the 945 ways to pair the runs is then as likely as the true
-one. The bet is exp(WEIGHT * how alike the runs of an arm are), divided by its mean over all ways: it has mean 1, and an
+Null: which runs are of one arm moves nothing. n = 2 ARMS runs a look, in an order that is drawn before; whatever the
+answers are, and whatever they do over time, each of the 945 ways to pair the runs is then as likely as the true one.
+The bet is exp(WEIGHT * how alike the runs of an arm are), divided by its mean over all ways: it has mean 1, and an
 answer that follows the seed earns log 945 = 6.9 nats a look, so that three looks decide at alpha 1e-6. Where a half of
 the runs follow (a total variation of 0.5 between arms) it takes some ten.
+
+Requests without a seed that are under way together are independent. Where one coin serves all rows of a batch each
+answer has the right law, and those of one batch begin alike too often: two of them by some percent, which two equal
+requests a look show too seldom. So two batches of equal requests are sent, one after the other, and what is compared
+are all pairs in a batch.
+
+Null: which batch an answer was in moves nothing. The bet is exp(weight * how alike the answers of a batch are, in
+standard deviations), divided by its mean over this way to part the answers and DRAWN others, which are drawn before:
+whatever the answers are, each of these is as likely as the true one. So it has mean 1, and gains log (DRAWN + 1) = 6.9
+nats a look at most. One weight is for a coin that decides all, the other for one that decides some.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,6 +43,11 @@ CLAIM = "An answer does not follow the seed of another request."
 ARMS = 5  # seeds of the neighbour, each in two runs
 WEIGHT = 6.0  # nats that a pair of equal answers is worth beside one of which nothing is alike
 SIGN_NATS = 1.0
+INDEPENDENT = "Requests without a seed that are under way together are independent."
+SIZE = 14  # requests of a batch
+FEW_TOKENS = 4  # what is alike by chance is seldom longer
+DEVIATIONS = (1.0, 3.0)  # nats of a standard deviation
+DRAWN = 999
 
 
 def pairings(items: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
@@ -142,3 +157,43 @@ class OthersSeeds:
     def other(self, bench: Bench, k: int) -> Ask:
         """Sampled, as the coins of batches are tossed for those; longer than the other, so that it stays."""
         return replace(sampled(bench, k + 1, None), tokens=4 * TOKENS, options=self.one_token)
+
+
+def bet_on_batches(texts: Sequence[str], key: str) -> float:
+    """In nats, of the answers of two batches, one after the other."""
+    chance = Random(key)
+    parted = np.array([range(2 * SIZE), *(chance.sample(range(2 * SIZE), 2 * SIZE) for _ in range(DRAWN))])
+    likeness = np.array([[alike(a, b) for b in texts] for a in texts])
+    halves = (parted[:, :SIZE], parted[:, SIZE:])
+    within: Rows = sum(likeness[half[:, :, None], half[:, None, :]].sum((1, 2)) for half in halves) / 2
+    likely = (within - within.mean()) / (within.std() or 1.0)
+    nats = np.array([weight * likely[0] - log_sum(weight * likely, 0) for weight in DEVIATIONS])
+    return float(log_sum(nats, 0)) + log((DRAWN + 1) / len(DEVIATIONS))
+
+
+@dataclass
+class OneBatch:
+    """A look is two batches, at either side."""
+
+    name: str = "seed/of a batch"
+    cost: int = 4 * SIZE
+    wanted: int = 1
+
+    def __post_init__(self) -> None:
+        constant = "there was one answer, whatever batch it was in"
+        independent = "answers of one batch were no more alike than those of two"
+        self.beliefs: dict[str, Any] = {INDEPENDENT: Followed(constant, independent)}
+
+    def unit(self, bench: Bench, k: int) -> None:
+        """Raises Refused, Failed."""
+        ask = replace(sampled(bench, k, None), tokens=FEW_TOKENS)
+        batches = [bench.each([ask] * SIZE) for _ in range(2)]
+        texts = [[answer.text for batch in batches for answer in batch[side]] for side in (0, 1)]
+        nats = [bet_on_batches(said, f"{self.name}/{k}") for said in texts]
+        witness = {
+            "requests": [[ask.summary()] * SIZE],
+            "first batch": texts[0][:SIZE],
+            "second batch": texts[0][SIZE:],
+        }
+        (belief,) = self.beliefs.values()
+        belief.add(*nats, len(set(texts[0])) > 1, witness)
