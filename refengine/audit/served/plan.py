@@ -8,6 +8,7 @@ from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedl
 from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import FAR_SHARE, Bench
 from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, logprobs_apart
+from refengine.audit.served.claims.coins_in_company import OneBatch
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.ends import found_end, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
@@ -140,7 +141,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
-    plan.cells += schedules(bench.noise, rows, extra, long)
+    plan.cells += [*schedules(bench.noise, rows, extra, long), *[OneBatch(bench.choices)] * bench.together]
     edge = "state/context edge"
     if edge.startswith(only):  # it takes thirty requests to find
         if bench.together and (found := found_edge(bench)):

@@ -43,7 +43,7 @@ CLAIM = "An answer does not follow the seed of another request."
 ARMS = 5  # seeds of the neighbour, each in two runs
 WEIGHT = 6.0  # nats that a pair of equal answers is worth beside one of which nothing is alike
 SIGN_NATS = 1.0
-INDEPENDENT = "Requests without a seed that are under way together are independent."
+INDEPENDENT = "Requests without a seed that are under way together, and their choices, are independent."
 SIZE = 14  # requests of a batch
 FEW_TOKENS = 4  # what is alike by chance is seldom longer
 DEVIATIONS = (1.0, 3.0)  # nats of a standard deviation
@@ -162,9 +162,10 @@ class OthersSeeds:
 def bet_on_batches(texts: Sequence[str], key: str) -> float:
     """In nats, of the answers of two batches, one after the other."""
     chance = Random(key)
-    parted = np.array([range(2 * SIZE), *(chance.sample(range(2 * SIZE), 2 * SIZE) for _ in range(DRAWN))])
+    size, places = len(texts) // 2, range(len(texts) // 2 * 2)
+    parted = np.array([places, *(chance.sample(places, 2 * size) for _ in range(DRAWN))])
     likeness = np.array([[alike(a, b) for b in texts] for a in texts])
-    halves = (parted[:, :SIZE], parted[:, SIZE:])
+    halves = (parted[:, :size], parted[:, size:])
     within: Rows = sum(likeness[half[:, :, None], half[:, None, :]].sum((1, 2)) for half in halves) / 2
     likely = (within - within.mean()) / (within.std() or 1.0)
     nats = np.array([weight * likely[0] - log_sum(weight * likely, 0) for weight in DEVIATIONS])
@@ -173,27 +174,29 @@ def bet_on_batches(texts: Sequence[str], key: str) -> float:
 
 @dataclass
 class OneBatch:
-    """A look is two batches, at either side."""
+    """A look is two batches, at either side: of SIZE requests, or of two with so many choices each."""
 
+    choices: int
     name: str = "seed/of a batch"
-    cost: int = 4 * SIZE
-    wanted: int = 1
 
     def __post_init__(self) -> None:
+        self.size, self.wanted = (2, 4) if self.choices > 1 else (SIZE, 1)
+        self.cost = 4 * self.size
         constant = "there was one answer, whatever batch it was in"
         independent = "answers of one batch were no more alike than those of two"
         self.beliefs: dict[str, Any] = {INDEPENDENT: Followed(constant, independent)}
 
     def unit(self, bench: Bench, k: int) -> None:
         """Raises Refused, Failed."""
-        ask = replace(sampled(bench, k, None), tokens=FEW_TOKENS)
-        batches = [bench.each([ask] * SIZE) for _ in range(2)]
-        texts = [[answer.text for batch in batches for answer in batch[side]] for side in (0, 1)]
+        several = {"n": self.choices} if self.choices > 1 else {}
+        ask = replace(sampled(bench, k, None), tokens=FEW_TOKENS, options=several)
+        batches = [bench.each([ask] * self.size) for _ in range(2)]
+        texts = [[c.text for batch in batches for said in batch[side] for c in said.choices] for side in (0, 1)]
         nats = [bet_on_batches(said, f"{self.name}/{k}") for said in texts]
         witness = {
-            "requests": [[ask.summary()] * SIZE],
-            "first batch": texts[0][:SIZE],
-            "second batch": texts[0][SIZE:],
+            "requests": [[ask.summary()] * self.size],
+            "first batch": texts[0][: len(texts[0]) // 2],
+            "second batch": texts[0][len(texts[0]) // 2 :],
         }
         (belief,) = self.beliefs.values()
         belief.add(*nats, len(set(texts[0])) > 1, witness)

@@ -10,7 +10,7 @@ from functools import partial
 from refengine.audit.served.claims import schedule_faults as fault
 from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
-from refengine.audit.served.claims.coins_in_company import OneBatch, OthersSeeds
+from refengine.audit.served.claims.coins_in_company import OthersSeeds
 from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
 from refengine.audit.served.claims.schedule_requests import LONG, Steps
@@ -117,7 +117,6 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
     if extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request that has one answer are the whole ones."
         cells.append(Own("stream/choices", whole, asks.streamed_choices(extra["seed"]), differ, 4))
-    cells += [OneBatch()] * extra["together"]
     return [*cells, Own("seed/none", "Requests without a seed are independent.", asks.no_seed, fault.alike, 8)]
 
 
