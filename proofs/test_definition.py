@@ -1,7 +1,8 @@
 """The definition's own tests, in `make prove` too: what no theorem is about is computed by hand or by the other text.
 
-Policies, drafters and their truncation, rows, `Record` and `Sample`, defaults; of the coins the generator, the counter
-of a site and the comparisons. The equality of rules is asked for elsewhere; of what it is said in, here.
+Policies, drafters and their truncation, rows and what is refused of them, `Record` and `Sample`, defaults; of the
+coins the generator, the counter of a site and the comparisons. The equality of rules is asked for elsewhere; of
+what it is said in, here.
 """
 
 # ruff: noqa: F403
@@ -24,6 +25,7 @@ from properties.exact_and_engine.test_coins import (  # noqa: F401 (those that c
     test_scheme_is_named,
     test_shifted_gives_every_round_its_own_coins,
 )
+from properties.exact_and_engine.test_engine_rows import *
 from properties.exact_and_engine.test_exact_by_hand import *
 from properties.exact_and_engine.test_exact_chance import *
 from properties.exact_and_engine.test_exact_drafters import *

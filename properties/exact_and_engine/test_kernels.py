@@ -313,6 +313,21 @@ def test_a_refusal_that_leaves_nothing(how: Compiled) -> None:
     assert_same(how.run(p.to(how.device), there, given), want)
 
 
+@pytest.mark.parametrize("how", [param for param in backends() if param.values[0].rule == "greedy"])
+def test_the_first_of_equal_tokens_is_taken_in_whatever_tile_it_is(how: Compiled) -> None:
+    """Kills a greatest token that a later tile takes over: at a vocabulary of one tile there is no later one."""
+    tile = TILES[how.way()]
+    places = ((0, tile), (5, tile + 5), (1, 3 * tile - 1), (tile, 2 * tile))
+    p = torch.zeros(len(places), 1, 3 * tile, dtype=torch.float64)
+    for lane, equal in enumerate(places):
+        p[lane, 0, list(equal)] = 0.5
+    none, coins = torch.zeros(len(places), 0, dtype=torch.int64), torch.zeros(len(places), 1, dtype=torch.float64)
+    there = Block(none.to(how.device), none.to(how.device), p[:, :0].to(how.device))
+    got = how.run(p.to(how.device), there, how.kernels().given(coins[:, :0].to(how.device), coins.to(how.device)))
+    assert got is not None
+    assert got.tokens[:, 0].tolist() == [first for first, _ in places]
+
+
 @every_backend
 def test_refusals_one_after_the_other(how: Compiled) -> None:
     """Kills what siblings leave of a row that is lost, or outlives the draft that is kept after them: its mass, its

@@ -162,6 +162,14 @@ def test_impossible_settings_are_refused(make: Callable[[], object], message: st
         make()
 
 
+def test_min_p_compares_in_float64() -> None:
+    """Kills a threshold that is compared in the precision of the row: a token just below it is kept in float16."""
+    logits = torch.tensor([0.0, -1.2], dtype=torch.float16)
+    share = float(logits[1].double().exp()) + 1e-5
+    assert engine.min_p(share)(logits, (), ()).tolist() == [0.0, -torch.inf]
+    assert engine.min_p(share - 2e-5)(logits, (), ())[1] == logits[1]
+
+
 def test_limits_of_settings_are_allowed() -> None:
     """Kills a range check that is off by its own edge."""
     flat = torch.zeros(3, dtype=torch.float64)

@@ -176,11 +176,12 @@ def bet_on_batches(texts: Sequence[str], key: str) -> float:
 class OneBatch:
     """A look is two batches, at either side: of SIZE requests, or of two with so many choices each."""
 
-    choices: int
-    name: str = "seed/of a batch"
+    choices: int = 1
 
     def __post_init__(self) -> None:
-        self.size, self.wanted = (2, 4) if self.choices > 1 else (SIZE, 1)
+        of_choices = self.choices > 1
+        self.name = "n/of a batch" if of_choices else "seed/of a batch"
+        self.size, self.wanted = (2, 2) if of_choices else (SIZE, 1)
         self.cost = 4 * self.size
         constant = "there was one answer, whatever batch it was in"
         independent = "answers of one batch were no more alike than those of two"
