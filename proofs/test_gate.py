@@ -177,7 +177,8 @@ def test_every_sentence_and_test_was_read() -> None:
     comes to ask less, and a grant, while the theorems stay; this needs no prover."""
     read, now = accepted.read(), read_beside()
     assert list(accepted.unread({name: entry for name, entry in read.items() if "/" in name}, now)) == []
-    assert {name.partition("/")[0] for name in now} == {"claim", "comment", "granted", "index", "prose", "run", "test"}
+    kinds = {"claim", "comment", "granted", "index", "notation", "prose", "run", "test"}
+    assert {name.partition("/")[0] for name in now} == kinds
     assert now["claim/block.optimal"].says.startswith("consistent\nIn one round")
 
 
