@@ -5,11 +5,11 @@ proved. So each cited test is held as a cited theorem is, with the tests that li
 runs; and the words that they are said in, each by itself, so that a change is told once and where it stands:
 functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
 switch any test off is held whole: each conftest.py, our plugin, pytest's options, what `make prove` runs, what of the
-root could be found before it (a `pytest.py`, a `GNUmakefile`, a `pytest.ini`); and each
-`__init__.py` of the package, which runs before all that stands below it and could change any word of it. Of every file
-that is read, and of the `__init__.py` above it, what runs while it is imported and where its words come from. Comments,
-docstrings and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test
-reads from a file of results. The standard library alone.
+root could be found before it (a `pytest.py`, a `GNUmakefile`, a `pytest.ini`), and each `__init__.py` of the package,
+which runs before all that stands below it and could change any word of it. Of every file that is read, and of the
+`__init__.py` above it, what runs while it is imported and where its words come from. Comments, docstrings and how a
+text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test reads from a file of
+results. The standard library alone.
 """
 
 import ast
@@ -34,14 +34,8 @@ PLUGIN = "refengine/pytest_plugin.py"
 RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt")
 ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
 AT_HOME = (
-    "Makefile",
-    "conftest.py",
-    "hatch_build.py",
-    "pyproject.toml",
-    "mkdocs.yml",
-    "constraints.txt",
-    "CITATION.cff",
-    "LICENSE",
+    *("Makefile", "conftest.py", "hatch_build.py", "pyproject.toml", "mkdocs.yml", "constraints.txt"),
+    *("CITATION.cff", "LICENSE"),
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 

@@ -35,21 +35,23 @@ def test_a_bet_on_a_coin_of_a_batch_is_fair_and_sees_one_that_decides_some() -> 
     """Null: answers are in either batch by chance, so that a bet of mean 1 is above 20 in a look of twenty at most; n =
     400 looks of two batches of 14, of which more than 40 are with probability 1e-5 (Clopper-Pearson).
     Two first tokens that are one with probability 0.3 instead of 0.125 earn two nats a look. Kills a bet that gains on
-    answers which are often alike, and one that needs a batch of equal answers."""
+    answers which are often alike, or on the rounding of sums, and one that needs a batch of equal answers."""
     coin = random.Random(1)
 
     def look(shared: float) -> float:
         """shared: of the answers of a batch that have its coin."""
-        texts = []
+        batches = []
         for _ in range(2):
             token = coin.choice("abcdefgh")
             said = (token if coin.random() < shared else coin.choice("abcdefgh") for _ in range(SIZE))
-            texts += [f"{first} {coin.choice('abcd')}" for first in said]
-        return bet_on_batches(texts, "key")
+            batches.append([f"{first} {coin.choice('abcd')}" for first in said])
+        return bet_on_batches(*batches, "key")
 
     assert sum(look(0.0) > np.log(20) for _ in range(400)) <= 40
     assert np.mean([look(0.45) for _ in range(50)]) > 2.0
     assert look(1.0) > 6.0
+    most, odd = ["abc"] * SIZE, ["abd"]  # which is as alike to a batch in either of them
+    assert bet_on_batches(most, most[1:] + odd, "key") == pytest.approx(0.0, abs=1e-9)
 
 
 def test_coins_that_both_sides_share_accuse_nobody() -> None:

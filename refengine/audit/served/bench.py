@@ -33,9 +33,9 @@ HEATED = "a temperature other than 1"
 USAGE = "the same text has another usage than without speculation"
 ROWS = "a sampled token has another row than without speculation after the same tokens"
 FAR = "a text is another, far from any tie"
+FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
 PAUSE = 0.005  # seconds between two requests that are to come one after the other
 Said: TypeAlias = Answer | Refused | Failed
-FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
 
 
 def parts_of(witness: Mapping[str, Any]) -> set[str]:

@@ -141,10 +141,8 @@ def planned(bench: Bench, only: str = "") -> Plan:
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
-    plan.cells += [
-        *schedules(bench.noise, rows, extra, long),
-        *(OneBatch(n) for n in {1, bench.choices} if bench.together),
-    ]
+    plan.cells += schedules(bench.noise, rows, extra, long)
+    plan.cells += [OneBatch(choices) for choices in {1, bench.choices} if bench.together]
     edge = "state/context edge"
     if edge.startswith(only):  # it takes thirty requests to find
         if bench.together and (found := found_edge(bench)):

@@ -48,6 +48,7 @@ SIZE = 14  # requests of a batch
 FEW_TOKENS = 4  # what is alike by chance is seldom longer
 DEVIATIONS = (1.0, 3.0)  # nats of a standard deviation
 DRAWN = 999
+DECIMALS = 9
 
 
 def pairings(items: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
@@ -66,9 +67,17 @@ EVERY_WAY = np.array(list(pairings(range(2 * ARMS))))  # the first of them has t
 
 def bet(texts: Sequence[str]) -> float:
     """In nats, of the answers of an arm side by side."""
-    likeness = np.array([[alike(a, b) for b in texts] for a in texts])
-    weights: Rows = WEIGHT * likeness[EVERY_WAY[..., 0], EVERY_WAY[..., 1]].sum(1)
-    return float(weights[0] - log_sum(weights, 0)) + log(len(EVERY_WAY))
+    return gained(WEIGHT * likeness(texts)[EVERY_WAY[..., 0], EVERY_WAY[..., 1]].sum(1))
+
+
+def gained(nats: Rows) -> float:
+    """By a bet of so many nats on each way, each as likely as another, where the first is the true one."""
+    return float(nats[0] - log_sum(nats, 0)) + log(len(nats))
+
+
+def likeness(texts: Sequence[str]) -> Rows:
+    """[texts, texts]"""
+    return np.array([[alike(a, b) for b in texts] for a in texts])
 
 
 def alike(a: str, b: str) -> float:
@@ -83,12 +92,9 @@ class Followed:
 
     constant: str
     independent: str
-    nats: tuple[list[float], list[float]] = ([], [])
+    nats: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
     moved: int = 0  # looks in which the answers with speculation were not all one
     witnesses: list[dict[str, Any]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.nats = ([], [])
 
     def add(self, on: float, off: float, moved: bool, witness: dict[str, Any]) -> None:
         for gained, side in zip((on, off), self.nats, strict=True):
@@ -159,17 +165,16 @@ class OthersSeeds:
         return replace(sampled(bench, k + 1, None), tokens=4 * TOKENS, options=self.one_token)
 
 
-def bet_on_batches(texts: Sequence[str], key: str) -> float:
-    """In nats, of the answers of two batches, one after the other."""
-    chance = Random(key)
-    size, places = len(texts) // 2, range(len(texts) // 2 * 2)
-    parted = np.array([places, *(chance.sample(places, 2 * size) for _ in range(DRAWN))])
-    likeness = np.array([[alike(a, b) for b in texts] for a in texts])
-    halves = (parted[:, :size], parted[:, size:])
-    within: Rows = sum(likeness[half[:, :, None], half[:, None, :]].sum((1, 2)) for half in halves) / 2
+def bet_on_batches(first: Sequence[str], second: Sequence[str], key: str) -> float:
+    """In nats, of the answers of two batches."""
+    texts = [*first, *second]
+    chance, places, pairs = Random(key), range(len(texts)), likeness(texts)
+    parted = np.array([places, *(chance.sample(places, len(texts)) for _ in range(DRAWN))])
+    batches = np.split(parted, [len(first)], axis=1)
+    within: Rows = sum(pairs[batch[:, :, None], batch[:, None, :]].sum((1, 2)) for batch in batches)
+    within = within.round(DECIMALS)  # sums of the same numbers in another order are equal
     likely = (within - within.mean()) / (within.std() or 1.0)
-    nats = np.array([weight * likely[0] - log_sum(weight * likely, 0) for weight in DEVIATIONS])
-    return float(log_sum(nats, 0)) + log((DRAWN + 1) / len(DEVIATIONS))
+    return float(np.logaddexp.reduce([gained(weight * likely) for weight in DEVIATIONS])) - log(len(DEVIATIONS))
 
 
 @dataclass
@@ -191,13 +196,10 @@ class OneBatch:
         """Raises Refused, Failed."""
         several = {"n": self.choices} if self.choices > 1 else {}
         ask = replace(sampled(bench, k, None), tokens=FEW_TOKENS, options=several)
-        batches = [bench.each([ask] * self.size) for _ in range(2)]
-        texts = [[c.text for batch in batches for said in batch[side] for c in said.choices] for side in (0, 1)]
-        nats = [bet_on_batches(said, f"{self.name}/{k}") for said in texts]
-        witness = {
-            "requests": [[ask.summary()] * self.size],
-            "first batch": texts[0][: len(texts[0]) // 2],
-            "second batch": texts[0][len(texts[0]) // 2 :],
-        }
+        asked = [bench.each([ask] * self.size) for _ in range(2)]
+        texts = [[[c.text for said in sides[side] for c in said.choices] for sides in asked] for side in (0, 1)]
+        nats = [bet_on_batches(one, other, f"{self.name}/{k}") for one, other in texts]
+        first, second = texts[0]
+        witness = {"requests": [[ask.summary()] * self.size], "first batch": first, "second batch": second}
         (belief,) = self.beliefs.values()
-        belief.add(*nats, len(set(texts[0])) > 1, witness)
+        belief.add(*nats, len({*first, *second}) > 1, witness)

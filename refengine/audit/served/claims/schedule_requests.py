@@ -18,7 +18,7 @@ PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set lo
 PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
 PLACES = 6  # requests under way together
 EQUAL = 15  # of them, where all are one
-FEW_WORDS = (1, 3)  # of a prompt, of which no cache holds a block
+SHORT = (1, 3)  # words of a prompt of which no cache holds a block
 BLOCK = 16  # tokens of a cache's block, in most engines
 COLD = 2 * BLOCK + 5  # words of a prompt of which a cache will hold some blocks
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -293,9 +293,9 @@ def behind_a_block(said: Answer) -> str:
 
 def after_left(bench: Bench, k: int) -> tuple[str, ...]:
     """A short prompt that nobody asked, right after a client left in the middle of its answer to another."""
-    few = FEW_WORDS[k % 2]
-    leave(bench, Ask((bench.fresh(6000 + k, few),), LONG[-1]))
-    return (bench.fresh(7000 + k, few),)
+    words = SHORT[k % 2]
+    leave(bench, Ask((bench.fresh(6000 + k, words),), LONG[-1]))
+    return (bench.fresh(7000 + k, words),)
 
 
 def after_left_in_cache(bench: Bench, k: int) -> tuple[str, ...]:
