@@ -234,3 +234,25 @@ def test_a_claim_that_has_nothing_left_to_ask_is_left() -> None:
         suite.run(lambda what, share: None)
     assert SUSPECT_NATS < suite.states[0].evidence() < suite.bar
     assert cell.asked == IDLE + 1
+
+
+def test_little_evidence_against_many_claims_is_followed_in_one_of_them() -> None:
+    """Kills: a defect of every request, of which each claim sees a little and 1,000 requests decide none."""
+
+    class Half:
+        """A claim of which every other look parts."""
+
+        cost, wanted = 4, 6
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self.beliefs = {"it holds": Partings(0.1)}
+
+        def unit(self, bench: Bench, k: int) -> None:
+            bench.spend(self.cost)
+            self.beliefs["it holds"].add(k % 2 == 0, {"request": {}})
+
+    with Bench(Gives(), Gives()) as bench:
+        suite = Suite(bench, Plan([Half(str(number)) for number in range(80)], {}), 1e-6, 1000)
+        suite.run(lambda what, share: None)
+    assert max(state.evidence() for state in suite.states) >= suite.bar

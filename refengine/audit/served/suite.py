@@ -3,8 +3,9 @@
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
 depend on the evidence. A quarter of the turns goes to the claims with signs against them that would be decided soonest,
 the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where there is
-more evidence than chance gives, it is half of the requests. What is left when all had most of what they want goes first
-to laws of which nothing could be said yet.
+more evidence than chance gives, it is half of the requests: for one claim, or for many whose little evidence would
+together decide one, and then for that of them with most. What is left when all had most of what they want goes first to
+laws of which nothing could be said yet.
 """
 
 from collections import Counter
@@ -78,6 +79,7 @@ class Suite:
     alpha: float
     requests: int
     pursued: int = 0  # requests that went to claims with so much evidence
+    pursuing: bool = False  # whether the claims that are looked at are such
     gone: str = ""  # what was heard last of a server that answers no more
 
     def __post_init__(self) -> None:
@@ -93,9 +95,9 @@ class Suite:
         with ThreadPoolExecutor(TOGETHER) as pool:
             while not self.gone and (chosen := self.chosen(turn)):
                 turn += 1
-                pursuing, sent = most(self.doubts(chosen[0])) > SUSPECT_NATS, self.bench.sent
+                sent = self.bench.sent
                 list(pool.map(self.look, chosen))
-                self.pursued += pursuing * (self.bench.sent - sent)
+                self.pursued += self.pursuing * (self.bench.sent - sent)
                 for state in chosen:
                     self.make_small(state)
                 progress(f"{chosen[0].cell.name}, {self.bench.sent} requests", self.bench.sent / self.requests)
@@ -170,6 +172,17 @@ class Suite:
         laws = [b for b in state.cell.beliefs.values() if isinstance(b, Law) and b.too_few(self.bar)]
         return True, not laws, laws[0].would_show(self.bar) if laws else share
 
+    def strong(self, suspects: list[State]) -> list[State]:
+        """Those of the suspects, which come in their rank, that half of the requests may go to."""
+        found = [most(self.doubts(state)) for state in suspects]
+        if found and found[0] > SUSPECT_NATS:
+            return suspects[:SUSPECTS]
+        if sum(max(0.0, evidence) for evidence in found) < self.bar:
+            return []
+        of_others = [not isinstance(state.cell, Parity) for state in suspects]
+        likely = [nats if other or not any(of_others) else -inf for nats, other in zip(found, of_others, strict=True)]
+        return [suspects[likely.index(max(likely))]] if max(likely) > 0 else []
+
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
         left = self.requests - self.bench.sent
@@ -181,8 +194,10 @@ class Suite:
         suspects = [found[i][0] for _, i in ranked]
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
-        if suspects and most(self.doubts(suspects[0])) > SUSPECT_NATS and 2 * self.pursued <= self.bench.sent:
-            order = suspects[:SUSPECTS]
+        strong = self.strong(suspects)
+        self.pursuing = bool(strong) and 2 * self.pursued <= self.bench.sent
+        if self.pursuing:
+            order = strong
         elif suspects and turn % 4 == 1:
             order = ((of_others, of_options)[turn % 8 == 1] or suspects)[:SUSPECTS]
         elif fresh:
