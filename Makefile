@@ -38,7 +38,7 @@ gpu: $(READY)               ## what needs a CUDA device, 8 minutes: figures go t
 
 prove: $(READY)             ## the machine-checked proofs (needs coq; says what to install), and engine = exact on z3's terms
 	bash proofs/check.sh
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "long or coq or text" proofs
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nothing-skipped -m "long or coq or text" proofs
 
 lint: $(READY)              ## style and types
 	$(BIN)/ruff check .

@@ -1,10 +1,36 @@
-"""Tests marked `coq` ask Coq, which takes a minute to compile what it is asked about: they are part of `make prove`."""
+"""Tests marked `coq` ask Coq, which takes a minute to compile what it is asked about: they are part of `make prove`, in
+which what is skipped fails: a prover that is not installed would else be a proof that nobody asks for."""
+
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
 from proofs.gate.build import absent
 
+OPTION = "--nothing-skipped"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(OPTION, action="store_true", help="What is skipped fails, but for want of a CUDA device.")
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("coq") and (missing := absent()):
         pytest.skip(missing)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    return _held(item, (yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    return _held(collector, (yield))
+
+
+def _held(node: pytest.Item | pytest.Collector, report: Any) -> Any:
+    if report.skipped and node.config.getoption(OPTION, default=False) and not node.get_closest_marker("gpu"):
+        report.outcome, report.longrepr = "failed", f"{node.nodeid} was skipped: {report.longrepr}"
+    return report

@@ -1,5 +1,6 @@
 """The gate of `make prove`: what it lets through, and the cheats that it must refuse. What needs Coq runs there."""
 
+import py_compile
 import shutil
 import subprocess
 from pathlib import Path
@@ -286,7 +287,7 @@ def test_what_make_prove_runs_and_what_stands_before_our_options_is_read(tmp_pat
     """Kills: a script that ends before the gate, a table of known texts that is changed beside the text, a file of
     options that deselects what is cited, and a file of the root that is run in place of pytest, z3 or the Makefile."""
     first = "pytest.ini", "pytest.py", "GNUmakefile", "z3/__init__.py"
-    for name in ("proofs/check.sh", "proofs/translate/known.txt", "Makefile", *first, "pyproject.toml", "README.md"):
+    for name in (*tests.RUN, *first, "pyproject.toml", "README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("[tool.pytest]\n")
     found = tests.digests([], tmp_path)
@@ -303,6 +304,33 @@ def test_a_sentence_is_shown_beside_its_theorems() -> None:
         "claim/a is not what was read:\n  - at most\n  + less\n    by: A.t",
         "claim/a cites A.t:\n  a <= b",
     ]
+
+
+def test_code_that_is_no_text_is_told(tmp_path: Path) -> None:
+    """Kills: a library or a compiled file that Python runs in place of the text which was read."""
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
+    room = tmp_path / "refengine" / "engine"
+    (room / "__pycache__").mkdir(parents=True)
+    (room / "a.py").write_text("A = 1\n")
+    modes = py_compile.PycInvalidationMode
+    for name, mode in (("time", modes.TIMESTAMP), ("checked", modes.CHECKED_HASH), ("not", modes.UNCHECKED_HASH)):
+        py_compile.compile(str(room / "a.py"), str(room / "__pycache__" / f"{name}.pyc"), invalidation_mode=mode)
+    shutil.copy(room / "__pycache__" / "time.pyc", room / "b.pyc")
+    (room / "c.abi3.so").write_bytes(b"")
+    told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
+    assert told == [f"run/refengine/engine/{name}" for name in ("__pycache__/not.pyc", "b.pyc", "c.abi3.so")]
+
+
+@pytest.mark.parametrize(
+    "line", ['[project.entry-points.pytest11]\nmore = "refengine.more"', '[build-system]\nbackend-path = ["."]']
+)
+def test_what_is_installed_is_read(line: str, tmp_path: Path) -> None:
+    """Kills: a plugin of the project's that drops tests, and a build that writes into the environment."""
+    found = []
+    for said in ("[tool.pytest]\n", f"[tool.pytest]\n{line}\n"):
+        (tmp_path / "pyproject.toml").write_text(said)
+        found.append(tests.digests([], tmp_path)["test/pyproject.toml"])
+    assert found[0] != found[1]
 
 
 @pytest.mark.coq

@@ -6,9 +6,11 @@ runs; and the words that they are said in, each by itself, so that a change is t
 functions, tables, fixtures and strategies of `HELD`, which is what is evidence, and not what it is about. What can
 switch any test off is held whole: each conftest.py, our plugin, pytest's options, what `make prove` runs, what of the
 root could be found before it (a `pytest.py`, a `GNUmakefile`, a `pytest.ini`), and each `__init__.py` of the package,
-which runs before all that stands below it and could change any word of it. Of every file that is read, and of the
-`__init__.py` above it, what runs while it is imported and where its words come from. Comments, docstrings and how a
-text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test reads from a file of
+which runs before all that stands below it and could change any word of it; and what is installed and how
+(`pyproject.toml`, `hatch_build.py`, `constraints.txt`), since a plugin or a start-up file of an environment comes
+before everything. Code that is no text, and that Python would run in place of one, is told. Of every file that is read,
+and of the `__init__.py` above it, what runs while it is imported and where its words come from. Comments, docstrings
+and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test reads from a file of
 results. The standard library alone.
 """
 
@@ -17,6 +19,7 @@ import hashlib
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from refengine.selfcheck.claims.chains import CHAINS, links
@@ -31,7 +34,9 @@ HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
 EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
 PLUGIN = "refengine/pytest_plugin.py"
-RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt")
+RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt")
+INSTALLED = ("build-system", "project", "dependency-groups")  # tables of pyproject.toml, with tools that run or build
+TOOLS = ("pytest", "hatch")
 ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
 AT_HOME = (
     *("Makefile", "conftest.py", "hatch_build.py", "pyproject.toml", "mkdocs.yml", "constraints.txt"),
@@ -39,6 +44,7 @@ AT_HOME = (
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 
+UNCHECKED = 0b01  # the flags of a `.pyc` that holds its text's digest, which nobody compares
 EMPTY = "Module()"
 Place = tuple[str, str]  # a file and a name of it
 
@@ -81,12 +87,24 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     read = {file for file, _ in found}.difference(whole)
     rooms = {str(folder / "__init__.py") for file in read for folder in Path(file).parents}
     read |= {room for room in rooms.difference(whole) if room.startswith(HELD) and (root / room).is_file()}
-    files = {file: imported(root / file) for file in read}
-    held |= {f"test/{file}": digest(text) for file, text in files.items() if text}
-    options = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
+    texts = {file: imported(root / file) for file in read}
+    held |= {f"test/{file}": digest(text) for file, text in texts.items() if text}
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
     held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
+    held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in compiled(root)}
     return held | {"test/pyproject.toml": digest(repr(options))}
+
+
+def compiled(root: Path) -> Iterator[Path]:
+    """Files of the rooms that Python runs in place of a text, and does not compare with it: a library, a `.pyc` beside
+    a text, and one in `__pycache__` that says that its text need not be looked at (PEP 552)."""
+    for file in sorted(file for room in ("refengine", *TESTS) for file in (root / room).rglob("*.*") if file.is_file()):
+        unchecked = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") == UNCHECKED
+        beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
+        if unchecked or beside or file.name.endswith((*EXTENSION_SUFFIXES, ".so", ".pyd")):
+            yield file
 
 
 def comes_first(name: str) -> bool:
