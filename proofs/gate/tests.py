@@ -10,8 +10,8 @@ which runs before all that stands below it and could change any word of it; and 
 (`pyproject.toml`, `hatch_build.py`, `constraints.txt`), since a plugin or a start-up file of an environment comes
 before everything. Code that is no text, and that Python would run in place of one, is told. Of every file that is read,
 and of the `__init__.py` above it, what runs while it is imported and where its words come from. Comments, docstrings
-and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test reads from a file of
-results. The standard library alone.
+and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test reads from
+a file of results. The standard library alone.
 """
 
 import ast
