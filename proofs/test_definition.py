@@ -6,6 +6,7 @@ what it is said in, here.
 """
 
 # ruff: noqa: F403
+import random
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -33,7 +34,7 @@ from properties.exact_and_engine.test_exact_loop import *
 from properties.exact_and_engine.test_exact_rows import *
 from properties.exact_and_engine.test_policy import *
 from refengine.exact.block import Drafter
-from refengine.exact.chance import runs
+from refengine.exact.chance import Record, Sample, runs
 from refengine.exact.drafters import fixed, iid_tree, sampled_chain, without_replacement_tree
 from refengine.exact.row import Row, point, row
 from refengine.exact.rules.truncation import causal, retrospective, stopping
@@ -76,6 +77,32 @@ def test_a_drafter_asks_about_the_whole_history(name: str) -> None:
         laws[history] = list(runs(lambda chance, history=history: make(number_of)(history, chance)))
         assert laws[history] == list(runs(lambda chance, after=after: after((), chance)))
     assert len(set(map(repr, laws.values()))) > 1
+
+
+LARGER: dict[str, Callable[[Callable[[Tokens], Row]], Drafter]] = {
+    "chain": lambda told: sampled_chain(told, 20),
+    "iid": lambda told: iid_tree(told, (9, 2, 1)),
+    "distinct": lambda told: without_replacement_tree(told, (3, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_a_wide_tree_and_a_long_chain_have_a_coin_for_each_draft(name: str) -> None:
+    """Kills: a site that comes again behind some node, which no law of a small tree shows."""
+    chance = Record(Sample(random.Random(0)))
+    block = LARGER[name](lambda history: weighed(number_of(history)))((), chance)
+    assert len(chance.sites) == len(block.tokens) >= 20
+
+
+@pytest.mark.parametrize("kept", range(1, 9))
+def test_a_block_is_cut_where_it_says_and_nowhere_else(kept: int) -> None:
+    """Kills: a drafter that asks no more whether to go on behind some token."""
+    cuts = (
+        causal(lambda h: weighed(len(h)), lambda h: Fraction(len(h) < kept, 1), Fraction(1, 2), 8),
+        stopping(lambda h: weighed(len(h)), lambda h: len(h) >= kept, 8),
+    )
+    for drafter in cuts:
+        assert len(drafter((), Sample(random.Random(0))).tokens) == kept
 
 
 def test_the_threshold_of_a_sure_row_is_that_of_the_published_numbers() -> None:

@@ -372,6 +372,35 @@ def test_a_difference_of_what_was_read_is_shown_by_git() -> None:
     assert accepted.written(accepted.read()) == accepted.FILE.read_text()
 
 
+def test_an_entry_that_stands_twice_is_told(tmp_path: Path) -> None:
+    """Kills: an old entry that is left where git shows it, and a new one at the end that is read in its place."""
+    for stray, told in (("", 0), ("A.t 0123456789abcdef\n  a <= b\n", 1), ("nothing of the kind\n", 1)):
+        file = tmp_path / "accepted.txt"
+        file.write_text(accepted.written({"A.t": Entry("0123456789abcdef", "a < b")}, "Read.") + stray)
+        assert len([*accepted.strays(file)]) == told
+
+
+def test_what_came_with_a_repository_that_ignores_it_is_told(tmp_path: Path) -> None:
+    """Kills: a start-up file of an environment that is committed, and runs before all that is read."""
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
+    (tmp_path / ".gitignore").write_text(".venv/\n")
+    (tmp_path / ".venv").mkdir()
+    for name in ("ours.py", "theirs.py"):
+        (tmp_path / ".venv" / name).write_text("")
+    for line in ("init -q", "add -f .venv/theirs.py"):
+        subprocess.run(["git", "-C", str(tmp_path), *line.split()], check=True)
+    told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
+    assert told == ["run/.venv/theirs.py"]
+
+
+@pytest.mark.coq
+def test_a_value_that_a_proof_gave_is_told() -> None:
+    """Kills: a number in a statement that only the script of a Lemma says."""
+    assert build.compiled() == ""
+    names = ["FloatNumbers.sealed", "FloatNumbers.sealedE", "FloatNumbers.unit64"]
+    assert accepted.values(build.BUILD, names, ["FloatNumbers"]) == names[:1]
+
+
 def test_comments_and_strings_are_read_as_coq_reads_them() -> None:
     """Kills: code that is hidden from us, and only from us, by a comment in a comment or in a string."""
     assert blank_comments("a (* (* b *) c *) d").split() == ["a", "d"]

@@ -72,7 +72,10 @@ def resting(statements: Sequence[str]) -> list[str]:
 
 def unread() -> list[str]:
     before = accepted.read()
-    return list(accepted.unread(before, to_be_accepted(before)))
+    now = to_be_accepted(before)
+    opaque = {*accepted.values(BUILD, now, listed())} - {*text.granted()["values"]["names"]}
+    said = [f"{name} is proved and is no proposition: a Definition says what it is" for name in sorted(opaque)]
+    return [*accepted.strays(), *said, *accepted.unread(before, now)]
 
 
 def told_of(statements: Sequence[str]) -> list[str]:

@@ -58,6 +58,15 @@ def told(build: Path, wanted: Collection[str], files: Sequence[str], known: Coll
     return {name: Entry(digest, _said(texts[name])) for name, digest in digests.items()}
 
 
+def values(build: Path, names: Collection[str], files: Sequence[str]) -> list[str]:
+    """Those of the names that are proved and are no proposition: what is said in them depends on what the proof gave,
+    which stands nowhere in what Coq tells of them."""
+    proved = [name for name, line in questions(files).items() if name in names and line.startswith("Check @")]
+    line = "Goal True. let t := type of @Proofs.{} in let s := type of t in idtac s. Abort."
+    sorts = asked(build, files, {name: line.format(name) for name in proved})
+    return [name for name in proved if sorts[name].split() != ["Prop"]]
+
+
 def questions(files: Sequence[str]) -> dict[str, str]:
     """What Coq is asked about each name that files give when their sections are closed: of a proof what it proves."""
     lines = dict[str, str]()
@@ -109,6 +118,13 @@ def coq_version() -> str:
 def read(file: Path = FILE) -> dict[str, Entry]:
     found = re.findall(r"^([\w.'/#]+) ([0-9a-f]{16})\n((?:  .*\n)*)", file.read_text(), re.M)
     return {name: Entry(digest, textwrap.dedent(says).strip("\n")) for name, digest, says in found}
+
+
+def strays(file: Path = FILE) -> Iterator[str]:
+    """What the file holds beside what is read of it: an entry a second time, a line of another form."""
+    text = file.read_text()
+    if text != written(read(file), text.splitlines()[0]):
+        yield f"{file.name} has lines that are not read: see `git diff` after `{COMMAND}-texts`"
 
 
 def unread(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[str]:

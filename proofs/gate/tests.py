@@ -16,17 +16,20 @@ a file of results. The standard library alone.
 
 import ast
 import hashlib
+import subprocess
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from shutil import which
 
 from refengine.selfcheck.claims.chains import CHAINS, links
 from refengine.source_tree import PACKAGE, ROOT
 
 EVIDENCE = (
-    *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "strategies.py", "exact/law.py", "exact/merged.py"),
+    *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "bugs/process", "strategies.py"),
+    *("exact/law.py", "exact/merged.py"),
     *("source_edits", "source_tree.py"),  # which text is read, and whether a record is of it
 )
 TESTS = ("proofs", "properties", "statistical_tests")
@@ -93,7 +96,8 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
     held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
-    held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in compiled(root)}
+    unread = {*compiled(root), *ignored(root)}
+    held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
     return held | {"test/pyproject.toml": digest(repr(options))}
 
 
@@ -105,6 +109,14 @@ def compiled(root: Path) -> Iterator[Path]:
         beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
         if unchecked or beside or file.name.endswith((*EXTENSION_SUFFIXES, ".so", ".pyd")):
             yield file
+
+
+def ignored(root: Path) -> Iterator[Path]:
+    """Files that came with a repository though it ignores their like: a start-up file of `.venv`, what was built."""
+    asked = ["git", "-C", str(root), "ls-files", "-z", "-ci", "--exclude-standard"]
+    if (root / ".git").exists() and which("git"):
+        run = subprocess.run(asked, capture_output=True, text=True, check=True)
+        yield from (root / name for name in run.stdout.split("\0") if (root / name).is_file())
 
 
 def comes_first(name: str) -> bool:

@@ -424,6 +424,8 @@ def test_checked_rows(how: Compiled) -> None:
     for x, value in (*no_weights, *product({0, 15, 16, width // 2, width - 1}, (1 / width + 2e-4, -1e-9))):
         bad = good.clone()
         bad[0, 2, x] = value
+        if value < 0:  # the row still sums to 1
+            bad[0, 2, x - 1] += 1 / width
         assert not judgeable(bad, good[:, 1:], tokens, parents), (x, value)
         assert not judgeable(good, bad[:, 1:], tokens, parents), (x, value)
     for lane, node, token, parent in WRONG:

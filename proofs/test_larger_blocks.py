@@ -1,0 +1,123 @@
+"""The batched text and the exact text on blocks, lanes and vocabularies larger than z3 is asked about, run by run.
+
+The equality on terms is of few drafts, lanes and tokens, and a reader refuses what could tell larger ones apart, as far
+as it knows the words (`batched/counting.py`). Here nothing is known of the words: a number that only begins to matter
+behind the sixth draft, the fourth lane or the ninth sibling makes another round.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from refengine.bugs.checks.batches import EVERY, Case, Pair, batch, made, unpadded
+from refengine.engine.block import Block
+from refengine.engine.coins import Recorded
+from refengine.engine.rules.block import prefix_weights
+from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Site, Uniforms
+
+pytestmark = pytest.mark.long
+
+CHAINS = (5, 9, 24)  # nodes
+TREES = (9, 24)
+BLOCKS, BITS, VOCABULARY = 24, 6, 12  # of each size; rows are integers / 2^BITS
+NEAR_ZERO = (1, 1, 8, 64, 512)  # uniforms are divided by one of these: drafts are accepted, and the round goes far
+
+
+@dataclass
+class Everywhere(Mapping[Any, Any]):
+    """A uniform of its own for each site and lane; of one lane a Fraction, of all a float64 tensor [B]."""
+
+    lanes: int
+    lane: int | None = None
+
+    def __getitem__(self, site: Site) -> Any:
+        numbers = random.Random(f"{site}")
+        bits = ACCEPT_BITS if site[0] == "accept" else CHOOSE_BITS
+        found = [Fraction(numbers.getrandbits(bits) // numbers.choice(NEAR_ZERO), 1 << bits) for _ in range(self.lanes)]
+        return torch.tensor([float(u) for u in found]).double() if self.lane is None else found[self.lane]
+
+    def __contains__(self, site: object) -> bool:
+        return True
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Edges(Everywhere):
+    """Uniforms that take the first token or the last one that is left."""
+
+    def __getitem__(self, site: Site) -> Any:
+        return torch.tensor([0.0, 1 - 2.0**-53, 0.0, 1 - 2.0**-24]).double()
+
+
+def larger(pair: Pair) -> list[Case]:
+    """Chains and trees of all sizes, some of whose nodes have many siblings."""
+    numbers = random.Random(pair.name)
+    chains = [tuple(range(-1, size - 1)) for size in CHAINS]
+    trees = [_tree(numbers, size, wide) for size in TREES for wide in (False, True)]
+    shapes: Sequence[tuple[int, ...]] = chains if pair.shape == "chain" else [*chains, *trees]
+    cases = [made(pair, parents, numbers, BITS, VOCABULARY) for parents in shapes for _ in range(BLOCKS)]
+    return cases if pair.drawn else [_likely(case) if number % 2 else case for number, case in enumerate(cases)]
+
+
+def _likely(case: Case) -> Case:
+    """The same block where the target wants the first child of each node, but for the last in four."""
+    p = [*case.p]
+    for node, (token, parent) in reversed([*enumerate(zip(case.block.tokens, case.block.parents, strict=True))]):
+        if node % 4 < 3:
+            others = Fraction(1, 1 << BITS)
+            p[parent + 1] = tuple(1 - (VOCABULARY - 1) * others if x == token else others for x in range(VOCABULARY))
+    return Case(tuple(p), case.block)
+
+
+def _tree(numbers: random.Random, size: int, wide: bool) -> tuple[int, ...]:
+    """Each node below an earlier one: a wide tree has most of them below the root or its first child."""
+    return tuple(numbers.randrange(-1, min(node, 1) if wide else node) for node in range(size))
+
+
+@pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
+def test_larger_blocks_have_one_round_in_both_texts(pair: Pair) -> None:
+    """Kills: a rule that is another from some draft, lane, sibling or token on."""
+    cases = larger(pair)
+    p, block = batch(cases)
+    got = unpadded(pair.batched(p.double(), block, Recorded(Everywhere(len(cases))), **pair.floats()))
+    expected = [pair.define(case, Uniforms(Everywhere(len(cases), lane))) for lane, case in enumerate(cases)]
+    assert got == expected
+    reached = max(len(path) for _, path in expected)
+    assert reached >= 5, "no round goes far"
+
+
+@pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
+def test_rows_are_judged_in_float64_whatever_they_are_stored_in(pair: Pair) -> None:
+    """Kills: a sum in the precision of the row: of V equal tokens another one crosses a threshold that is a share."""
+    for size in range(5, 300, 5):
+        rows = torch.full((4, 3, size), 1 / size)
+        block = Block(torch.tensor([[0, 1]] * 4), torch.tensor([[-1, 0]] * 4), rows[:, 1:] if pair.drawn else None)
+        wide = replace(block, q=block.q.double() if block.q is not None else None)
+        coins = Edges(4)
+        one, other = (
+            pair.batched(p, there, Recorded(coins), **pair.floats())
+            for p, there in ((rows, block), (rows.double(), wide))
+        )
+        assert torch.equal(one.tokens, other.tokens), size
+        assert torch.equal(one.length, other.length), size
+
+
+@pytest.mark.parametrize("share", [2.0**-10, 2.0**-30])
+def test_prefix_weights_of_long_chains(share: float) -> None:
+    """Kills: a running product of draft probabilities that underflows although what is kept of it is scaled."""
+    n = 140
+    q, p = (torch.tensor([part, 1 - part]).double() for part in (share, share / 2))
+    block = Block(torch.zeros(1, n, dtype=torch.int64), torch.arange(-1, n - 1)[None], q.expand(1, n, 2))
+    num, den = prefix_weights(p.expand(1, n + 1, 2), block)
+    weights: Tensor = (num / den)[0]
+    assert weights.tolist() == [2.0**-i for i in range(n + 1)]
