@@ -1,0 +1,106 @@
+"""That a text can tell where it runs, on what numbers, in what company, or makes a number that nobody would see.
+
+z3's tensors have no kinds, are never changed in place, and their lanes are three: a text that asks about any of these
+could be right there and wrong elsewhere. All of it is read from the syntax tree.
+"""
+
+import ast
+import builtins
+
+PLAIN = {"len", "tuple", "range", "enumerate", "reversed", "bool", "int", "float", "ValueError"}
+TELL = ("dtype", "ndim", "dim", "size", "layout")
+KINDS = ("torch.bool", "torch.int64", "torch.float64")
+NARROW = ("half", "float", "bfloat16", "to", "type", "type_as", "int", "short", "char", "byte", "view")
+
+
+def telling(text: str) -> set[str]:
+    """Words by which a text may do something else on other numbers, devices or batches. A number of lanes and a device
+    may be handed on to what makes a tensor, and no more."""
+    tree = ast.parse(text)
+    scopes: list[ast.AST] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] or [tree]
+    return set().union(*map(_telling, scopes))
+
+
+def _telling(scope: ast.AST) -> set[str]:
+    made = {id(part) for call in ast.walk(scope) if makes(call) for part in handed(call)}
+    counts = {first_name(n) for n in ast.walk(scope) if isinstance(n, ast.Assign) and of_shape(n.value)}
+    found = {ast.unparse(node) for node in numbered(scope, counts)}
+    for node in ast.walk(scope):
+        match node:
+            case ast.Name(id=name) if hasattr(builtins, name) and name not in PLAIN:
+                found.add(name)
+            case ast.Attribute(attr=attr) if attr in TELL or attr.startswith("is_"):
+                found.add(ast.unparse(node))
+            case ast.Call(ast.Name("int" | "float" | "len"), [made_of]) if is_number(made_of):
+                found.add(ast.unparse(node))
+            case ast.BinOp(left, _, right) if is_number(left) and is_number(right):
+                found.add(ast.unparse(node))
+            case ast.keyword(arg="dtype", value=kind) if ast.unparse(kind) not in KINDS:
+                found.add(ast.unparse(kind))
+            case ast.Match() | ast.AugAssign() | ast.NamedExpr() | ast.Delete() | ast.keyword(arg=None):
+                found.add(type(node).__name__)
+            case ast.Attribute(attr=attr) if attr in NARROW or attr.endswith("_"):  # a method that changes in place
+                found.add(ast.unparse(node))
+            case ast.Subscript(ast.Attribute(attr="shape"), ast.Slice() | ast.UnaryOp(operand=ast.Constant(2))):
+                found.add(ast.unparse(node))
+            case ast.Try():
+                found.add("try")
+            case (
+                ast.Name(ctx=ast.Load())
+                | ast.Attribute(attr="device")
+                | ast.Call(ast.Name("len"))
+                | ast.Subscript(ast.Attribute(attr="shape"), ast.Constant(0))
+            ) if id(node) not in made and (not isinstance(node, ast.Name) or node.id in counts):
+                found.add(ast.unparse(node))
+    return found
+
+
+def numbered(scope: ast.AST, counts: set[str]) -> list[ast.AST]:
+    """The numbers of the lanes, where they are anything but an index of a row."""
+    lanes = [node for node in ast.walk(scope) if isinstance(node, ast.Call) and of_lanes(node, counts)]
+    assigns = [
+        n for n in ast.walk(scope) if isinstance(n, ast.Assign) and any(part in lanes for part in ast.walk(n.value))
+    ]
+    kept = {first_name(n): n for n in assigns if not isinstance(n.value, ast.Subscript) or n.value.value in lanes}
+    indices = {id(x) for n in ast.walk(scope) if isinstance(n, ast.Subscript) for x in ast.walk(n.slice)}
+    named = {id(node) for n in kept.values() for node in (n.value, getattr(n.value, "value", None))}
+    uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in kept]
+    return [n for n in (*uses, *(n for n in lanes if id(n) not in named)) if id(n) not in indices]
+
+
+def of_lanes(call: ast.Call, counts: set[str]) -> bool:
+    if ast.unparse(call.func) != "torch.arange" or not call.args:
+        return False
+    count = ast.unparse(call.args[0])
+    return count.startswith("len(") or count.endswith(".shape[0]") or count in counts
+
+
+def is_number(node: ast.AST) -> bool:
+    """Made of nothing but numbers: a larger one than those that a text may have."""
+    return all(not isinstance(part, ast.Name | ast.Attribute | ast.Call) for part in ast.walk(node))
+
+
+def makes(node: ast.AST) -> bool:
+    """A call that makes a tensor, or spreads one over lanes."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+        ("torch.full", "torch.ones", "torch.zeros", "torch.arange", ".expand")
+    )
+
+
+def handed(call: ast.AST) -> list[ast.expr]:
+    assert isinstance(call, ast.Call)
+    arguments = [*call.args, *(k.value for k in call.keywords)]
+    return [*arguments, *(e for a in arguments if isinstance(a, ast.Tuple) for e in a.elts)]
+
+
+def of_shape(value: ast.expr) -> bool:
+    first = value.elts[0] if isinstance(value, ast.Tuple) else value
+    return isinstance(first, ast.Attribute) and first.attr == "shape"
+
+
+def first_name(node: ast.Assign) -> str:
+    """The first of the names that are bound: of a shape, the number of lanes."""
+    (target,) = node.targets
+    while isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    return ast.unparse(target)
