@@ -3,9 +3,9 @@
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
 depend on the evidence. A quarter of the turns goes to the claims with signs against them that would be decided soonest,
 the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where there is
-more evidence than chance gives, it is half of the requests: for one claim, or for many whose little evidence would
-together decide one, and then for that of them with most. What is left when all had most of what they want goes first to
-laws of which nothing could be said yet.
+more evidence than chance gives, it is half of the requests, and less with every claim that is decided: for one claim,
+or for many whose little evidence would together decide one, and then for that of them with most. What is left when all
+had most of what they want goes first to laws of which nothing could be said yet.
 """
 
 from collections import Counter
@@ -173,7 +173,7 @@ class Suite:
         return True, not laws, laws[0].would_show(self.bar) if laws else share
 
     def strong(self, suspects: list[State]) -> list[State]:
-        """Those of the suspects, which come in their rank, that half of the requests may go to."""
+        """Those of the suspects, which come in their rank, that up to half of the requests may go to."""
         found = [most(self.doubts(state)) for state in suspects]
         if found and found[0] > SUSPECT_NATS:
             return suspects[:SUSPECTS]
@@ -195,7 +195,8 @@ class Suite:
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
         strong = self.strong(suspects)
-        self.pursuing = bool(strong) and 2 * self.pursued <= self.bench.sent
+        decided = sum(state.evidence() >= self.bar for state in self.states)
+        self.pursuing = bool(strong) and (2 + decided) * self.pursued <= self.bench.sent
         if self.pursuing:
             order = strong
         elif suspects and turn % 4 == 1:
