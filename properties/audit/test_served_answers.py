@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -13,7 +14,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import logprobs_apart
 from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.sampled import PROMPTS, Law
-from refengine.audit.served.claims.scores import Reader
+from refengine.audit.served.claims.scores import ORDER, Reader
 from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.diagnosis import how_it_differs
 from refengine.audit.served.endpoint import Opened
@@ -256,3 +257,11 @@ def test_little_evidence_against_many_claims_is_followed_in_one_of_them() -> Non
         suite = Suite(bench, Plan([Half(str(number)) for number in range(80)], {}), 1e-6, 1000)
         suite.run(lambda what, share: None)
     assert max(state.evidence() for state in suite.states) >= suite.bar
+
+
+def test_the_order_of_choices_is_a_score() -> None:
+    """Kills: choices that are numbered as they end, each of which has the law of plain decoding."""
+    choices = [Choice("a " * words, finish="stop") for words in (1, 2, 5, 9)]
+    told = [Reader({}, 1.0).scores(order)[ORDER] for order in permutations(choices)]
+    assert told[0] == max(told) > 0
+    assert sum(told) == 0

@@ -32,10 +32,11 @@ LATER_CHOICES = "choices after the first"
 LENGTH, ENDED, NEXT = "the length", "how many end by themselves", "how one surprise follows another"
 ALIKE = "how many choices of one request begin alike"
 COPIES = "how often a text goes on as it did after the same two tokens"  # as drafts do that are looked up in it
+ORDER = "how much longer a choice is for every choice before it"  # where choices are numbered as they end
 STARTS = (1, 2, 4)  # words by which two choices are told to begin alike
 LIKELIEST = "the share of the likeliest token"
 WHAT = ("the mean surprise", LIKELIEST, "the share of tokens beyond the listed")
-KINDS = len(WHAT) * (len(PLACES) + 1) + 4 + len(STARTS)
+KINDS = len(WHAT) * (len(PLACES) + 1) + 5 + len(STARTS)
 Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
 Law: TypeAlias = tuple[Row, float]  # (probabilities of the listed tokens, that of all others)
 
@@ -131,6 +132,7 @@ class Reader:
             sums[COPIES] += self.copies(choice)
             for i, token in enumerate(self.tokens(choice, prompt)):
                 sums[LENGTH] += 1
+                sums[ORDER] += index - (len(choices) - 1) / 2
                 sums[NEXT] += before * token[0]
                 before = token[0]
                 where = [name for name, places in PLACES.items() if i in places]
