@@ -6,9 +6,10 @@ behind the sixth draft, the fourth lane or the ninth sibling makes another round
 """
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
@@ -29,33 +30,32 @@ BLOCKS, BITS, VOCABULARY = 24, 6, 12  # of each size; rows are integers / 2^BITS
 NEAR_ZERO = (1, 1, 8, 64, 512)  # uniforms are divided by one of these: drafts are accepted, and the round goes far
 
 
-@dataclass
-class Everywhere(Mapping[Any, Any]):
-    """A uniform of its own for each site and lane; of one lane a Fraction, of all a float64 tensor [B]."""
+@cache
+def uniforms(site: Site, lanes: int) -> list[Fraction]:
+    """One of its own for each site and lane."""
+    numbers = random.Random(f"{site}")
+    bits = ACCEPT_BITS if site[0] == "accept" else CHOOSE_BITS
+    return [Fraction(numbers.getrandbits(bits) // numbers.choice(NEAR_ZERO), 1 << bits) for _ in range(lanes)]
 
-    lanes: int
-    lane: int | None = None
 
-    def __getitem__(self, site: Site) -> Any:
-        numbers = random.Random(f"{site}")
-        bits = ACCEPT_BITS if site[0] == "accept" else CHOOSE_BITS
-        found = [Fraction(numbers.getrandbits(bits) // numbers.choice(NEAR_ZERO), 1 << bits) for _ in range(self.lanes)]
-        return torch.tensor([float(u) for u in found]).double() if self.lane is None else found[self.lane]
+class Everywhere(dict[Any, Any]):
+    """The uniforms of every site: of one lane a Fraction, of all a float64 tensor [B]."""
+
+    def __init__(self, lanes: int, lane: int | None = None) -> None:
+        self.lanes, self.lane = lanes, lane
 
     def __contains__(self, site: object) -> bool:
         return True
 
-    def __iter__(self) -> Any:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 1
+    def __missing__(self, site: Site) -> Any:
+        found = uniforms(site, self.lanes)
+        return torch.tensor([float(u) for u in found]).double() if self.lane is None else found[self.lane]
 
 
 class Edges(Everywhere):
     """Uniforms that take the first token or the last one that is left."""
 
-    def __getitem__(self, site: Site) -> Any:
+    def __missing__(self, site: Site) -> Any:
         return torch.tensor([0.0, 1 - 2.0**-53, 0.0, 1 - 2.0**-24]).double()
 
 

@@ -20,7 +20,6 @@ import subprocess
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from shutil import which
 
@@ -107,7 +106,7 @@ def compiled(root: Path) -> Iterator[Path]:
     for file in sorted(file for room in ("refengine", *TESTS) for file in (root / room).rglob("*.*") if file.is_file()):
         unchecked = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") == UNCHECKED
         beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
-        if unchecked or beside or file.name.endswith((*EXTENSION_SUFFIXES, ".so", ".pyd")):
+        if unchecked or beside or file.suffix in (".so", ".pyd"):
             yield file
 
 

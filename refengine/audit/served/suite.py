@@ -172,16 +172,15 @@ class Suite:
         laws = [b for b in state.cell.beliefs.values() if isinstance(b, Law) and b.too_few(self.bar)]
         return True, not laws, laws[0].would_show(self.bar) if laws else share
 
-    def strong(self, suspects: list[State]) -> list[State]:
-        """Those of the suspects, which come in their rank, that up to half of the requests may go to."""
-        found = [most(self.doubts(state)) for state in suspects]
-        if found and found[0] > SUSPECT_NATS:
-            return suspects[:SUSPECTS]
-        if sum(max(0.0, evidence) for evidence in found) < self.bar:
+    def strong(self, suspects: list[tuple[State, float]]) -> list[State]:
+        """Of suspects with their evidence, in their rank, those that up to half of the requests may go to."""
+        if suspects and suspects[0][1] > SUSPECT_NATS:
+            return [state for state, _ in suspects[:SUSPECTS]]
+        if sum(max(0.0, nats) for _, nats in suspects) < self.bar:
             return []
-        of_others = [not isinstance(state.cell, Parity) for state in suspects]
-        likely = [nats if other or not any(of_others) else -inf for nats, other in zip(found, of_others, strict=True)]
-        return [suspects[likely.index(max(likely))]] if max(likely) > 0 else []
+        of_others = [(state, nats) for state, nats in suspects if not isinstance(state.cell, Parity)]
+        state, nats = max(of_others or suspects, key=lambda suspect: suspect[1])
+        return [state] if nats > 0 else []
 
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
@@ -191,10 +190,11 @@ class Suite:
         fresh = [s for s in open_ if not s.looks]
         found = [(s, doubts) for s in open_ if len(doubts := self.doubts(s)) > 1 or s.signs()]
         ranked = sorted((self.rank(doubts), i) for i, (_, doubts) in enumerate(found) if most(doubts) > OUTWEIGHED)
-        suspects = [found[i][0] for _, i in ranked]
+        suspected = [(found[i][0], most(found[i][1])) for _, i in ranked]
+        suspects = [state for state, _ in suspected]
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
-        strong = self.strong(suspects)
+        strong = self.strong(suspected)
         decided = sum(state.evidence() >= self.bar for state in self.states)
         self.pursuing = bool(strong) and (2 + decided) * self.pursued <= self.bench.sent
         if self.pursuing:
