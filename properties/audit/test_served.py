@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from types import SimpleNamespace
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 
 from properties.helpers.served_defects import (
     ADVERSE,
+    ALONE,
     BLIND,
     COMPANY,
     CORNERS,
@@ -122,7 +124,8 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 
 
 LIKE_FEWER_DRAFTS = "seed restarted after preemption"  # shows as they do, and is not told from them
-EVERY = (*DEFECTS, *UNSEEN, *FRESH, *ADVERSE, *CORNERS, *BLIND, *CORRECTION, *PARAMETERS, *JUDGED, *SPARED, *COMPANY)
+GROUPS = DEFECTS, UNSEEN, FRESH, ADVERSE, CORNERS, BLIND, CORRECTION, PARAMETERS, JUDGED, SPARED, COMPANY, ALONE
+EVERY = tuple(chain.from_iterable(GROUPS))
 ALL = tuple(defect for defect in EVERY if defect != LIKE_FEWER_DRAFTS)
 
 
@@ -219,6 +222,10 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         pytest.param(
             "drafts are accepted too easily", "law/logit_bias", "law/logit_bias to two", marks=pytest.mark.long
         ),
+        ("acceptance restarts when the server wakes", "seed/one", "seed/one by one"),
+        ("a seed is forgotten beside requests without", "seed/beside", "seed/beside none"),
+        ("a chat takes over the system message before it", "state/after a sys", "state/after a system message"),
+        ("in chat a likely draft is kept", "law/temperature 0", "law/temperature 0.7"),
         ("one request in twenty keeps every draft", "state/any", "greedy/a text is another, far from any tie"),
     ],
 )

@@ -203,7 +203,7 @@ def test_a_server_that_refuses_n_is_asked_with_a_list_of_equal_prompts(alike: bo
     with Bench(OneChoice(4000), OneChoice(4000)) as bench:
         plan = planned(bench, "law")
         laws = {cell.name: cell.asked(bench) for cell in plan.cells if isinstance(cell, Sampled)}
-        plain, chat = laws["law/top_k 3"], laws["law/temperature 1.7 (chat)"]
+        plain, chat = laws["law/top_k 3"], laws["law/temperature 0.7 (chat)"]
         assert bench.choices == 1
         assert (plain.copies, plain.seed is None) == ((1, False) if alike else (16, True))
         assert (chat.copies, chat.seed is None) == (1, False)

@@ -99,6 +99,10 @@ COMPANY = (  # of servers on which they were found and not named, or not found: 
     "a batch has the coins of its first request", "the row of the bonus is after the temperature",
     "drafts are kept too easily beside three others",
 )  # fmt: skip
+ALONE = (  # of a judge's server, and not found on it: what is wrong where a request is alone, or where its kin are not
+    "acceptance restarts when the server wakes", "a seed is forgotten beside requests without",
+    "a chat takes over the system message before it", "in chat a likely draft is kept",
+)  # fmt: skip
 LEAKS = (
     "a request that was left leaks a token", "a request that was left late leaks a token",
     "a request that was left leaks a token into what no cache holds",

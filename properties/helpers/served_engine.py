@@ -50,6 +50,7 @@ class Engine:
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
     filters: list[dict[str, float]] = field(default_factory=list)  # the same
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
+    system: list[dict[str, Any]] = field(default_factory=list)  # of the last chat, where it began with one
     inherited: list[list[int]] = field(default_factory=list)  # what was counted of them, for the next ones
     stale_blocks: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts
     prompts: set[tuple[int, ...]] = field(default_factory=set)
@@ -260,6 +261,8 @@ class Engine:
             drafting = random.Random(f"{body['number']}/{len(out)}")
         if self.has("two choices share the coins of acceptance"):
             lanes = random.Random(f"{body['number']}/{len(out)}/accept")
+        if self.has("acceptance restarts when the server wakes") and company == 1 and not body["coins"]:
+            lanes = random.Random(f"{len(out)}")
         if self.has("the choices share coins after the first round") and out:
             chance = drafting = random.Random(f"{body.get('seed', body['number'])}/{len(out)}")
         if self.has("an unseeded answer begins like the last one") and not out and body["coins"] is None:
@@ -291,6 +294,7 @@ class Engine:
             every = self.has("one request in twenty keeps every draft") and body["number"] % 20 == 7
             every |= self.has("late drafts are kept if they are not unlikely") and len(out) >= LATE and p[x] >= 0.05
             every |= self.has("drafts are kept too easily beside three others") and company > 3 and p[x] > 0.01
+            every |= self.has("in chat a likely draft is kept") and "messages" in body and p[x] >= 0.05
             if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
                 if x == self.language.end and not self.has("drafts go on past the end"):
@@ -323,6 +327,15 @@ class Engine:
             self.arrived += 1
             self.gate.notify_all()
 
+    def as_read(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The request with the turns that its chat is taken to have."""
+        turns = body.get("messages", [])
+        if not turns or not self.has("a chat takes over the system message before it"):
+            return body
+        held = self.system
+        self.system = [turn for turn in turns if turn["role"] == "system"]
+        return {**body, "messages": turns if self.system else [*turns, *held]}
+
     def answer(self, body: dict[str, Any], chat: bool) -> dict[str, Any]:
         with self.gate:
             self.under_way += 1
@@ -339,7 +352,7 @@ class Engine:
             self.gate.wait_for(lambda: self.arrived >= self.expected, PATIENCE)
             company = max(self.under_way, self.expected)
         try:
-            text = text_of(body)
+            text = text_of(self.as_read(body))
             ids = self.language.ids_of(text) or [1]
             choices: list[dict[str, Any]] = []
             first: list[Rows] = []
@@ -354,6 +367,8 @@ class Engine:
                 chance = random.Random(coins)
                 if self.has("a neighbour's seed seeds all") and company > 1 and self.seeds and seed is None:
                     chance = random.Random(f"{self.seeds[0]}/{salt}")
+                if self.has("a seed is forgotten beside requests without") and len(self.seeds) < self.expected:
+                    coins, chance = None, random.Random()
                 if self.has("a batch has the coins of its first request") and company > 1 and seed is not None:
                     chance = random.Random(f"{self.seeds[0]}/{self.seeds.index(seed)}/{salt}")
                 if self.has("a seed stays for those without"):
@@ -392,14 +407,6 @@ def rounding(key: str, size: int) -> list[float]:
     return [source.gauss(0.0, 1.0) for _ in range(size)]
 
 
-def text_of(body: dict[str, Any]) -> str:
-    """The prompt; of a chat as its template makes it."""
-    turns = body.get("messages", ())
-    return (
-        " ".join([*(f"{turn['role']} {turn['content']}" for turn in turns), "assistant"]) if turns else body["prompt"]
-    )
-
-
 def spent(engine: Engine, coin: float, chance: random.Random) -> random.Random:
     """What a correction is drawn with, after the coin that refused."""
     if engine.has("the correction reuses the coin that refused"):
@@ -412,6 +419,14 @@ def spent(engine: Engine, coin: float, chance: random.Random) -> random.Random:
 def alike(context: list[int], body: dict[str, Any]) -> tuple[Any, ...]:
     """Of requests with one law."""
     return (*context, *(repr(body.get(name)) for name in (*MEMORY, *MEMORYLESS)))
+
+
+def text_of(body: dict[str, Any]) -> str:
+    """The prompt; of a chat as its template makes it."""
+    turns = body.get("messages", ())
+    return (
+        " ".join([*(f"{turn['role']} {turn['content']}" for turn in turns), "assistant"]) if turns else body["prompt"]
+    )
 
 
 class OneCoin(random.Random):

@@ -32,6 +32,7 @@ class Ask:
     stream    answered in pieces
     seed      None: the request names none
     hang_up   the client leaves when that piece of a streamed answer begins to come; 0: it stays
+    system    what a chat's system message says, before all turns; "": it has none
     copies    how many times the prompt stands in the request, as a list of prompts: it has an answer for each
     """
 
@@ -44,11 +45,13 @@ class Ask:
     seed: int | None = None
     hang_up: int = 0
     copies: int = 1
+    system: str = ""
 
     def summary(self) -> dict[str, Any]:
         """As a witness shows it."""
         shown: dict[str, Any] = {"prompt": list(self.turns), "max_tokens": self.tokens, "temperature": self.temperature}
         shown |= {"copies of the prompt": self.copies} if self.copies > 1 else {}
+        shown |= {"system": self.system} if self.system else {}
         shown |= dict(self.options) | ({"seed": self.seed} if self.seed is not None else {})
         return shown | {name: True for name in ("chat", "stream", "hang_up") if getattr(self, name)}
 

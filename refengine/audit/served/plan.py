@@ -22,6 +22,7 @@ from refengine.audit.served.noise import CLOSE, LOOKS, ROUNDING, Noise
 
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
 DIGITS, EXACT = 6, 1e-9  # behind the point that are told apart in print; what a printed number may miss its digits by
+MOST_CHOICES = 16  # of requests whose answers are longer than a few tokens
 WARM = 4  # prompts, at half of which a server that honours a temperature near 0 begins as at 0
 NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
@@ -88,7 +89,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     streams = streams or bench.accepts(Ask((bench.prompt(0),), 4, stream=True))
     chat = bench.accepts(Ask((bench.prompt(0),), 4, chat=True))
     several = [n for n in CHOICES if _gives(bench, n)]
-    bench.choices = max(several, default=1)
+    bench.choices = max((n for n in several if n <= MOST_CHOICES), default=1)
     bench.samples = not several and _samples(bench)
     listed = _answers(bench, Ask((bench.prompt(0),), 4, options=IDS))
     bench.ids = IDS if listed and all(answer.choices[0].ids for answer in listed) else {}

@@ -19,6 +19,7 @@ from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
 from refengine.audit.served.bench import FAR, UNANSWERED, Bench, titled
 from refengine.audit.served.claims.cells import Cell, Own, Parity
+from refengine.audit.served.claims.coins_by_arm import BesideUnseeded, OneByOne
 from refengine.audit.served.claims.coins_in_company import OneBatch, OthersSeeds
 from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.sampled import FEW, Law, Sampled
@@ -33,7 +34,7 @@ OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
 SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
 LAW_LOOKS = 2  # times what a law wants, at most, with FEW choices or more
 MOST = 0.5  # of the looks that a claim wants: then laws come first that would show nothing yet
-BY_ITSELF = Own | OthersSeeds | OneBatch | AllLaws  # claims that are looked at alone
+BY_ITSELF = Own | OthersSeeds | BesideUnseeded | OneByOne | OneBatch | AllLaws  # claims that are looked at alone
 Doubts: TypeAlias = list[tuple[float, float]]  # (nats of evidence, what a request adds to them)
 IDLE = 24  # looks one after another that show nothing of a claim: these prompts give nothing to ask
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about

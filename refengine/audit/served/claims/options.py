@@ -292,7 +292,9 @@ class Setting:
 
 SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
-    Setting("temperature 1.7", 1.7, {}, talks=True),  # engines render a chat, and begin its answer, by other code
+    # As most chats are; engines render a chat, and begin its answer, by other code. Few tokens and many choices: after
+    # the same prefix what no score sums up is seen too.
+    Setting("temperature 0.7", 0.7, {}, tokens=6, choices=64, talks=True),
     Setting("top_k 3", 1.0, {"top_k": 3}),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also=({"top_k": 8},)),

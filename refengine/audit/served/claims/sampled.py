@@ -28,7 +28,7 @@ from refengine.evidence.e_process_of_scores import Scores
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import log_sum
 
-CHOICES = (16, 8, 4)  # of a request, the first that both sides take: they cost one request
+CHOICES = (64, 16, 8, 4)  # of a request, the first that both sides take: they cost one request
 FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
 PROMPTS = 5  # few, so that each is sampled often

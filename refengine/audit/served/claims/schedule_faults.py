@@ -56,6 +56,11 @@ def in_company_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     return differing([others[0], others[-1]], alone, nats)
 
 
+def last_ones_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """The last two of seven, or of fewer the last one: from the first."""
+    return differing(answers[-max(1, (len(answers) - 1) // 3) :], answers[0], nats)
+
+
 def any_differs(answers: Sequence[Answer], nats: float) -> Pairs:
     """Of what was heard to the end: from the first."""
     first, *others = [answer for answer in answers if answer.text or answer.choices[0].finish]

@@ -321,6 +321,16 @@ def conversation(bench: Bench, k: int) -> tuple[str, ...]:
     return (first, answered(bench, Ask((first,), some_tokens(k), chat=True)).strip() or first, bench.prompt(k + 2))
 
 
+def with_system(bench: Bench, k: int) -> Ask:
+    return replace(plain(bench, k), chat=True, system=bench.prompt(k + 1))
+
+
+def after_system(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """A chat without a system message, before and after others with one and in as many places."""
+    mine = replace(plain(bench, k), chat=True)
+    return [[mine], [with_system(bench, k + i) for i in range(3)], [mine] * 3]
+
+
 def some_tokens(k: int) -> int:
     """Half a block to three blocks."""
     return BLOCK // 2 + 11 * k % (5 * BLOCK // 2)

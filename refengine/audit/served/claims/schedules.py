@@ -10,6 +10,7 @@ from functools import partial
 from refengine.audit.served.claims import schedule_faults as fault
 from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
+from refengine.audit.served.claims.coins_by_arm import BesideUnseeded, OneByOne
 from refengine.audit.served.claims.coins_in_company import OthersSeeds
 from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
@@ -53,6 +54,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=6))
+        cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=4))
+        told = f"{ALONE} in chat after ones with a system message."
+        cells.append(greedy("state/after a system message", told, asks.after_system, fault.last_ones_differ, 14))
     return cells
 
 
@@ -110,14 +114,16 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
         free = "A request without a seed is independent beside one with a seed, and after it."
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 12))
     if extra["seed"] and extra["together"] and (extra["filters"] or extra["neighbour"]):
-        cells.append(OthersSeeds(alone([5]) if extra["neighbour"] else {"top_k": 1}))
+        one_token = alone([5]) if extra["neighbour"] else {"top_k": 1}
+        cells += [OthersSeeds(one_token), BesideUnseeded(one_token)]
     if extra["seed"] and extra["together"] and extra["neighbour"] and extra["filters"] and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."
         cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.parameters_move, 22))
     if extra["n"] and extra["stream"]:
         whole = "The streamed choices of a request that has one answer are the whole ones."
         cells.append(Own("stream/choices", whole, asks.streamed_choices(extra["seed"]), differ, 4))
-    return [*cells, Own("seed/none", "Requests without a seed are independent.", asks.no_seed, fault.alike, 8)]
+    free = "Requests without a seed are independent."
+    return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8), OneByOne()]
 
 
 def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list[Cell]:

@@ -87,7 +87,8 @@ class Server:
         body |= LOGPROBS["chat" if ask.chat else "completions"][wanted]
         if ask.chat:
             roles = ("user", "assistant")
-            body["messages"] = [{"role": roles[i % 2], "content": turn} for i, turn in enumerate(ask.turns)]
+            system = [{"role": "system", "content": ask.system}] if ask.system else []
+            body["messages"] = [*system, *({"role": roles[i % 2], "content": t} for i, t in enumerate(ask.turns))]
         else:
             prompt = "\n".join(ask.turns)
             body["prompt"] = [prompt] * ask.copies if ask.copies > 1 else prompt
