@@ -28,7 +28,7 @@ def test_right_speculation_is_consistent() -> None:
     assert any("takes no frequency_penalty" in note or "refused" in note for note in parameters.notes)
 
 
-@pytest.mark.parametrize(("on", "only"), [("corrected_from_p", "law/temperature 1"), ("second_best", "greedy")])
+@pytest.mark.parametrize(("on", "only"), [("corrected_from_p", "law/temperature 0.7"), ("second_best", "greedy")])
 def test_a_wrong_law_and_a_wrong_token_are_found(on: str, only: str) -> None:
     """Bug: a generator whose rows nobody gave cannot be held to anything."""
     found = audit(on, only=only, requests=4000)

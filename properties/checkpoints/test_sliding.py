@@ -47,8 +47,7 @@ def rows(drafter: FeatureRecurrence, anchor: int, tokens: list[int]) -> Tensor:
     """Logits [len(tokens) + 1, V] after the anchor: of a chain that takes these tokens, or of as many slots."""
     draft = Draft(drafter.network, drafter.cache, drafter.length, anchor, drafter.feature)
     if isinstance(drafter.plan, MaskSlots):
-        slots = [drafter.plan.token] * len(tokens)
-        return torch.cat((draft.first[None], draft.append(slots, drafter.plan.hidden.expand(len(slots), -1))))
+        return drafter.plan.rows(draft, len(tokens))
     return torch.stack([draft.first, *(draft.grow((token,), (place,))[0] for place, token in enumerate(tokens))])
 
 

@@ -44,8 +44,7 @@ def rows(drafter: FeatureRecurrence, anchor: int) -> Tensor:
     plan = drafter.plan
     assert isinstance(plan, MaskSlots)
     draft = Draft(drafter.network, drafter.cache, drafter.length, anchor, drafter.feature)
-    behind = draft.append([plan.token] * (plan.length - 1), plan.hidden.expand(plan.length - 1, -1))
-    return torch.cat((draft.first[None], behind))
+    return plan.rows(draft, plan.length - 1)
 
 
 @pytest.mark.peer("p_eagle")
@@ -161,7 +160,7 @@ def test_no_tensor_can_be_zeroed_or_swapped_unnoticed(
 
     def outputs(changed: dict[str, Tensor]) -> Tensor:
         net = Eagle3(network.shape, tensors | changed)
-        other = FeatureRecurrence(net, MaskSlots(3, 95, net.fused(net.w["mask_hidden"].view(1, -1))))
+        other = FeatureRecurrence(net, MaskSlots(3, 95, net.w["mask_hidden"].view(1, -1)))
         other.start((), passed)
         return rows(other, 22).clamp(min=-50.0)  # what cannot be drafted has -inf on both sides
 

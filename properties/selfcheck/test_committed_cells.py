@@ -1,5 +1,9 @@
 """The committed results of every exact-law cell: what their digest depends on, and what is shown of them."""
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ from refengine.selfcheck.drafters.computed_from import content, parts_of
 from refengine.selfcheck.drafters.laws.cells import CELLS, Cell, session
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed
+from refengine.source_tree import ROOT
 
 CELL = "ngram/point_mass/mixed"
 
@@ -23,6 +28,19 @@ def test_a_digest_is_of_what_was_loaded_alone(drafter: str) -> None:
     fresh = parts_of.__wrapped__
     rule = ROWS[drafter].rules[0]
     assert fresh(drafter, 0.0, rule) == fresh(drafter, 0.0, rule)
+
+
+def digests() -> dict[str, str]:
+    return {drafter: parts_of(drafter, 0.0, row.rules[0]) for drafter, row in ROWS.items()}
+
+
+def test_no_digest_depends_on_the_processor() -> None:
+    """Kills a product that is reckoned as a checkpoint is loaded: another processor rounds it otherwise, and all that
+    is on record of the drafter is stale there."""
+    code = f"import json; from {__name__} import digests; print(json.dumps(digests()))"
+    older = os.environ | {"MKL_CBWR": "COMPATIBLE", "ATEN_CPU_CAPABILITY": "default"}
+    said = subprocess.run([sys.executable, "-c", code], env=older, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(said.stdout) == digests()
 
 
 def test_a_digest_sees_a_tensor_a_setting_and_a_rule() -> None:

@@ -66,7 +66,7 @@ class Bench:
         default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED, ROWS)}
     )
     usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
-    far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/far.py)
+    far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/ties.py)
     strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed
     plain_answers: dict[tuple[str, int, bool, bool], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them

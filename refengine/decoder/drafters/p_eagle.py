@@ -22,21 +22,24 @@ from refengine.engine.block import Block
 class MaskSlots:
     """A plan for `FeatureRecurrence`: `length` tokens, each drawn from its slot's row. For `leviathan` and `block`.
 
-    token   the mask token
-    hidden  the mask's feature after `fc`, [1, H]
+    token    the mask token
+    feature  the mask's, [1, F], as the checkpoint has it
 
     Engines draft by argmax; drawn from the reported rows the chain is as lossless, and its acceptance is the overlap.
     """
 
     length: int
     token: int
-    hidden: Tensor
+    feature: Tensor
 
     def __call__(self, draft: Draft, turn: Turn) -> Block:
-        slots = self.length - 1
-        behind = draft.append([self.token] * slots, self.hidden.expand(slots, -1))
         chain = DrawnChain(turn)
-        for logits in wide(torch.cat((draft.first[None], behind))):
+        for logits in wide(self.rows(draft, self.length - 1)):
             if not chain.draw(logits):
                 break
         return chain.block()
+
+    def rows(self, draft: Draft, slots: int) -> Tensor:
+        """Logits [1 + slots, V]: the anchor's, and those of so many slots behind it."""
+        hidden = draft.network.fused(self.feature).expand(slots, -1)
+        return torch.cat((draft.first[None], draft.append([self.token] * slots, hidden)))

@@ -12,9 +12,8 @@ from typing import Any, Protocol, TypeAlias
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Refused, Row
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.far import count_far
 from refengine.audit.served.claims.options import FILTERS, TOKENS, Option, Options
-from refengine.audit.served.claims.ties import FRONT_END, asked_tie, parted, tied
+from refengine.audit.served.claims.ties import FRONT_END, asked_tie, count_far, parted, tied
 from refengine.audit.served.faults import contradicts, shown
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 

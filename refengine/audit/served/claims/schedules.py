@@ -12,9 +12,9 @@ from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
 from refengine.audit.served.claims.coins_by_arm import BesideUnseeded, OneByOne
 from refengine.audit.served.claims.coins_in_company import OthersSeeds
-from refengine.audit.served.claims.far import ANY_REQUEST
 from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
 from refengine.audit.served.claims.schedule_requests import LONG, Steps
+from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 COMPANIES = (2, 4, 8, 16)  # requests under way together

@@ -3,13 +3,21 @@ that is nearly 0.
 
 There a token that is m nats behind the likeliest comes with odds exp(-m / TEMPERATURE), so that among some choices a
 near tie shows itself and a token that is a nat behind does not. It needs no rows, and the request keeps its parameters.
+
+Then the claim about every plain request: none has another text with speculation where plain decoding was sure. A defect
+that shows in one request of twenty stays below the share of ties that each claim allows, and a prompt here and there
+proves nothing by itself. Where every token of plain decoding is the likeliest of its row, the rows decide, and a
+parting that is many times farther from a tie than rounding was seen to reach is no accident of numerics: looks of all
+claims are counted together, a prompt that strayed once no more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from refengine.audit.served.ask import Answer, Ask, Choice, Row
 from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.options import FILTERS
 from refengine.audit.served.claims.scores import pieces
 from refengine.audit.served.faults import stops
 from refengine.audit.served.noise import NATS
@@ -22,6 +30,9 @@ TRIES, SEEDS_APART = 4, 1000  # where no rows tell, and every choice has to come
 LEAST_CHOICES = 16  # that are asked for, in one request or in many
 MOST_REQUESTS, AT_ONCE = 16, 2  # of a server that gives one choice a request
 FORCED = 4  # tokens that are asked for after the text that both have in common
+ANY_REQUEST = "state/any request"  # the claim that looks for what is far from any tie
+# Options that move no row, or set a token apart; at temperature 0 filters do neither.
+NEUTRAL = {*FRONT_END, *FILTERS, "n", "ignore_eos", "min_tokens", "stop", "stop_token_ids"}
 
 
 def parted(on: Answer, off: Answer) -> bool:
@@ -92,3 +103,11 @@ def _warm_answers(bench: Bench, warm: Ask, through: bool) -> Iterator[Answer]:
     at_once = AT_ONCE if bench.choices == 1 and bench.together else 1
     for first in range(0, requests, at_once):
         yield from bench.without(asks[first : first + at_once])
+
+
+def count_far(bench: Bench, ask: Ask, pairs: Sequence[tuple[Answer, Answer]], witness: dict[str, Any]) -> None:
+    """One look: the pairs of answers to that request that parted, with speculation alone."""
+    if not bench.noise.decides or ask.temperature or ask.options.keys() - NEUTRAL:
+        return
+    margins = [margin(one.choices[0], other.choices[0]) or 0.0 for one, other in pairs]
+    bench.keep_far(ask.turns, max(margins, default=0.0) > bench.noise.far, witness)

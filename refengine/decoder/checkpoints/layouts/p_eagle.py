@@ -65,9 +65,8 @@ def _drafter(
     found = checkpoint.read(names)
     refuse_bad_maps(config, shape, found)
     tensors = on_target(found, target)
-    network = Eagle3(shape, tensors)
-    hidden = network.fused(tensors["mask_hidden"].reshape(1, -1))
-    return FeatureRecurrence(network, MaskSlots(length, token, hidden))
+    feature = tensors["mask_hidden"].reshape(1, -1)
+    return FeatureRecurrence(Eagle3(shape, tensors), MaskSlots(length, token, feature))
 
 
 LAYOUTS = (
