@@ -222,6 +222,8 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         pytest.param(
             "drafts are accepted too easily", "law/logit_bias", "law/logit_bias to two", marks=pytest.mark.long
         ),
+        ("seeds fail under load after the first token", "seed/under", "seed/under load"),
+        ("in chat an end that is accepted does not end", "chat/ends", "chat/ends"),
         ("acceptance restarts when the server wakes", "seed/one", "seed/one by one"),
         ("a seed is forgotten beside requests without", "seed/beside", "seed/beside none"),
         ("a chat takes over the system message before it", "state/after a sys", "state/after a system message"),

@@ -102,6 +102,7 @@ COMPANY = (  # of servers on which they were found and not named, or not found: 
 ALONE = (  # of a judge's server, and not found on it: what is wrong where a request is alone, or where its kin are not
     "acceptance restarts when the server wakes", "a seed is forgotten beside requests without",
     "a chat takes over the system message before it", "in chat a likely draft is kept",
+    "seeds fail under load after the first token", "in chat an end that is accepted does not end",
 )  # fmt: skip
 LEAKS = (
     "a request that was left leaks a token", "a request that was left late leaks a token",

@@ -137,6 +137,8 @@ class Engine:
                 rows.append(self.rows(context, out, body, company, place, len(block)))
                 out.append(x)
                 ends = x == self.language.end and not (self.has("drafts go on past the end") and len(out) % 2)
+                deaf = self.has("in chat an end that is accepted does not end") and "messages" in body
+                ends = ends and not (deaf and place < len(block) - 1)
                 within = self.has("a stop token inside a block is missed") and x != block[-1]
                 ends = ends or (x in stop_tokens and not within)
                 blind = self.has("a stop at a block's end is missed") and x == block[-1] and len(block) > 1
@@ -257,6 +259,8 @@ class Engine:
         if self.has("seeds are not honoured"):
             chance = random.Random()
         drafting, lanes = chance, None  # to seed a generator takes longer than the rest of a round
+        if self.has("seeds fail under load after the first token") and out and company > 3:
+            chance = drafting = random.Random()
         if self.has("the choices share the drafter's coins"):
             drafting = random.Random(f"{body['number']}/{len(out)}")
         if self.has("two choices share the coins of acceptance"):
@@ -297,7 +301,8 @@ class Engine:
             every |= self.has("in chat a likely draft is kept") and "messages" in body and p[x] >= 0.05
             if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)
-                if x == self.language.end and not self.has("drafts go on past the end"):
+                deaf = self.has("in chat an end that is accepted does not end") and "messages" in body
+                if x == self.language.end and not deaf and not self.has("drafts go on past the end"):
                     return emitted
                 continue
             if self.has("the grammar is not rolled back"):

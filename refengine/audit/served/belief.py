@@ -38,7 +38,7 @@ MISSED = 0.01  # the probability with which a fault at least so frequent would n
 @dataclass
 class Faults:
     """`shown` counts (on, off): how often both, one or neither showed the fault. `besides` counts the same of what is
-    like the fault, and an honest server may do: OPEN looks with speculation alone leave the claim open."""
+    like the fault, and an honest server may do: OPEN looks with speculation alone, or the only one, leave it open."""
 
     shown: dict[tuple[bool, bool], int] = field(default_factory=dict)
     witnesses: list[dict[str, Any]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Faults:
     def unsaid(self, bar: float) -> str:
         """Why nothing can be said after these looks."""
         on, off = self.besides[True, False], self.besides[False, True] + self.besides[True, True]
-        return f"{HONEST_TOO} ({on} of {self.looks} looks)" if on >= OPEN and not off else ""
+        return f"{HONEST_TOO} ({on} of {self.looks} looks)" if on >= min(OPEN, self.looks) > 0 and not off else ""
 
     def excluded(self, bar: float) -> str:
         return _seldom(self.looks)

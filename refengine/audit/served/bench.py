@@ -72,6 +72,7 @@ class Bench:
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     ids: Mapping[str, Any] = field(default_factory=dict)  # the option for the ids of tokens
     ends: Mapping[str, Any] = field(default_factory=dict)  # the bias by which plain texts end (claims/ends.py)
+    chat_ends: Mapping[str, Any] = field(default_factory=dict)  # the same in chat
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give
     samples: bool = False  # requests of one choice have several answers without speculation
@@ -228,9 +229,10 @@ class Bench:
 
     def plain(self, number: int, tokens: int, chat: bool = False, ends: bool = False) -> tuple[Answer, Answer]:
         """What both sides say to a prompt at temperature 0 with nothing else asked, but that it ends; asked once."""
-        key = self.prompt(number), tokens, chat, ends and bool(self.ends)
+        ending = (self.chat_ends if chat else self.ends) if ends else {}
+        key = self.prompt(number), tokens, chat, bool(ending)
         if key not in self.plain_answers:
-            options = {**self.logprobs, **self.ids, **(self.ends if ends else {})}
+            options = {**self.logprobs, **self.ids, **ending}
             self.plain_answers[key] = self.both(Ask((key[0],), tokens, options=options, chat=chat))
         return self.plain_answers[key]
 

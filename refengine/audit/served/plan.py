@@ -10,7 +10,7 @@ from refengine.audit.served.bench import FAR_SHARE, Bench
 from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, logprobs_apart
 from refengine.audit.served.claims.coins_in_company import OneBatch
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
-from refengine.audit.served.claims.ends import found_end, shown_tokens, there
+from refengine.audit.served.claims.ends import found_ends, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Sampled
 from refengine.audit.served.claims.schedule_requests import HEAVY, LONG
@@ -22,6 +22,7 @@ from refengine.audit.served.noise import CLOSE, LOOKS, ROUNDING, Noise
 
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
 DIGITS, EXACT = 6, 1e-9  # behind the point that are told apart in print; what a printed number may miss its digits by
+ENDING = "law/min_tokens", "chat/ends"  # what else is asked where texts end
 MOST_CHOICES = 16  # of requests whose answers are longer than a few tokens
 WARM = 4  # prompts, at half of which a server that honours a temperature near 0 begins as at 0
 NEEDED = {  # options that schedules need
@@ -95,8 +96,8 @@ def planned(bench: Bench, only: str = "") -> Plan:
     bench.ids = IDS if listed and all(answer.choices[0].ids for answer in listed) else {}
     bench.noise = measured(bench)
     bench.vocabulary = max(bench.vocabulary, shown_tokens([*chain(*bench.plain_answers.values()), *listed]))
-    if any(option.ends and wanted(f"parity/{option.name}") for option in OPTIONS) or wanted("law/min_tokens"):
-        bench.ends = found_end(bench)
+    if any(option.ends and wanted(f"parity/{option.name}") for option in OPTIONS) or any(map(wanted, ENDING)):
+        bench.ends, bench.chat_ends = found_ends(bench, chat)
     lists = [n for n in CHOICES if _gives(bench, n, listed=True)] if not several and _refuses(bench) else []
     plan = Plan([Plain("greedy", bench.noise, rows)], {} if seeds else {"seed": "refused: no request has one"})
     plan.lacking |= {
@@ -143,6 +144,8 @@ def planned(bench: Bench, only: str = "") -> Plan:
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
     plan.cells += schedules(bench.noise, rows, extra, long)
+    if bench.chat_ends:
+        plan.cells.append(Plain("chat/ends", bench.noise, rows, chat=True, options=dict(bench.chat_ends), wanted=4))
     plan.cells += [OneBatch(choices) for choices in {1, bench.choices} if bench.together]
     edge = "state/context edge"
     if edge.startswith(only):  # it takes thirty requests to find

@@ -4,15 +4,17 @@ Within the tokens that a claim asks for a text seldom ends by itself: what goes 
 No API says which token the end is: it is looked for among the ids that it has in the vocabularies in use.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import FIRST_IDS, TOKENS, Options, alone
 
 END_IDS = (*FIRST_IDS, 50256, 151643, 151645, 128001, 128009, 100257, 199999)  # GPT-2, Qwen, Llama 3, OpenAI's
-BIASES = (4.0, 8.0, 12.0)  # nats, by which an end may be less likely than what is said
+BIASES = (2.0, 4.0, 8.0, 12.0)  # nats, by which an end may be less likely than what is said
 PLACES = 4  # prompts that are asked
+SAMPLED, MOST_SEEN = 160, 3  # tokens of texts in which ends are looked for; ends that are taken from them
 LEAST_WORDS = 2  # of a text that is of use
 LEAST_TOKENS = 24  # that every model is taken to have
 
@@ -30,24 +32,46 @@ def there(options: Options, vocabulary: int) -> bool:
     return all(int(token) < vocabulary for token in options.get("logit_bias", ()))
 
 
-def found_end(bench: Bench) -> Options:
-    """The bias by which most prompts' texts end within TOKENS and not at once; {} where none does. Raises Gone."""
-    ids = [i for i in END_IDS if i < bench.vocabulary]
-    token = next((i for i in ids if _ends_at_once(_said(bench, 0, alone([i])))), None)
-    if token is None:
-        return {}
+def found_ends(bench: Bench, chat: bool) -> tuple[Options, Options]:
+    """The bias by which most prompts' texts end within TOKENS and not at once, and the same in chat, where other tokens
+    may end a text too; {} where none does. A text has as many ends as there are: another may be tested by other code.
+    Raises Gone."""
+    ids = [i for i in dict.fromkeys((*END_IDS, *_seen(bench))) if i < bench.vocabulary]
+    ends = [i for i in ids if _ends_at_once(_said(bench, 0, alone([i])))]
+    of_chat = [i for i in ids if chat and (i in ends or _ends_at_once(_said(bench, 0, alone([i]), chat)))]
     found: dict[float, int] = {}
-    for bias in BIASES:
-        said = [_said(bench, k, {"logit_bias": {str(token): bias}}) for k in range(PLACES)]
+    for bias in BIASES if ends or of_chat else ():
+        said = [_said(bench, k, biased(ends or of_chat, bias), not ends) for k in range(PLACES)]
         found[bias] = sum(_ends(answer) for answer in said)
-    best = max(found, key=lambda bias: found[bias])
-    return {"logit_bias": {str(token): best}} if found[best] > 1 else {}
+        if all(answer and answer.choices[0].finish == "stop" for answer in said):
+            break  # a larger one ends them sooner
+    best = max(found, key=lambda bias: found[bias], default=0.0)
+    if found.get(best, 0) <= 1:
+        return {}, {}
+    return biased(ends, best), biased(of_chat, best)
 
 
-def _said(bench: Bench, k: int, options: Options) -> Answer | None:
+def biased(ids: Sequence[int], bias: float) -> Options:
+    return {"logit_bias": dict.fromkeys(map(str, ids), bias)} if ids else {}
+
+
+def _seen(bench: Bench) -> list[int]:
+    """With which some sampled texts ended by themselves, where ids are reported."""
+    if not bench.ids:
+        return []
+    said = _said(
+        bench, 0, {**bench.ids, **({"n": bench.choices} if bench.choices > 1 else {})}, tokens=SAMPLED, heat=1.0
+    )
+    ended = [choice.ids[-1] for choice in (said.choices if said else ()) if choice.finish == "stop" and choice.ids]
+    return [i for i, _ in Counter(ended).most_common(MOST_SEEN)]
+
+
+def _said(
+    bench: Bench, k: int, options: Options, chat: bool = False, tokens: int = TOKENS, heat: float = 0.0
+) -> Answer | None:
     """By the side without speculation; None where it refuses, as it does an id beyond its vocabulary."""
     try:
-        return bench.without([Ask((bench.prompt(k),), TOKENS, options=options)])[0]
+        return bench.without([Ask((bench.prompt(k),), tokens, heat, options, chat)])[0]
     except Gone:
         raise
     except (Refused, Failed):

@@ -1,6 +1,7 @@
 """What of one side's answers to a schedule is a fault: they differ and should not, or are alike and should not."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from refengine.audit.served.ask import Answer
 from refengine.audit.served.claims.cells import Pairs, logprobs_apart
@@ -33,11 +34,13 @@ def no_json(answers: Sequence[Answer], nats: float) -> Pairs:
 
 
 def begin_in_many_ways(answers: Sequence[Answer], nats: float) -> Pairs:
-    """All but the first, of one seed, by their first token. An engine that drafts less under load asks other coins, and
-    has the same law: a token has as many ways to come as drafts have lengths, and no more."""
+    """All but the first, of one seed, by the first token that is not one in all of them: what a prompt gives may be
+    drawn by other code. An engine that drafts less under load asks other coins, and has the same law: there a token has
+    as many ways to come as drafts have lengths, and no more."""
     alone, *together = answers
-    begun = [(answer.choices[0].tokens or answer.text.split() or ("",))[0] for answer in together]
-    return [(together[-1], alone)] if len(set(begun)) > MOST_WAYS else []
+    said = [answer.choices[0].tokens or answer.text.split() for answer in together]
+    ways = (len(set(tokens)) for tokens in zip_longest(*said))
+    return [(together[-1], alone)] if next((n for n in ways if n > 1), 1) > MOST_WAYS else []
 
 
 def parameters_move(answers: Sequence[Answer], nats: float) -> Pairs:
@@ -73,8 +76,8 @@ def alike(answers: Sequence[Answer], nats: float) -> Pairs:
 
 
 def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
-    """Those of the first of two in every step."""
-    return alike(answers[::2], nats)
+    """Those of the second of two in every step."""
+    return alike(answers[1::2], nats)
 
 
 def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:

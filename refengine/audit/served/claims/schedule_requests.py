@@ -91,8 +91,9 @@ def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Three times: what a seed leaves behind is in the second answer and the third."""
-    both = [sampled(bench, k, None), sampled(bench, k + 1, 1000 + k)]
+    """Three times: what a seed leaves behind is in the second answer and the third. The one with a seed comes first and
+    stays, so that it is there when the other begins."""
+    both = [replace(sampled(bench, k + 1, 1000 + k), tokens=4 * TOKENS), sampled(bench, k, None)]
     return [both, both, both]
 
 

@@ -54,7 +54,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=6))
-        cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=4))
+        cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
         cells.append(greedy("state/after a system message", told, asks.after_system, fault.last_ones_differ, 14))
     return cells
