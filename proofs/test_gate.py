@@ -239,6 +239,9 @@ def case(): return 1
         ("proofs/test_a.py", "case(): return 1", "case(): skip()", "proofs/test_a.py/case"),
         ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\npytestmark = skip", "proofs/test_a.py/pytestmark"),
         ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\ntest_it.__test__ = False", "proofs/test_a.py/test_it"),
+        ("proofs/test_a.py", "LIMIT = 5", 'LIMIT = 5\n__all__ = ["test_b"]', "proofs/test_a.py/__all__"),
+        ("proofs/test_a.py", "LIMIT = 5", 'LIMIT = 5\npytest_plugins = ("a",)', "proofs/test_a.py/pytest_plugins"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\ndef setUpModule(): skip()", "proofs/test_a.py/setUpModule"),
         ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\ndel test_it", "proofs/test_a.py/test_it"),
         (
             "proofs/test_a.py",
@@ -253,6 +256,7 @@ def case(): return 1
         ("proofs/conftest.py", "pass", "skip()", "proofs/conftest.py"),
         ("pyproject.toml", "-m x", "--deselect a", "pyproject.toml"),
         ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\n_done = patch(Item)", "proofs/test_a.py"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\nclass A:\n    _done = patch(Item)", "proofs/test_a.py"),
         (
             "properties/helpers/rows.py",
             "def some",
@@ -286,12 +290,12 @@ def test_a_cited_test_that_asks_less_is_seen(tmp_path: Path, file: str, before: 
 def test_what_make_prove_runs_and_what_stands_before_our_options_is_read(tmp_path: Path) -> None:
     """Kills: a script that ends before the gate, a table of known texts that is changed beside the text, a file of
     options that deselects what is cited, and a file of the root that is run in place of pytest, z3 or the Makefile."""
-    first = "pytest.ini", "pytest.py", "GNUmakefile", "z3/__init__.py"
+    first = "pytest.ini", "pytest.py", "GNUmakefile", "z3/__init__.py", "proofs/pytest.ini", "properties/a/tox.ini"
     for name in (*tests.RUN, *first, "pyproject.toml", "README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("[tool.pytest]\n")
     found = tests.digests([], tmp_path)
-    told = {*tests.RUN, "pytest.ini", "pytest.py", "GNUmakefile", "z3"}
+    told = {*tests.RUN, "pytest.ini", "pytest.py", "GNUmakefile", "z3", "proofs/pytest.ini", "properties/a/tox.ini"}
     assert {f"run/{name}" for name in told} == {name for name in found if name.startswith("run/")}
     assert {*tests.RUN} <= {name.removeprefix("run/") for name in accepted.read()}
 

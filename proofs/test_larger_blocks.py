@@ -18,7 +18,8 @@ from torch import Tensor
 
 from refengine.bugs.checks.batches import EVERY, Case, Pair, batch, made, unpadded
 from refengine.engine.block import Block
-from refengine.engine.coins import Recorded
+from refengine.engine.coins import Philox, Recorded
+from refengine.engine.policy import top_k
 from refengine.engine.rules.block import prefix_weights
 from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Site, Uniforms
 
@@ -121,3 +122,20 @@ def test_prefix_weights_of_long_chains(share: float) -> None:
     num, den = prefix_weights(p.expand(1, n + 1, 2), block)
     weights: Tensor = (num / den)[0]
     assert weights.tolist() == [2.0**-i for i in range(n + 1)]
+
+
+@pytest.mark.parametrize("k", [3, 33_000, 70_000])
+def test_a_level_of_many_equal_logits(k: int) -> None:
+    """Kills: equal logits that are counted in a number too small for a real vocabulary."""
+    kept = top_k(k)(torch.zeros(1, 70_000), (), ()) > -1
+    assert torch.equal(kept[0], torch.arange(70_000) < k)
+
+
+def test_every_bit_of_a_place_and_of_a_candidate_counts() -> None:
+    """Kills: a counter that is cut, so that two places far apart share a coin."""
+    coins, row = Philox(7, torch.tensor([3])), torch.ones(1, 1 << 16)
+    places: list[Site] = [("emit", 0), *(("emit", 1 << bit) for bit in range(31))]
+    candidates: list[Site] = [("emit", 5), *(("emit", 5, 1 << bit) for bit in range(30))]
+    for sites in (places, candidates):
+        drawn = [int(coins.choose(row, site)) for site in sites]
+        assert len(set(drawn)) == len(sites)

@@ -434,7 +434,7 @@ def lift(value: Any, world: Paths) -> Terms:
     else:
         array = entries((), lambda at: value)
         kind = torch.bool if isinstance(value, bool) else torch.int64 if isinstance(value, int) else torch.float64
-    return Terms(array, kind if kind in (torch.bool, torch.int64) else torch.float64, world)
+    return Terms(array, kind if kind in (torch.bool, torch.int64, torch.float32) else torch.float64, world)
 
 
 def world_of(*values: Any) -> Paths:

@@ -34,7 +34,13 @@ EVIDENCE = (
 TESTS = ("proofs", "properties", "statistical_tests")
 HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
-EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
+EVALUATORS = (  # and what a child looks up by a string, where mutants are judged
+    *("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main"),
+    *(
+        "refengine/bugs/process/job.py::make",
+        *(f"refengine/selfcheck/claims/checks.py::{t}" for t in ("exact", "engine")),
+    ),
+)
 PLUGIN = "refengine/pytest_plugin.py"
 RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt")
 INSTALLED = ("build-system", "project", "dependency-groups")  # tables of pyproject.toml, with tools that run or build
@@ -45,6 +51,15 @@ AT_HOME = (
     *("CITATION.cff", "LICENSE"),
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
+OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
+READ_BY_NAME = (
+    "pytest",
+    "setup",
+    "teardown",
+    "__all__",
+    "__getattr__",
+    "__test__",
+)  # how names of a module begin that pytest or Python look for
 
 UNCHECKED = 0b01  # the flags of a `.pyc` that holds its text's digest, which nobody compares
 EMPTY = "Module()"
@@ -95,7 +110,11 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
     held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
-    unread = {*compiled(root), *ignored(root)}
+    unread = {
+        *compiled(root),
+        *ignored(root),
+        *(f for top in TESTS for f in (root / top).rglob("*") if f.name in OPTIONS),
+    }
     held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
     return held | {"test/pyproject.toml": digest(repr(options))}
 
@@ -125,9 +144,10 @@ def comes_first(name: str) -> bool:
 
 
 def imported(file: Path) -> str:
-    """What a file does while it is imported besides defining functions, and where its words come from: the values of
-    its names aside that are made without a call."""
+    """What a file does while it is imported besides defining functions, in the bodies of its classes too, and where its
+    words come from: the values of its names aside that are made without a call."""
     body = ast.parse(file.read_text("utf-8")).body
+    body += (inner for node in body if isinstance(node, ast.ClassDef) for inner in node.body)
     plain = ast.FunctionDef | ast.ClassDef
     values = ast.Assign | ast.AnnAssign
     runs = [n for n in body if not isinstance(n, plain) and not (isinstance(n, values) and _is_value(n))]
@@ -195,7 +215,7 @@ def words(file: str, node: ast.stmt, root: Path) -> Iterator[Place]:
 def unasked(file: Path) -> set[str]:
     """What is of every test of a file, though none names it."""
     autouse = {name for name, nodes in bound(file).items() if any("autouse" in told(node) for node in nodes)}
-    return autouse | {"pytestmark", "pytest_generate_tests", "setup_module", "setup_function", "__test__"}
+    return autouse | {name for name in bound(file) if name.lower().startswith(READ_BY_NAME)}
 
 
 def _imported(binding: ast.ImportFrom, name: str, attributes: set[str], root: Path) -> Iterator[Place]:
