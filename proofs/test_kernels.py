@@ -16,6 +16,8 @@ pytest.importorskip("numba", reason="not tested: numba is not installed")
 import numba
 
 from properties.exact_and_engine.test_kernels import (  # noqa: F401 (the way to a compiled rule)
+    test_checked_rows,
+    test_compiled_choices,
     test_compiled_is_the_rule_for_every_kind_of_input,
     test_lanes_are_the_same_in_any_number_of_threads,
 )
