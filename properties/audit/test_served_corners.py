@@ -8,7 +8,7 @@ from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logprobs, logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
-from refengine.audit.served.claims.ends import found_end
+from refengine.audit.served.claims.ends import found_ends
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
@@ -123,17 +123,29 @@ def test_usage_is_held_where_one_text_has_the_same_tokens() -> None:
 
 
 @pytest.mark.parametrize("end", [2, 50256, 77])
-def test_the_end_of_a_text_is_found(end: int) -> None:
-    """Kills texts that never end within a claim's tokens, and a bias by which they end at once, or on another token."""
+def test_the_ends_of_a_text_are_found(end: int) -> None:
+    """Kills texts that never end within a claim's tokens, a bias by which they end at once, or on another token, an end
+    that sampled texts show and nobody asks for, and one that texts have in chat alone."""
 
     class Ending(Counts):
         def send(self, ask: Ask) -> Answer:
-            bias = float(ask.options.get("logit_bias", {}).get(str(end), 0.0))
+            ends = {end, 33, *([3] if ask.chat else [])} if end != 77 else set[int]()
+            bias = max(
+                (float(by) for token, by in ask.options.get("logit_bias", {}).items() if int(token) in ends),
+                default=0.0,
+            )
             said = max(0, 9 - int(bias)) if bias else ask.tokens
-            return Answer((Choice(" a" * said, "stop" if bias else "length"),))
+            ended = bool(bias or ask.temperature) and bool(ends)
+            ids = (5, 33) if "return_token_ids" in ask.options else None
+            return Answer((Choice(" a" * said, "stop" if ended else "length", ids=ids),))
 
-    with Bench(Ending(4000), Ending(4000), vocabulary=50257) as bench:
-        assert found_end(bench) == ({} if end == 77 else {"logit_bias": {str(end): 4.0}})
+    for ids, seen in (({}, set[int]()), ({"return_token_ids": True}, {33})):
+        with Bench(Ending(4000), Ending(4000), vocabulary=50257, ids=ids) as bench:
+            found, in_chat = found_ends(bench, chat=True)
+            wanted = {end} | seen if end != 77 else set[int]()
+            assert found.get("logit_bias", {}) == {str(i): 2.0 for i in wanted}
+            assert in_chat.get("logit_bias", {}) == {str(i): 2.0 for i in (wanted and wanted | {3})}
+            assert found_ends(bench, chat=False)[1] == {}
 
 
 def test_an_end_is_asked_about_where_it_comes() -> None:
