@@ -18,7 +18,7 @@ from torch import Tensor
 
 from refengine.bugs.checks.batches import EVERY, Case, Pair, batch, made, unpadded
 from refengine.engine.block import Block
-from refengine.engine.coins import Philox, Recorded
+from refengine.engine.coins import Philox, Recorded, choose_below
 from refengine.engine.policy import top_k
 from refengine.engine.rules.block import prefix_weights
 from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Site, Uniforms
@@ -129,6 +129,24 @@ def test_a_level_of_many_equal_logits(k: int) -> None:
     """Kills: equal logits that are counted in a number too small for a real vocabulary."""
     kept = top_k(k)(torch.zeros(1, 70_000), (), ()) > -1
     assert torch.equal(kept[0], torch.arange(70_000) < k)
+
+
+def test_the_heaviest_of_a_wide_row() -> None:
+    """Kills: a choice of tokens that looks at the first thousands alone, or sorts no more."""
+    order = torch.randperm(70_000, generator=torch.Generator().manual_seed(1))
+    row = torch.zeros(1, 70_000).index_put((torch.tensor([0]), order), -torch.arange(70_000.0))
+    for k in (1, 5_000, 69_999):
+        kept = top_k(k)(row, (), ()) > torch.finfo(torch.float32).min
+        assert set(kept[0].nonzero()[:, 0].tolist()) == set(order[:k].tolist())
+
+
+@pytest.mark.parametrize("at", [0, 1, 4096, 65_535, 65_536, 151_935])
+def test_a_token_is_found_wherever_it_is_in_a_wide_row(at: int) -> None:
+    """Kills: a descent of so many levels, one in single precision, and one that takes a token without mass."""
+    row = torch.zeros(3, 151_936, dtype=torch.float64)
+    row[:, at] = 0.25
+    uniforms = torch.tensor([0.0, 0.5, 1 - 2.0**-53], dtype=torch.float64)
+    assert choose_below(uniforms, row).tolist() == [at] * 3
 
 
 def test_every_bit_of_a_place_and_of_a_candidate_counts() -> None:

@@ -44,7 +44,7 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
             case _:
                 raise refuse(node, "it is not seen what this does to the words of the module")
         for name in here:
-            if hasattr(builtins, name):
+            if hasattr(builtins, name) or (name.startswith("__") and name != "__all__"):
                 raise refuse(node, f"{name} is a word of the language")
             found.setdefault(name, []).append(node)
     for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "Card"):
