@@ -34,12 +34,10 @@ EVIDENCE = (
 TESTS = ("proofs", "properties", "statistical_tests")
 HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
-EVALUATORS = (  # and what a child looks up by a string, where mutants are judged
-    *("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main"),
-    *(
-        "refengine/bugs/process/job.py::make",
-        *(f"refengine/selfcheck/claims/checks.py::{t}" for t in ("exact", "engine")),
-    ),
+EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
+JUDGES = (  # of mutants, which a child looks up by a string
+    *("refengine/selfcheck/claims/checks.py::exact", "refengine/selfcheck/claims/checks.py::engine"),
+    "refengine/bugs/process/job.py::make",
 )
 PLUGIN = "refengine/pytest_plugin.py"
 RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt")
@@ -52,14 +50,8 @@ AT_HOME = (
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
-READ_BY_NAME = (
-    "pytest",
-    "setup",
-    "teardown",
-    "__all__",
-    "__getattr__",
-    "__test__",
-)  # how names of a module begin that pytest or Python look for
+# How names of a module begin that pytest or Python look for.
+READ_BY_NAME = ("pytest", "setup", "teardown", "__all__", "__getattr__", "__test__")
 
 UNCHECKED = 0b01  # the flags of a `.pyc` that holds its text's digest, which nobody compares
 EMPTY = "Module()"
@@ -70,7 +62,12 @@ def linking() -> list[str]:
     """The tests of the chains, and what `make prove` runs: evaluators, and tests of which no claim need know."""
     files = sorted((ROOT / "proofs").glob("test_*.py"))
     every = [test for file in files for test in asked_by(file)]
-    return [*EVALUATORS, *every, *(test for chain in CHAINS for tests in links(chain).values() for test in tests)]
+    return [
+        *EVALUATORS,
+        *JUDGES,
+        *every,
+        *(test for chain in CHAINS for tests in links(chain).values() for test in tests),
+    ]
 
 
 def asked_by(file: Path) -> Iterator[str]:
@@ -110,11 +107,7 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
     held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
-    unread = {
-        *compiled(root),
-        *ignored(root),
-        *(f for top in TESTS for f in (root / top).rglob("*") if f.name in OPTIONS),
-    }
+    unread = {*compiled(root), *ignored(root), *options_of_rooms(root)}
     held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
     return held | {"test/pyproject.toml": digest(repr(options))}
 
@@ -135,6 +128,11 @@ def ignored(root: Path) -> Iterator[Path]:
     if (root / ".git").exists() and which("git"):
         run = subprocess.run(asked, capture_output=True, text=True, check=True)
         yield from (root / name for name in run.stdout.split("\0") if (root / name).is_file())
+
+
+def options_of_rooms(root: Path) -> Iterator[Path]:
+    """What pytest, asked for a room of tests, may find there before the root's options."""
+    yield from (file for top in TESTS for file in (root / top).rglob("*") if file.name in OPTIONS)
 
 
 def comes_first(name: str) -> bool:

@@ -101,6 +101,15 @@ class Bench:
         """Requests of the look of this thread."""
         return int(getattr(self.heard, "spent", 0))
 
+    @property
+    def several(self) -> Mapping[str, int]:
+        """The option for as many choices as both sides give."""
+        return {"n": self.choices} if self.choices > 1 else {}
+
+    def ending(self, chat: bool) -> Mapping[str, Any]:
+        """The bias by which texts end."""
+        return self.chat_ends if chat else self.ends
+
     def prompt(self, number: int) -> str:
         """The prompt of that number: the ones that were given, then two and three of them in a row, all different."""
         singles = len(self.prompts)
@@ -229,7 +238,7 @@ class Bench:
 
     def plain(self, number: int, tokens: int, chat: bool = False, ends: bool = False) -> tuple[Answer, Answer]:
         """What both sides say to a prompt at temperature 0 with nothing else asked, but that it ends; asked once."""
-        ending = (self.chat_ends if chat else self.ends) if ends else {}
+        ending = self.ending(chat) if ends else {}
         key = self.prompt(number), tokens, chat, bool(ending)
         if key not in self.plain_answers:
             options = {**self.logprobs, **self.ids, **ending}

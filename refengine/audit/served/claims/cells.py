@@ -127,8 +127,10 @@ class Parity:
         made = self.option.made(bench.plain(k, TOKENS, self.chat, self.option.ends)[1].choices[0], k)
         if not made:
             return None
-        ending = bench.chat_ends if self.chat else bench.ends
-        options: Options = {**(ending if self.option.ends else {}), **made[min(self.dialect, len(made) - 1)]}
+        options: Options = {
+            **(bench.ending(self.chat) if self.option.ends else {}),
+            **made[min(self.dialect, len(made) - 1)],
+        }
         return Ask(
             (bench.prompt(k),),
             options.pop("max_tokens", self.option.tokens),

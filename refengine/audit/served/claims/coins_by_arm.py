@@ -13,13 +13,19 @@ answers, one of either side, could as well be exchanged. They are at one prompt,
 """
 
 from dataclasses import dataclass, field, replace
-from random import Random
 from typing import Any
 
-from refengine.audit.served.ask import Answer, Choice, Refused
+from refengine.audit.served.ask import Choice, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.coins_in_company import FEW_TOKENS, SIZE, Followed, bet_on_batches
-from refengine.audit.served.claims.options import TOKENS, Options
+from refengine.audit.served.claims.coins_in_company import (
+    FEW_TOKENS,
+    SIZE,
+    Followed,
+    answers_beside,
+    bet_on_batches,
+    neighbour,
+)
+from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.schedule_requests import sampled
 from refengine.audit.served.claims.scores import pieces
 from refengine.audit.served.faults import shown
@@ -46,15 +52,10 @@ class BesideUnseeded:
 
     def unit(self, bench: Bench, k: int) -> None:
         """Raises Refused, Failed."""
-        mine = sampled(bench, k, 1000 + k)
-        other = replace(sampled(bench, k + 1, None), tokens=4 * TOKENS, options=self.one_token)
-        runs = [(arm, again) for arm in range(2) for again in range(RUNS)]
-        said: dict[tuple[int, int], tuple[list[Answer], list[Answer]]] = {}
-        for arm, again in Random(f"{self.name}/{k}").sample(runs, len(runs)):
-            beside = replace(other, seed=77 * k + again if arm == 0 else None)
-            said[arm, again] = bench.each([beside, mine], in_turn=True)
-        if any(len({said[run][side][0].text for run in runs}) > 1 for side in (0, 1)):
-            raise Refused("it samples where one token is left")
+        mine, other = sampled(bench, k, 1000 + k), neighbour(bench, k, self.one_token)
+        seeds = {(arm, again): None if arm else 77 * k + again for arm in range(2) for again in range(RUNS)}
+        others = {run: replace(other, seed=seed) for run, seed in seeds.items()}
+        said = answers_beside(bench, mine, others, f"{self.name}/{k}")
         texts = [[[said[arm, again][side][1].text for again in range(RUNS)] for arm in range(2)] for side in (0, 1)]
         nats = [bet_on_batches(seeded, free, f"{self.name}/{k}") for seeded, free in texts]
         witness = {

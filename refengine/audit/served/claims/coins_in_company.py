@@ -23,12 +23,12 @@ whatever the answers are, each of these is as likely as the true one. So it has 
 nats a look at most. One weight is for a coin that decides all, the other for one that decides some.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import log
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,7 @@ FEW_TOKENS = 4  # what is alike by chance is seldom longer
 DEVIATIONS = (1.0, 3.0)  # nats of a standard deviation
 DRAWN = 999
 DECIMALS = 9
+Run: TypeAlias = tuple[int, int]  # (arm, which of its runs)
 
 
 def pairings(items: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
@@ -143,15 +144,10 @@ class OthersSeeds:
 
     def unit(self, bench: Bench, k: int) -> None:
         """Raises Refused, Failed."""
-        mine, other = sampled(bench, k, 1000 + k), self.other(bench, k)
-        runs = [(arm, again) for arm in range(ARMS) for again in range(2)]
-        order = Random(f"{self.name}/{k}").sample(runs, len(runs))
-        said: dict[tuple[int, int], tuple[list[Answer], list[Answer]]] = {}
-        for arm, again in order:
-            said[arm, again] = bench.each([replace(other, seed=77 * k + arm), mine], in_turn=True)
-        texts = [[said[run][side][1].text for run in runs] for side in (0, 1)]
-        if any(len({said[run][side][0].text for run in runs}) > 1 for side in (0, 1)):
-            raise Refused("it samples where one token is left")  # then the neighbour may honestly move the other
+        mine, other = sampled(bench, k, 1000 + k), neighbour(bench, k, self.one_token)
+        others = {(arm, again): replace(other, seed=77 * k + arm) for arm in range(ARMS) for again in range(2)}
+        said = answers_beside(bench, mine, others, f"{self.name}/{k}")
+        texts = [[said[run][side][1].text for run in others] for side in (0, 1)]
         witness = {
             "requests": [[other.summary(), mine.summary()]],
             "answers beside two seeds": [shown(said[arm, 0][0][1]) for arm in range(2)],
@@ -160,9 +156,22 @@ class OthersSeeds:
         (belief,) = self.beliefs.values()
         belief.add(*map(bet, texts), len(set(texts[0])) > 1, witness)
 
-    def other(self, bench: Bench, k: int) -> Ask:
-        """Sampled, as the coins of batches are tossed for those; longer than the other, so that it stays."""
-        return replace(sampled(bench, k + 1, None), tokens=4 * TOKENS, options=self.one_token)
+
+def neighbour(bench: Bench, k: int, one_token: Options) -> Ask:
+    """Sampled, as the coins of batches are tossed for those; longer than the other, so that it stays."""
+    return replace(sampled(bench, k + 1, None), tokens=4 * TOKENS, options=one_token)
+
+
+def answers_beside(
+    bench: Bench, mine: Ask, others: Mapping[Run, Ask], key: str
+) -> dict[Run, tuple[list[Answer], list[Answer]]]:
+    """Of either side to every one of these neighbours and to a request that comes after it, in an order that is drawn
+    before. Raises Failed, and Refused where the neighbours' answers are not one: they may honestly move the other."""
+    order = Random(key).sample([*others], len(others))
+    said = {run: bench.each([others[run], mine], in_turn=True) for run in order}
+    if any(len({answers[side][0].text for answers in said.values()}) > 1 for side in (0, 1)):
+        raise Refused("it samples where one token is left")
+    return said
 
 
 def bet_on_batches(first: Sequence[str], second: Sequence[str], key: str) -> float:

@@ -59,9 +59,7 @@ def _seen(bench: Bench) -> list[int]:
     """With which some sampled texts ended by themselves, where ids are reported."""
     if not bench.ids:
         return []
-    said = _said(
-        bench, 0, {**bench.ids, **({"n": bench.choices} if bench.choices > 1 else {})}, tokens=SAMPLED, heat=1.0
-    )
+    said = _said(bench, 0, {**bench.ids, **bench.several}, tokens=SAMPLED, heat=1.0)
     ended = [choice.ids[-1] for choice in (said.choices if said else ()) if choice.finish == "stop" and choice.ids]
     return [i for i, _ in Counter(ended).most_common(MOST_SEEN)]
 

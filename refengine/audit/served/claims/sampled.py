@@ -239,7 +239,7 @@ class Sampled:
     def ask(self, bench: Bench, place: int, seed: int, bare: bool = False) -> Ask:
         """bare: without rows."""
         several = {"n": self.choices} if self.choices > 1 and not self.listed else {}
-        ends = (bench.chat_ends if self.chat else bench.ends) if self.setting.ends else {}
+        ends = bench.ending(self.chat) if self.setting.ends else {}
         options = {**({} if bare else bench.logprobs), **ends, **self.setting.options, **several}
         return Ask(
             (bench.sampled_prompt(place),),

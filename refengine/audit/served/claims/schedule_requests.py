@@ -166,8 +166,7 @@ def echoed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def sampled_json(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """Hot: what is likely is mostly allowed, whatever a grammar says."""
-    several = {"n": bench.choices} if bench.choices > 1 else {}
-    options = {"response_format": {"type": "json_object"}, **several}
+    options = {"response_format": {"type": "json_object"}, **bench.several}
     return [[replace(sampled(bench, k, None), temperature=2.0, tokens=TOKENS + TOKENS // 2, options=options)]]
 
 

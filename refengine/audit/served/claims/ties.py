@@ -74,9 +74,8 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     here, there = (pieces(said.text.removeprefix(prompt)) for said in (on, off))
     i = next((i for i, (x, y) in enumerate(zip(here, there, strict=False)) if x != y), min(len(here), len(there)))
     options = {name: value for name, value in ask.options.items() if name not in (*FRONT_END, "n")}
-    several = {"n": bench.choices} if bench.choices > 1 else {}
     temperature = TEMPERATURE * min(1.0, bench.noise.tie / NATS)
-    warm = replace(ask, temperature=temperature, options={**options, **several}, stream=False, seed=i)
+    warm = replace(ask, temperature=temperature, options={**options, **bench.several}, stream=False, seed=i)
     if not options.keys() - set(MEMORYLESS) and not ask.chat and len(ask.turns) == 1:
         common = "".join(here[:i])
         warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, max(1, ask.tokens - i)))
