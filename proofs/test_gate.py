@@ -257,6 +257,10 @@ def case(): return 1
         ("pyproject.toml", "-m x", "--deselect a", "pyproject.toml"),
         ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\n_done = patch(Item)", "proofs/test_a.py"),
         ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\nclass A:\n    _done = patch(Item)", "proofs/test_a.py"),
+        ("proofs/test_a.py", "def unasked(", "@patch(Item)\ndef unasked(", "proofs/test_a.py"),
+        ("proofs/test_a.py", "unasked(", "unasked(x=patch(Item)", "proofs/test_a.py"),
+        ("proofs/test_a.py", "unasked()", "unasked() -> patch(Item)", "proofs/test_a.py"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\nclass A(metaclass=patch(Item)): ...", "proofs/test_a.py"),
         (
             "properties/helpers/rows.py",
             "def some",

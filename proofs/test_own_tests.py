@@ -33,7 +33,7 @@ def test_every_claim_about_a_rule_has_tests_that_see_the_rule() -> None:
 
 
 def test_what_is_on_record_is_seen_again() -> None:
-    """Kills: a record that says seen of tests that pass, or of tests that fail whatever the text. Three mistakes, one
+    """Kills: a record that says seen of tests that pass, or of tests that fail whatever the text. Two mistakes, one
     recorded test each; solvers left out."""
     known = [
         (mutant, test)
@@ -42,7 +42,7 @@ def test_what_is_on_record_is_seen_again() -> None:
         for test in tests
         if not test.startswith(("proofs/smt", "proofs/test_batched"))
     ]
-    chosen = random.Random(commit_seed()).sample(known, 3)
+    chosen = random.Random(commit_seed()).sample(known, 2)
     jobs = [
         Job(f"{m.number}", {m.module: m.source}, checks([test]), seconds=mutants_of_tests.SECONDS) for m, test in chosen
     ]

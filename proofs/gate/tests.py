@@ -40,7 +40,10 @@ JUDGES = (  # of mutants, which a child looks up by a string
     "refengine/bugs/process/job.py::make",
 )
 PLUGIN = "refengine/pytest_plugin.py"
-RUN = ("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt")
+RUN = (
+    *("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt"),
+    *("proofs/links.json", "proofs/own_tests.json"),  # results under digests, which a hand could write
+)
 INSTALLED = ("build-system", "project", "dependency-groups")  # tables of pyproject.toml, with tools that run or build
 TOOLS = ("pytest", "hatch")
 ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
@@ -50,6 +53,11 @@ AT_HOME = (
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
+# What may be called where a function or a class is defined, by the first word: it changes no other word.
+HARMLESS = {
+    *("pytest", "given", "settings", "example", "st", "cache", "lru_cache", "dataclass", "field"),
+    *("range", "len", "list", "tuple", "dict", "set", "frozenset", "zip", "enumerate", "str", "float", "Fraction", "F"),
+}
 # How names of a module begin that pytest or Python look for.
 READ_BY_NAME = ("pytest", "setup", "teardown", "__all__", "__getattr__", "__test__")
 
@@ -148,8 +156,32 @@ def imported(file: Path) -> str:
     body += (inner for node in body if isinstance(node, ast.ClassDef) for inner in node.body)
     plain = ast.FunctionDef | ast.ClassDef
     values = ast.Assign | ast.AnnAssign
-    runs = [n for n in body if not isinstance(n, plain) and not (isinstance(n, values) and _is_value(n))]
+    runs: list[ast.AST] = [n for n in body if not isinstance(n, plain) and not (isinstance(n, values) and _is_value(n))]
+    runs += (part for node in body if isinstance(node, plain) for part in at_definition(node))
     return "\n".join(told(node) for node in runs if not isinstance(getattr(node, "value", None), ast.Constant))
+
+
+def at_definition(node: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.expr]:
+    """Decorators, defaults, annotations and bases that call more than what is HARMLESS."""
+    parts = [*node.decorator_list]
+    if isinstance(node, ast.ClassDef):
+        parts += [*node.bases, *(keyword.value for keyword in node.keywords)]
+    else:
+        every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+        told_of = [argument.annotation for argument in [*every, node.args.vararg, node.args.kwarg] if argument]
+        parts += (part for part in (*node.args.defaults, *node.args.kw_defaults, *told_of, node.returns) if part)
+    calls = ((part, n) for part in parts for n in ast.walk(part) if isinstance(n, ast.Call))
+    yield from dict.fromkeys(part for part, call in calls if _first_word(call) not in HARMLESS)
+
+
+def _first_word(node: ast.expr) -> str:
+    """Of `word.other(...)[...]`; "" of what begins otherwise."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=inner) | ast.Call(func=inner) | ast.Subscript(value=inner):
+            return _first_word(inner)
+    return ""
 
 
 def _is_value(node: ast.Assign | ast.AnnAssign) -> bool:

@@ -11,7 +11,7 @@ from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.audit import Named
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import logprobs_apart
+from refengine.audit.served.claims.cells import Cell, logprobs_apart
 from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.sampled import PROMPTS, Law
 from refengine.audit.served.claims.scores import ORDER, Reader
@@ -237,26 +237,37 @@ def test_a_claim_that_has_nothing_left_to_ask_is_left() -> None:
     assert cell.asked == IDLE + 1
 
 
+class Parting:
+    """A claim of which these looks part, of five."""
+
+    cost, wanted = 4, 6
+
+    def __init__(self, name: str, looks: set[int]) -> None:
+        self.name, self.looks = name, looks
+        self.beliefs = {"it holds": Partings(0.1)}
+
+    def unit(self, bench: Bench, k: int) -> None:
+        bench.spend(self.cost)
+        self.beliefs["it holds"].add(k % 5 in self.looks, {"request": {}})
+
+
+def most_evidence(claims: list[Parting], requests: int) -> bool:
+    """Whether so many requests decide one."""
+    with Bench(Gives(), Gives()) as bench:
+        suite = Suite(bench, Plan(list[Cell](claims), {}), 1e-6, requests)
+        suite.run(lambda what, share: None)
+    return max(state.evidence() for state in suite.states) >= suite.bar
+
+
 def test_little_evidence_against_many_claims_is_followed_in_one_of_them() -> None:
     """Kills: a defect of every request, of which each claim sees a little and 1,000 requests decide none."""
+    assert most_evidence([Parting(str(number), {0, 2, 4}) for number in range(80)], 1000)
 
-    class Half:
-        """A claim of which every other look parts."""
 
-        cost, wanted = 4, 6
-
-        def __init__(self, name: str) -> None:
-            self.name = name
-            self.beliefs = {"it holds": Partings(0.1)}
-
-        def unit(self, bench: Bench, k: int) -> None:
-            bench.spend(self.cost)
-            self.beliefs["it holds"].add(k % 2 == 0, {"request": {}})
-
-    with Bench(Gives(), Gives()) as bench:
-        suite = Suite(bench, Plan([Half(str(number)) for number in range(80)], {}), 1e-6, 1000)
-        suite.run(lambda what, share: None)
-    assert max(state.evidence() for state in suite.states) >= suite.bar
+def test_faint_evidence_is_followed_once_all_claims_were_looked_at() -> None:
+    """Kills: a defect of some requests, of which a claim sees two nats when all others have had their looks."""
+    quiet = [Parting(str(number), set[int]()) for number in range(39)]
+    assert most_evidence([*quiet, Parting("some", {0, 3})], 1500)
 
 
 def test_the_order_of_choices_is_a_score() -> None:

@@ -18,7 +18,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS
 from refengine.audit.served.claims.options import SAMPLED, Setting
 from refengine.audit.served.claims.sampled import CLAIM, Law, Sampled
-from refengine.audit.served.claims.scores import COPIES, Reader, against_row, as_reported, with_policy
+from refengine.audit.served.claims.scores import COPIES, Policy, Reader, against_row, as_reported, with_policy
 from refengine.audit.served.claims.shared_rows import SHARED_ROWS, SharedRows
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.diagnosis import alike
@@ -68,19 +68,19 @@ def test_small_differences_at_every_token_add_up() -> None:
 
 def test_a_token_scores_nothing_on_average_under_its_row() -> None:
     """Kills a score that follows what the text is about instead of how it was sampled: the mean is 0, exactly."""
-    for reading, options, temperature in (
-        (as_reported, {}, 1.0),
-        (with_policy, {"top_k": 2}, 1.0),
-        (with_policy, {"min_p": 0.5}, 0.5),
+    row = tuple(ROW.items())
+    for law in (
+        as_reported(row),
+        with_policy(row, Policy(top_k=2)),
+        with_policy(row, Policy(min_p=0.5, temperature=0.5)),
     ):
-        listed, rest = reading(ROW, options, temperature)
-        assert sum(listed.values()) + rest == pytest.approx(1.0, abs=2e-6)
-        mean = [rest * x for x in against_row("z", (listed, rest))]
-        for token, chance in listed.items():
-            mean = [m + chance * x for m, x in zip(mean, against_row(token, (listed, rest)), strict=True)]
+        assert sum(law.listed.values()) + law.rest == pytest.approx(1.0, abs=2e-6)
+        mean = [law.rest * x for x in against_row("z", law)]
+        for token, chance in law.listed.items():
+            mean = [m + chance * x for m, x in zip(mean, against_row(token, law), strict=True)]
         assert mean == pytest.approx([0.0] * 3, abs=1e-5)
-    assert with_policy(ROW, {"top_k": 2}, 1.0)[0] == pytest.approx({"a": 0.625, "b": 0.375}, abs=1e-5)
-    assert set(with_policy(ROW, {"top_p": 0.6}, 1.0)[0]) == {"a", "b"}
+    assert with_policy(row, Policy(top_k=2)).listed == pytest.approx({"a": 0.625, "b": 0.375}, abs=1e-5)
+    assert set(with_policy(row, Policy(top_p=0.6)).listed) == {"a", "b"}
 
 
 def test_choices_of_a_request_are_one_look() -> None:

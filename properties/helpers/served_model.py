@@ -78,7 +78,8 @@ def shaped(
     """Probabilities after the policy; at temperature 0 a point. Not to be changed."""
     if not body.keys().isdisjoint(MEMORY) or any(" " in word.strip() for word in body.get("bad_words") or ()):
         return _shaped(row, body, out, least, language)
-    key = (tuple(row), len(out) < least, language.end, *(repr(body.get(name)) for name in MEMORYLESS))
+    told = [f"{name} {body[name]}" for name in MEMORYLESS if name in body]
+    key = (tuple(row), len(out) < least, language.end, *told)
     made = shaped_before.get(key)
     if made is None:
         if len(shaped_before) > MOST_SHAPED:

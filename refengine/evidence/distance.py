@@ -1,18 +1,27 @@
 """Lower bounds on a total variation, from sets of tokens that were fixed before the draws."""
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.special import betaincinv
+
+
+def share_at_least(hits: int, n: int, confidence: float) -> float:
+    """A lower bound on the chance of a hit, of which there were so many in n draws (Clopper and Pearson, 1934)."""
+    return float(betaincinv(hits, n - hits + 1, 1 - confidence)) if hits else 0.0
+
+
+def share_at_most(hits: int, n: int, confidence: float) -> float:
+    """An upper bound, by the same."""
+    return float(betaincinv(hits + 1, n - hits, confidence)) if hits < n else 1.0
 
 
 def tv_at_least(hits: int, n: int, mass: float, confidence: float) -> float:
     """A lower bound on TV from one set of tokens that was fixed before these n draws: P(set) - p(set) <= TV.
 
-    hits  draws that fell into the set; mass  p(set); the bound on P(set) is that of Clopper and Pearson
+    hits  draws that fell into the set; mass  p(set)
     """
     if n == 0:
         return 0.0
-    interval = binomtest(hits, n, alternative="greater").proportion_ci(confidence, method="exact")
-    return max(0.0, float(interval.low) - mass)
+    return max(0.0, share_at_least(hits, n, confidence) - mass)
 
 
 def mean_tv_at_least(hits: int, n: int, mass: float, confidence: float) -> float:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import power_divergence
 
 LEAST_EXPECTED = 5.0  # Cochran's rule, for the chi-square approximation of a pooled cell
 
@@ -62,6 +61,8 @@ def g_test(counts: ArrayLike, p: ArrayLike) -> Test:
 
 
 def _divergence(counts: ArrayLike, p: ArrayLike, kind: str) -> Test:
+    from scipy.stats import power_divergence  # takes a second to import, and most audits have no need of it
+
     counts, p = np.asarray(counts, dtype=float), np.asarray(p, dtype=float)
     if counts.shape != p.shape:
         raise ValueError(f"{counts.shape} counts cannot be compared with {p.shape} probabilities")

@@ -1,8 +1,6 @@
 """The total variation that a test detects with probability 0.99: of the e-process, and of the chi-square test."""
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import chi2, ncx2
 
 
 def ends_wealth(draws: float, alpha: float, choices: float) -> float:
@@ -22,6 +20,9 @@ def detectable_tv(n: int, cells: int, alpha: float, power: float = 0.99) -> floa
     At total variation d the non-centrality is smallest when the deviation is spread evenly, +-2d/cells per cell (for an
     odd number of cells, a little more), where it is 4 n d^2. A TV above 1 means that nothing would be seen.
     """
+    from scipy.optimize import brentq  # these take a second to import, and no audit has need of them
+    from scipy.stats import chi2, ncx2
+
     if cells < 2:
         raise ValueError(f"a test has at least two cells, got {cells}")
     freedom = cells - 1

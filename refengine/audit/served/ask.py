@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 Row: TypeAlias = dict[str, float]  # log probabilities of some tokens of one position
+Listed: TypeAlias = tuple[tuple[str, float], ...]  # a row's likeliest tokens, in their order
 INCLUDED = "include_stop_str_in_output"  # vLLM's, and others': the text ends with the stop string
 LISTED = 5  # tokens of a row that are asked for: what every server allows
 
@@ -66,6 +68,15 @@ class Choice:
     logprobs: tuple[float | None, ...] | None = None
     top: tuple[Row, ...] | None = None
     ids: tuple[int, ...] | None = None
+
+    @cached_property
+    def listed(self) -> tuple[Listed, ...]:
+        """The likeliest of each token's row: whether a token that is none of them is listed too does not say how it was
+        drawn. () where not every token has a row."""
+        rows = self.top or ()
+        if len(rows) != len(self.tokens or ()):
+            return ()
+        return tuple(tuple(sorted(row.items(), key=lambda entry: -entry[1])[:LISTED]) for row in rows)
 
 
 @dataclass(frozen=True)

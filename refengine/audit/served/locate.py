@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from refengine.audit.served.ask import Answer, Choice
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.sampled import CLAIM, NOWHERE, PROMPTS, Law, Sampled
-from refengine.audit.served.claims.scores import EVERY, LIKELIEST, PLACES, UNLISTED
+from refengine.audit.served.claims.scores import EVERY, LIKELIEST, PLACES, against_row
 from refengine.evidence.e_process_of_prefixes import Step
 
 SAMPLED = 160  # choices of either side, alone and again in company
@@ -43,13 +43,11 @@ class Sets:
         for i, (token, chance) in enumerate(steps):
             chosen = self._of(prompt, steps, i)
             if chosen is not None:
-                mass = sum(self._mass(other, rows[i]) for other in chosen) if chance is not None else 0.0
+                mass = sum(map(rows[i].chance, chosen)) if chance is not None else 0.0
                 found.append((i, float(token in chosen) - min(1.0, mass)))
-            elif chance is not None and rows[i][0]:
-                listed, _ = rows[i]
-                likeliest = max(listed, key=lambda name: listed[name])
-                sign = 1.0 if self.sharper(_place(i)) else -1.0
-                found.append((i, sign * (float(token == likeliest) - listed[likeliest])))
+            elif chance is not None and rows[i].listed:
+                _, above, _ = against_row(token, rows[i])
+                found.append((i, above if self.sharper(_place(i)) else -above))
         return found
 
     def sharper(self, place: str) -> bool:
@@ -63,11 +61,6 @@ class Sets:
             return None
         here, there = node.count
         return {token for token in node.first if node.first[token] * there > node.second[token] * here}
-
-    @staticmethod
-    def _mass(token: str, row: tuple[dict[str, float], float]) -> float:
-        listed, rest = row
-        return listed.get(token, rest / UNLISTED)
 
 
 def _place(i: int) -> str:

@@ -8,8 +8,7 @@ decoding is exact.
 
 from dataclasses import dataclass
 
-from scipy.stats import beta
-
+from refengine.evidence.distance import share_at_most
 from refengine.evidence.ties import MARGIN, allowed
 
 TIE_SHARE = 0.2  # of prompts at which an honest pair may part within UNIT tokens, each by a tie, whatever was measured
@@ -53,8 +52,7 @@ class Noise:
 
     def _measured(self) -> float:
         """Of UNIT tokens: the bound of Clopper and Pearson (1934), 0 where none parted."""
-        k, n = self.parted, self.looks
-        return 0.0 if not k else 1.0 if k == n else float(beta.ppf(1 - DOUBT, k + 1, n - k))
+        return share_at_most(self.parted, self.looks, 1 - DOUBT) if self.parted else 0.0
 
     def asked_share(self, tokens: int = UNIT) -> float:
         """The same, where a parting is asked about."""

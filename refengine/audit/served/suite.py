@@ -4,8 +4,8 @@ Every claim has its own share of alpha, fixed beforehand by how many claims ther
 depend on the evidence. A quarter of the turns goes to the claims with signs against them that would be decided soonest,
 the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where there is
 more evidence than chance gives, it is half of the requests, and less with every claim that is decided: for one claim,
-or for many whose little evidence would together decide one, and then for that of them with most. What is left when all
-had most of what they want goes first to laws of which nothing could be said yet.
+or for many whose little evidence would together decide one, and then for that of them with most. When all had
+half of what they want, faint evidence is followed too, and else laws come first of which nothing could be said yet.
 """
 
 from collections import Counter
@@ -30,6 +30,7 @@ from refengine.audit.served.reduce import TRIES, reduced
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
+FAINT_NATS = 2.0  # of evidence, that is followed once all claims had MOST of what they want
 OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
 SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
 LAW_LOOKS = 2  # times what a law wants, at most, with FEW choices or more
@@ -59,6 +60,11 @@ class State:
     def given_up(self) -> bool:
         """It is refused or fails more often than not."""
         return 2 * max(self.refusals, self.failures) > max(self.looks, GIVE_UP - 1)
+
+    @property
+    def share(self) -> float:
+        """Of what it wants, that it had, in requests."""
+        return self.spent / (self.cell.cost * self.cell.wanted)
 
     def evidence(self) -> float:
         return max(float(belief.log_evidence) for belief in self.cell.beliefs.values())
@@ -167,21 +173,21 @@ class Suite:
     def due(self, state: State) -> tuple[bool, bool, float]:
         """Among all: what had least of what it wants, in requests: looks that ask about ties are fewer. Of laws of
         which nothing can be said yet, the one that is nearest: one that is looked at enough is more than two halves."""
-        share = state.spent / (state.cell.cost * state.cell.wanted)
-        if share < MOST:
-            return False, False, share
+        if state.share < MOST:
+            return False, False, state.share
         laws = [b for b in state.cell.beliefs.values() if isinstance(b, Law) and b.too_few(self.bar)]
-        return True, not laws, laws[0].would_show(self.bar) if laws else share
+        return True, not laws, laws[0].would_show(self.bar) if laws else state.share
 
-    def strong(self, suspects: list[tuple[State, float]]) -> list[State]:
-        """Of suspects with their evidence, in their rank, those that up to half of the requests may go to."""
+    def strong(self, suspects: list[tuple[State, float]], all_seen: bool) -> list[State]:
+        """Of suspects with their evidence, in their rank, those that up to half of the requests may go to. all_seen:
+        whether every claim had MOST of what it wants."""
         if suspects and suspects[0][1] > SUSPECT_NATS:
             return [state for state, _ in suspects[:SUSPECTS]]
-        if sum(max(0.0, nats) for _, nats in suspects) < self.bar:
-            return []
-        of_others = [(state, nats) for state, nats in suspects if not isinstance(state.cell, Parity)]
-        state, nats = max(of_others or suspects, key=lambda suspect: suspect[1])
-        return [state] if nats > 0 else []
+        many = sum(max(0.0, nats) for _, nats in suspects) >= self.bar
+        of_others = [suspect for suspect in suspects if not isinstance(suspect[0].cell, Parity)]
+        least = 0.0 if many else FAINT_NATS if all_seen else inf
+        among = [(state, nats) for state, nats in (many and of_others) or suspects if nats > least]
+        return [max(among, key=lambda suspect: suspect[1])[0]] if among else []
 
     def chosen(self, turn: int) -> list[State]:
         """What is looked at next, together; nothing when every claim is decided or nothing more may be asked."""
@@ -195,7 +201,8 @@ class Suite:
         suspects = [state for state, _ in suspected]
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
-        strong = self.strong(suspected)
+        all_seen = all(s.share >= MOST for s in open_)
+        strong = self.strong(suspected, all_seen)
         decided = sum(state.evidence() >= self.bar for state in self.states)
         self.pursuing = bool(strong) and (2 + decided) * self.pursued <= self.bench.sent
         if self.pursuing:

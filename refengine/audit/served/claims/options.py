@@ -295,10 +295,10 @@ SAMPLED: tuple[Setting, ...] = (
     # As most chats are; engines render a chat, and begin its answer, by other code. Few tokens and many choices: after
     # the same prefix what no score sums up is seen too.
     Setting("temperature 0.7", 0.7, {}, tokens=6, choices=64, talks=True),
-    Setting("top_k 3", 1.0, {"top_k": 3}),
+    Setting("top_k 3", 1.0, {"top_k": 3}, tokens=6, choices=64),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
-    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also=({"top_k": 8},)),
-    Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
+    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, tokens=6, choices=64, also=({"top_k": 8},)),
+    Setting("min_p 0.2", 1.7, {"min_p": 0.2}, tokens=6, choices=64),
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
     Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason

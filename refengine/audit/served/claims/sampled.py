@@ -112,7 +112,7 @@ class Law:
     def rows(self, choice: Choice) -> list[Row]:
         """Of its tokens, as they are read; empty ones where none are reported."""
         laws = self.reader.laws(choice)
-        return [listed for listed, _ in laws] if laws else [{}] * len(tokens_or_words(choice))
+        return [law.listed for law in laws] if laws else [{}] * len(tokens_or_words(choice))
 
     def kinds(self, without: int | None = None) -> list[float]:
         """The evidence of each kind; that of number KIND_OF_TEXTS reads no row."""

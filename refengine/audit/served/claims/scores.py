@@ -10,12 +10,13 @@ No score has to be right. It is compared between two sides of which either could
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from math import exp, log
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from refengine.audit.served.ask import LISTED, Choice, Row
+from refengine.audit.served.ask import Choice, Listed, Row
 
 SURPRISE_NATS = 8.0  # a token scores at most
 SHARED = 8  # tokens of a text before which two texts are often alike
@@ -38,49 +39,91 @@ LIKELIEST = "the share of the likeliest token"
 WHAT = ("the mean surprise", LIKELIEST, "the share of tokens beyond the listed")
 KINDS = len(WHAT) * (len(PLACES) + 1) + 5 + len(STARTS)
 Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
-Law: TypeAlias = tuple[Row, float]  # (probabilities of the listed tokens, that of all others)
+# Tokens from this on are in one place; and by how many tokens are before it, what a token is counted in.
+DIFFERENT = 1 + max(places.start for places in PLACES.values())
+PLACES_OF = [[name for name, places in PLACES.items() if i in places] for i in range(DIFFERENT)]
+TITLES = {name: [f"{what} at {name}" for what in WHAT] for name in (*PLACES, LATER_CHOICES)}
+READ_ROWS = 4096  # that are remembered: a row is read several times for each pair, and comes in several answers
 
 
-def as_reported(row: Row, options: Mapping[str, Any], temperature: float) -> Law:
+class Policy(NamedTuple):
+    """What stands between a row and the law of a token."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+
+    @property
+    def filters(self) -> bool:
+        return self[1:] != Policy()[1:]
+
+
+@dataclass(frozen=True)
+class Law:
+    """The probabilities of the listed tokens, and that of all others together."""
+
+    listed: Row
+    rest: float
+
+    def chance(self, token: str) -> float:
+        return self.listed.get(token, self.rest / UNLISTED)
+
+    @cached_property
+    def likeliest(self) -> str:
+        return max(self.listed, key=lambda token: self.listed[token])
+
+    @cached_property
+    def surprises(self) -> Row:
+        return {token: min(SURPRISE_NATS, -log(max(chance, 1e-9))) for token, chance in self.listed.items()}
+
+    @cached_property
+    def beyond(self) -> float:
+        """The surprise of a token that is not listed."""
+        return min(SURPRISE_NATS, -log(self.rest))
+
+    @cached_property
+    def expected(self) -> float:
+        """The mean surprise."""
+        listed = sum(chance * self.surprises[token] for token, chance in self.listed.items())
+        return listed + self.rest * self.beyond
+
+
+NO_ROW = Law({}, 1.0)
+
+
+def as_reported(row: Listed) -> Law:
     """The row as the law of the token."""
-    listed = {token: exp(min(0.0, chance)) for token, chance in row.items()}
-    return listed, max(1e-6, 1.0 - sum(listed.values()))
+    listed = {token: exp(min(0.0, chance)) for token, chance in row}
+    return Law(listed, max(1e-6, 1.0 - sum(listed.values())))
 
 
-def with_policy(row: Row, options: Mapping[str, Any], temperature: float) -> Law:
+def with_policy(row: Listed, policy: Policy) -> Law:
     """The row as that before temperature and filters; what a filter keeps is taken to be listed."""
-    listed, rest = as_reported(row, options, temperature)
-    top = max(listed.values())
-    order = sorted(listed, key=lambda token: -listed[token])
+    before = as_reported(row)
+    listed, top = before.listed, max(before.listed.values())
     kept, mass = {}, 0.0
-    filters = any(name in options for name in ("top_k", "top_p", "min_p"))
-    for rank, token in enumerate(order):
-        if (
-            rank < (options.get("top_k") or len(order))
-            and mass < options.get("top_p", 1.0)
-            and listed[token] >= options.get("min_p", 0.0) * top
-        ):
-            kept[token] = (listed[token] / top) ** (1.0 / temperature)
+    for rank, token in enumerate(sorted(listed, key=lambda token: -listed[token])):
+        if rank < (policy.top_k or len(listed)) and mass < policy.top_p and listed[token] >= policy.min_p * top:
+            kept[token] = (listed[token] / top) ** (1.0 / policy.temperature)
         mass += listed[token]
-    rest = 1e-6 if filters else rest / top  # flattened by the temperature it is more, by how much is not known
+    # Flattened by the temperature it is more, by how much is not known.
+    rest = 1e-6 if policy.filters else before.rest / top
     total = sum(kept.values()) + rest
-    return {token: weight / total for token, weight in kept.items()}, rest / total
+    return Law({token: weight / total for token, weight in kept.items()}, rest / total)
 
 
-READINGS = (as_reported, with_policy)
+@lru_cache(READ_ROWS)
+def readings(row: Listed, policy: Policy) -> tuple[Law, Law]:
+    return as_reported(row), with_policy(row, policy)
 
 
 def against_row(token: str, law: Law) -> Scored:
     """Each less its mean under the law."""
-    listed, rest = law
-    surprise = {name: min(SURPRISE_NATS, -log(max(chance, 1e-9))) for name, chance in listed.items()}
-    beyond = min(SURPRISE_NATS, -log(rest))
-    expected = sum(chance * surprise[name] for name, chance in listed.items()) + rest * beyond
-    likeliest = max(listed, key=lambda name: listed[name])
     return (
-        surprise.get(token, beyond) - expected,
-        float(token == likeliest) - listed[likeliest],
-        float(token not in listed) - rest,
+        law.surprises.get(token, law.beyond) - law.expected,
+        float(token == law.likeliest) - law.listed[law.likeliest],
+        float(token not in law.listed) - law.rest,
     )
 
 
@@ -93,11 +136,15 @@ class Reader:
 
     options: Mapping[str, Any]
     temperature: float
-    off_by: list[float] = field(default_factory=lambda: [0.0] * len(READINGS))  # a reading's surprises in sum
+    off_by: list[float] = field(default_factory=lambda: [0.0, 0.0])  # a reading's surprises in sum
     words: Counter[str] = field(default_factory=Counter)
     after: Counter[tuple[str, str]] = field(default_factory=Counter)
     total: int = 0
-    shared: dict[tuple[Hashable, ...], Row] = field(default_factory=dict)  # by prompt and tokens before it
+    shared: dict[tuple[Hashable, ...], Listed] = field(default_factory=dict)  # by prompt and tokens before it
+
+    def __post_init__(self) -> None:
+        told = {name: self.options[name] for name in ("top_k", "top_p", "min_p") if name in self.options}
+        self.policy = Policy(self.temperature, **told)
 
     def pair(
         self, on: Sequence[Choice], off: Sequence[Choice], prompt: int = 0
@@ -113,12 +160,12 @@ class Reader:
     def share(self, prompt: int, choices: Sequence[Choice]) -> None:
         """Both sides are held to one row after the same tokens, the first that came: by rounding each has its own
         there, again and again, and where a bias decides what is drawn nothing else tells their scores apart."""
-        found: defaultdict[tuple[Hashable, ...], list[Row]] = defaultdict(list)
-        for choice in filter(has_rows, choices):
-            for i, row in enumerate(listed_rows(choice)[:SHARED]):
+        found: defaultdict[tuple[Hashable, ...], list[Listed]] = defaultdict(list)
+        for choice in choices:
+            for i, row in enumerate(choice.listed[:SHARED]):
                 found[prompt, *(choice.tokens or ())[:i]].append(row)
-        for before, rows in found.items():
-            self.shared.setdefault(before, min(rows, key=lambda row: sorted(row.items())))
+        for before in found.keys() - self.shared.keys():
+            self.shared[before] = min(found[before], key=sorted)
 
     def scores(self, choices: Sequence[Choice], prompt: int = 0) -> dict[str, float]:
         """By "WHAT at PLACE"."""
@@ -135,10 +182,9 @@ class Reader:
                 sums[ORDER] += index - (len(choices) - 1) / 2
                 sums[NEXT] += before * token[0]
                 before = token[0]
-                where = [name for name, places in PLACES.items() if i in places]
-                for name in (*where, *([LATER_CHOICES] if index else [])):
-                    for what, score in zip(WHAT, token, strict=False):
-                        sums[f"{what} at {name}"] += score
+                for name in (*PLACES_OF[min(i, DIFFERENT - 1)], *([LATER_CHOICES] if index else [])):
+                    for title, score in zip(TITLES[name], token, strict=False):
+                        sums[title] += score
         return dict(sums)
 
     def copies(self, choice: Choice) -> float:
@@ -148,19 +194,17 @@ class Reader:
         for i in range(2, len(told)):
             copy = after.get(before := tuple(told[i - 2 : i]))
             if copy is not None:
-                total += float(told[i] == copy) - (laws[i][0].get(copy, laws[i][1] / UNLISTED) if laws else 0.0)
+                total += float(told[i] == copy) - (laws[i].chance(copy) if laws else 0.0)
             after[before] = told[i]
         return total
 
     def tokens(self, choice: Choice, prompt: int) -> Iterator[Scored]:
-        if has_rows(choice):
-            told = choice.tokens or ()
-            rows = enumerate(listed_rows(choice))
+        if choice.listed:
+            told, reading = choice.tokens or (), self.reading
+            rows = enumerate(choice.listed)
             held = [self.shared.get((prompt, *told[:i]), row) if i < SHARED else row for i, row in rows]
             for token, row in zip(told, held, strict=True):
-                yield (
-                    against_row(token, self.reading(row, self.options, self.temperature)) if row else (0.0,) * len(WHAT)
-                )
+                yield against_row(token, readings(row, self.policy)[reading]) if row else (0.0,) * len(WHAT)
             return
         last = ""
         for word in pieces(choice.text):
@@ -170,27 +214,25 @@ class Reader:
 
     def steps(self, choice: Choice) -> list[tuple[str, float | None]]:
         """Its tokens with their chances; words without where no rows are reported."""
-        if not has_rows(choice):
+        if not choice.listed:
             return [(word, None) for word in pieces(choice.text)]
-        laws = zip(choice.tokens or (), self.laws(choice), strict=True)
-        return [(token, listed.get(token, rest / UNLISTED)) for token, (listed, rest) in laws]
+        return [(token, law.chance(token)) for token, law in zip(choice.tokens or (), self.laws(choice), strict=True)]
 
     def laws(self, choice: Choice) -> list[Law]:
         """The rows of its tokens as they are read; none where none are reported."""
-        rows = listed_rows(choice) if has_rows(choice) else []
-        return [self.reading(row, self.options, self.temperature) if row else ({}, 1.0) for row in rows]
+        reading = self.reading
+        return [readings(row, self.policy)[reading] if row else NO_ROW for row in choice.listed]
 
     @property
-    def reading(self) -> Callable[[Row, Mapping[str, Any], float], Law]:
-        """The reading by which the tokens of both sides were as surprising as expected."""
-        return READINGS[min(range(len(READINGS)), key=lambda i: abs(self.off_by[i]))]
+    def reading(self) -> int:
+        """The number of that by which the tokens of both sides were as surprising as expected."""
+        return min(range(len(self.off_by)), key=lambda i: abs(self.off_by[i]))
 
     def learn(self, choice: Choice) -> None:
-        if has_rows(choice):
-            for token, row in zip(choice.tokens or (), listed_rows(choice), strict=True):
-                for i, reading in enumerate(READINGS):
-                    if row:
-                        self.off_by[i] += against_row(token, reading(row, self.options, self.temperature))[0]
+        if choice.listed:
+            for token, row in zip(choice.tokens or (), choice.listed, strict=True):
+                for i, law in enumerate(readings(row, self.policy) if row else ()):
+                    self.off_by[i] += against_row(token, law)[0]
             return
         last = ""
         for word in pieces(choice.text):
@@ -204,12 +246,3 @@ class Reader:
 def pieces(text: str) -> list[str]:
     """Words with the blanks before them."""
     return re.findall(r"\s*\S+", text)
-
-
-def has_rows(choice: Choice) -> bool:
-    return bool(choice.tokens and choice.top and len(choice.tokens) == len(choice.top))
-
-
-def listed_rows(choice: Choice) -> list[Row]:
-    """The likeliest of each row: whether a token that is none of them is listed too does not say how it was drawn."""
-    return [dict(sorted(row.items(), key=lambda entry: -entry[1])[:LISTED]) for row in choice.top or ()]

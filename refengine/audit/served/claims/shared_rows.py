@@ -17,7 +17,6 @@ from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import rows_apart
 from refengine.audit.served.claims.options import FILTERS
-from refengine.audit.served.claims.scores import has_rows, listed_rows
 from refengine.audit.served.faults import shown
 
 DEEPEST = 16  # tokens after which rows are kept
@@ -70,10 +69,9 @@ class SharedRows:
 
 
 def rows(place: int, choice: Choice) -> Iterator[tuple[Before, Row]]:
-    if has_rows(choice):
-        for i, row in enumerate(listed_rows(choice)[:DEEPEST]):
-            if row:
-                yield (place, (choice.tokens or ())[: i + 1]), row
+    for i, row in enumerate(choice.listed[:DEEPEST]):
+        if row:
+            yield (place, (choice.tokens or ())[: i + 1]), dict(row)
 
 
 @dataclass

@@ -6,6 +6,7 @@ A score that is learned from the pairs before is a fair bet on the next one (`ev
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import copysign, log
 from typing import TypeAlias
 
@@ -29,15 +30,15 @@ class Tilt:
 
     def score(self, seen: Seen, rows: Sequence[Mapping[str, float]] = ()) -> float:
         """Of the tokens of an answer; where their rows are at hand (probabilities), each less what its row expects."""
-        told = sum(self.of(before, token) for before, token in seen)
+        of = cache(self.of)  # a token comes in many rows
+        told = sum(of(before, token) for before, token in seen)
         rowed = zip(seen, rows, strict=False)
-        return told - sum(p * self.of(before, token) for (before, _), row in rowed for token, p in row.items())
+        return told - sum(p * of(before, token) for (before, _), row in rowed for token, p in row.items())
 
     def of(self, before: Hashable, token: str) -> float:
-        (here, there), (mine, theirs) = (
-            [counts[before, token] for counts in self.counts],
-            [totals[before] for totals in self.totals],
-        )
+        (first, second), (whole, other) = self.counts, self.totals
+        here, there = first.get((before, token), 0), second.get((before, token), 0)
+        mine, theirs = whole.get(before, 0), other.get(before, 0)
         pooled = DRAWN * (here + there + 1.0) / (mine + theirs + 2.0)
         odds = log((here + pooled) * (theirs + DRAWN) / ((there + pooled) * (mine + DRAWN)))
         return copysign(max(0.0, abs(odds) - self.least), odds)
