@@ -14,6 +14,7 @@ from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
 from refengine.audit.served.claims.schedule_requests import greedy_choices
 from refengine.audit.served.claims.ties import asked_tie
+from refengine.audit.served.grammar import GBNF, WORDS, begins_json, is_json, ungrammatical
 from refengine.audit.served.plan import planned
 from refengine.audit.served.transports.http import Server
 
@@ -166,6 +167,22 @@ def test_a_choice_that_is_no_json_shows() -> None:
     whole, cut, wrong = Choice("{}", "stop"), Choice("{", "length"), Choice('{}"', "stop")
     assert not no_json([Answer((whole, cut))], 0.1)
     assert no_json([Answer((whole, wrong))], 0.1)
+    assert no_json([Answer((whole, Choice('{"a" 1', "length")))], 0.1)
+
+
+def test_what_a_grammar_allows_begins_as_it_does_and_nothing_else() -> None:
+    """Kills a text that was cut called wrong wherever it was cut, and one that nothing puts right called cut."""
+    whole = '{"a": [1, -2.5e3, true, "x\\u00e9\\n"], "b": {"c": null}, "d": false}'
+    assert is_json(whole)
+    assert all(begins_json(whole[:i]) for i in range(len(whole) + 1))
+    for wrong in ("}", "{,", '{"a" 1', '{"a": 1 2', "[01", "[1.x", "[tru, ", '["\\x', "[] []", '{"a": nulk', "[1]]"):
+        assert not begins_json(wrong), wrong
+    ask = Ask(("a",), 4, options={"guided_regex": WORDS})
+    for text, finish, shows in (("ab c", "stop", 0), ("ab ", "length", 0), ("ab ", "stop", 1), ("a  b", "length", 1)):
+        assert ungrammatical(ask, Choice(text, finish)) == bool(shows)
+    stopped = replace(ask, options={"grammar": GBNF, "stop": "b"})
+    assert ungrammatical(stopped, Choice("a ", "stop")) is False
+    assert ungrammatical(Ask(("a",), 4), Choice("{", "stop")) is None
 
 
 def test_stops_are_asked_for_where_they_are_missed() -> None:
@@ -217,9 +234,9 @@ def test_a_server_that_refuses_n_is_asked_with_a_list_of_equal_prompts(alike: bo
         laws = {cell.name: cell.asked(bench) for cell in plan.cells if isinstance(cell, Sampled)}
         plain, chat = laws["law/top_k 3"], laws["law/temperature 0.7 (chat)"]
         assert bench.choices == 1
-        assert (plain.copies, plain.seed is None) == ((1, False) if alike else (16, True))
+        assert (plain.copies, plain.seed is None) == ((1, False) if alike else (64, True))
         assert (chat.copies, chat.seed is None) == (1, False)
-        assert Server("http://a/v1").body(plain)["prompt"] == (plain.turns[0] if alike else [plain.turns[0]] * 16)
+        assert Server("http://a/v1").body(plain)["prompt"] == (plain.turns[0] if alike else [plain.turns[0]] * 64)
 
 
 def test_a_server_that_passes_n_over_is_sent_no_list() -> None:

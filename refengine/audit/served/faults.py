@@ -5,12 +5,12 @@ Servers differ in their conventions, so a fault counts only as far as the same s
 (belief.py).
 """
 
-import json
 from collections.abc import Callable, Mapping
 from math import exp, inf, isfinite, log
 from typing import Any
 
 from refengine.audit.served.ask import INCLUDED, LISTED, Answer, Ask, Choice, Row
+from refengine.audit.served.grammar import ungrammatical
 
 ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
@@ -119,20 +119,6 @@ def _banned(ask: Ask, choice: Choice) -> bool | None:
     words = [f" {word.strip()} " for word in ask.options.get("bad_words", ())]
     text = f" {' '.join(choice.text.split())} "
     return any(word in text for word in words) if words else None
-
-
-def _not_json(ask: Ask, choice: Choice) -> bool | None:
-    if "response_format" not in ask.options or choice.finish != "stop":
-        return None
-    return not is_json(choice.text)
-
-
-def is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _tokens_not_text(ask: Ask, choice: Choice) -> bool | None:
@@ -245,7 +231,7 @@ CHECKS: Mapping[str, Check] = {
     "fewer tokens than min_tokens": _choices(_ended_early),
     "it ended by itself with ignore_eos": _choices(_ended_by_itself),
     "a banned word is emitted": _choices(_banned),
-    "what ended by itself is no JSON": _choices(_not_json),
+    "a text is none that its grammar allows": _choices(ungrammatical),
     "the reported tokens are not the text": _choices(_tokens_not_text),
     "a log probability is above 0 or no number": _choices(_logprob_impossible),
     "a token's log probability is not that of its row": _choices(_not_in_row),
@@ -259,7 +245,7 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-OF_THE_TEXT = (_past_stop, _ended_early, _banned, _not_json)
+OF_THE_TEXT = (_past_stop, _ended_early, _banned, ungrammatical)
 
 
 def contradicts(ask: Ask, answer: Answer) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import INCLUDED, Choice
+from refengine.audit.served.grammar import GBNF, WORDS
 
 Options: TypeAlias = dict[str, Any]
 Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer to it, prompt) -> one per dialect
@@ -205,9 +206,9 @@ PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
 PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 ALLOWED: Options = {"allowed_token_ids": list(range(2, 24, 3))}
 WORDS_ALONE: tuple[Options, ...] = (  # the same grammar, in the words of several engines
-    {"guided_regex": "[a-z]+( [a-z]+)*"},
-    {"regex": "[a-z]+( [a-z]+)*"},
-    {"grammar": "root ::= [a-z ]+"},
+    {"guided_regex": WORDS},
+    {"regex": WORDS},
+    {"grammar": GBNF},
 )
 JSON: Options = {"response_format": {"type": "json_object"}}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -292,8 +293,8 @@ class Setting:
 
 SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
-    # As most chats are; engines render a chat, and begin its answer, by other code. Few tokens and many choices: after
-    # the same prefix what no score sums up is seen too.
+    # As most chats are; engines render a chat, and begin its answer, by other code. Few tokens and many choices, here
+    # and with filters: after the same prefix what no score sums up is seen too.
     Setting("temperature 0.7", 0.7, {}, tokens=6, choices=64, talks=True),
     Setting("top_k 3", 1.0, {"top_k": 3}, tokens=6, choices=64),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
