@@ -14,7 +14,7 @@ from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
 from refengine.audit.served.claims.schedule_requests import greedy_choices
 from refengine.audit.served.claims.ties import asked_tie
-from refengine.audit.served.grammar import GBNF, WORDS, begins_json, is_json, ungrammatical
+from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
 from refengine.audit.served.plan import planned
 from refengine.audit.served.transports.http import Server
 
@@ -177,11 +177,14 @@ def test_what_a_grammar_allows_begins_as_it_does_and_nothing_else() -> None:
     assert all(begins_json(whole[:i]) for i in range(len(whole) + 1))
     for wrong in ("}", "{,", '{"a" 1', '{"a": 1 2', "[01", "[1.x", "[tru, ", '["\\x', "[] []", '{"a": nulk', "[1]]"):
         assert not begins_json(wrong), wrong
-    ask = Ask(("a",), 4, options={"guided_regex": WORDS})
+    ask = Ask(("a",), 4, options={"guided_regex": WORDS.regex})
     for text, finish, shows in (("ab c", "stop", 0), ("ab ", "length", 0), ("ab ", "stop", 1), ("a  b", "length", 1)):
         assert ungrammatical(ask, Choice(text, finish)) == bool(shows)
-    stopped = replace(ask, options={"grammar": GBNF, "stop": "b"})
+    stopped = replace(ask, options={"grammar": WORDS.gbnf, "stop": "b"})
     assert ungrammatical(stopped, Choice("a ", "stop")) is False
+    marked = replace(ask, options={"regex": MARKED.regex})
+    for text, finish, shows in (("an1", "stop", 0), ("an", "length", 0), ("an", "stop", 1), ("na", "length", 1)):
+        assert ungrammatical(marked, Choice(text, finish)) == bool(shows)
     assert ungrammatical(Ask(("a",), 4), Choice("{", "stop")) is None
 
 

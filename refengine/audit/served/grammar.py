@@ -3,13 +3,23 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from refengine.audit.served.ask import Ask, Choice
 
-WORDS = "[a-z]+( [a-z]+)*"
-GBNF = 'root ::= [a-z]+ (" " [a-z]+)*'  # the same, in llama.cpp's notation
-BEGUN_WORDS = re.compile("([a-z]+( [a-z]+)* ?)?")
+
+class Words(NamedTuple):
+    """A language that every engine's grammars have: as a regular expression, what begins one of its texts, and in the
+    notation of llama.cpp."""
+
+    regex: str
+    begun: str
+    gbnf: str
+
+
+WORDS = Words("[a-z]+( [a-z]+)*", "([a-z]+( [a-z]+)* ?)?", 'root ::= [a-z]+ (" " [a-z]+)*')
+# What may come next is decided by the letter before it: a grammar that has read another token lets something wrong out.
+MARKED = Words("([a-m]|[n-z][0-9])+", "([a-m]|[n-z][0-9])*[n-z]?", "root ::= ([a-m] | [n-z] [0-9])+")
 # Each ends what may be open where a JSON text was cut: a string, an escape in it, a word, a number.
 TAILS = ("", '"', 'n"', *(f'{"0" * i}"' for i in range(1, 5)), "0")
 WORD_TAILS = tuple(word[i:] for word in ("true", "false", "null") for i in range(1, len(word)))
@@ -21,11 +31,12 @@ def ungrammatical(ask: Ask, choice: Choice) -> bool | None:
     that is known here."""
     told: Mapping[str, Any] = ask.options
     ended = choice.finish == "stop" and not STOPPED & told.keys()
-    if {"response_format", "guided_json", "json_schema"} & told.keys():
+    if told.get("response_format") == {"type": "json_object"}:
         return not (is_json(choice.text) if ended else begins_json(choice.text))
-    if WORDS in (told.get("guided_regex"), told.get("regex")) or told.get("grammar") == GBNF:
-        text = choice.text.lstrip()
-        return not (re.fullmatch(WORDS, text) if ended and text else BEGUN_WORDS.fullmatch(text))
+    for words in (WORDS, MARKED):
+        if words.regex in (told.get("guided_regex"), told.get("regex")) or told.get("grammar") == words.gbnf:
+            text = choice.text.lstrip()
+            return not re.fullmatch(words.regex if ended and text else words.begun, text)
     return None
 
 

@@ -30,7 +30,7 @@ from refengine.audit.served.reduce import TRIES, reduced
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
-FAINT_NATS = 2.0  # of evidence, that is followed once all claims had MOST of what they want
+FAINT_NATS = 2.0  # of evidence, that is followed once all claims had MOST of what they want; laws have their looks
 OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
 SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
 LAW_LOOKS = 2  # times what a law wants, at most, with FEW choices or more
@@ -183,10 +183,13 @@ class Suite:
         whether every claim had MOST of what it wants."""
         if suspects and suspects[0][1] > SUSPECT_NATS:
             return [state for state, _ in suspects[:SUSPECTS]]
-        many = sum(max(0.0, nats) for _, nats in suspects) >= self.bar
-        of_others = [suspect for suspect in suspects if not isinstance(suspect[0].cell, Parity)]
-        least = 0.0 if many else FAINT_NATS if all_seen else inf
-        among = [(state, nats) for state, nats in (many and of_others) or suspects if nats > least]
+        among: list[tuple[State, float]] = []
+        if sum(max(0.0, nats) for _, nats in suspects) >= self.bar:
+            of_others = [suspect for suspect in suspects if not isinstance(suspect[0].cell, Parity)]
+            among = [(state, nats) for state, nats in of_others or suspects if nats > 0]
+        elif all_seen:
+            others = (suspect for suspect in suspects if not isinstance(suspect[0].cell, Sampled | AllLaws))
+            among = [(state, nats) for state, nats in others if nats > FAINT_NATS]
         return [max(among, key=lambda suspect: suspect[1])[0]] if among else []
 
     def chosen(self, turn: int) -> list[State]:

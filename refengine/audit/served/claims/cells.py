@@ -111,7 +111,7 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 3 if self.chat or self.stream else 5  # a front end adds little to be wrong
+        self.wanted = 2 if self.stream else 3 if self.chat else 5  # a front end adds little to be wrong
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
@@ -231,7 +231,7 @@ class Answered:
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
-LOOKS = ((8, 4), (12, 3), (24, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
+LOOKS = ((8, 4), (12, 3), (26, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 Pairs: TypeAlias = list[tuple[Answer, Answer]]
 Said: TypeAlias = tuple[list[Answer], list[Answer]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import INCLUDED, Choice
-from refengine.audit.served.grammar import GBNF, WORDS
+from refengine.audit.served.grammar import MARKED, WORDS
 
 Options: TypeAlias = dict[str, Any]
 Made: TypeAlias = Callable[[Choice, int], tuple[Options, ...]]  # (plain answer to it, prompt) -> one per dialect
@@ -205,10 +205,8 @@ FEW_WORDS: Options = alone(range(3, 15))  # that come again and again
 PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
 PENALISED: Options = {**PENALTIES, **FEW_WORDS}
 ALLOWED: Options = {"allowed_token_ids": list(range(2, 24, 3))}
-WORDS_ALONE: tuple[Options, ...] = (  # the same grammar, in the words of several engines
-    {"guided_regex": WORDS},
-    {"regex": WORDS},
-    {"grammar": GBNF},
+WORDS_ALONE, MARKED_LETTERS = (  # the same grammar, in the words of several engines
+    ({"guided_regex": words.regex}, {"regex": words.regex}, {"grammar": words.gbnf}) for words in (WORDS, MARKED)
 )
 JSON: Options = {"response_format": {"type": "json_object"}}
 JSON_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -292,18 +290,20 @@ class Setting:
 
 
 SAMPLED: tuple[Setting, ...] = (
-    Setting("temperature 1", 1.0, {}, seeded=False),  # as most requests are: many engines sample them by other code
-    # As most chats are; engines render a chat, and begin its answer, by other code. Few tokens and many choices, here
-    # and with filters: after the same prefix what no score sums up is seen too.
+    # As most requests are: many engines sample them by other code. Few tokens and many choices, here and in the next
+    # two: after the same prefix a small part of the mass that is moved is seen, which no score sums up.
+    Setting("temperature 1", 1.0, {}, tokens=6, choices=64, seeded=False),
+    # As most chats are: engines render a chat, and begin its answer, by other code.
     Setting("temperature 0.7", 0.7, {}, tokens=6, choices=64, talks=True),
     Setting("top_k 3", 1.0, {"top_k": 3}, tokens=6, choices=64),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
-    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, tokens=6, choices=64, also=({"top_k": 8},)),
-    Setting("min_p 0.2", 1.7, {"min_p": 0.2}, tokens=6, choices=64),
+    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also=({"top_k": 8},)),
+    Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
     Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
-    Setting("a grammar", 1.0, {}, either=WORDS_ALONE),  # a draft's rows are masked as the target's are
+    # A draft's rows are masked as the target's are.
+    Setting("a grammar", 1.0, {}, either=(*MARKED_LETTERS, *WORDS_ALONE)),
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24, ends=True),  # so many that some rounds end before it
     Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},), company=4),  # as every benchmark asks
 )

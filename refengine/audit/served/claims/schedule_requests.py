@@ -3,6 +3,7 @@
 The `k` of each is the number of the look, so that looks at one claim are at different prompts.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -17,7 +18,8 @@ SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accide
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
 PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
 PLACES = 6  # requests under way together
-EQUAL = 15  # of them, where all are one
+EQUAL = 12  # of them, where all are one
+STOPS = 3  # letters of which one comes soon
 SHORT = (1, 3)  # words of a prompt of which no cache holds a block
 BLOCK = 16  # tokens of a cache's block, in most engines
 COLD = 2 * BLOCK + 5  # words of a prompt of which a cache will hold some blocks
@@ -75,8 +77,10 @@ def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Alone, and then so many times at once that it is seen whether its seed decides. Rows tell its tokens."""
-    mine = replace(sampled(bench, k, 1000 + k, HOT), options=bench.logprobs)
+    """Alone, and then so many times at once that it is seen whether its seed decides. Rows tell its tokens. In turn
+    with one choice and with two, whose coins may be one another's."""
+    several = {"n": 2} if k % 2 and bench.choices > 1 else {}
+    mine = replace(sampled(bench, k, 1000 + k, HOT), options={**bench.logprobs, **several})
     return [[mine], [mine] * EQUAL]
 
 
@@ -90,11 +94,18 @@ def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine, mine], [mine], [mine]]
 
 
-def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Three times: what a seed leaves behind is in the second answer and the third. The one with a seed comes first and
-    stays, so that it is there when the other begins."""
-    both = [replace(sampled(bench, k + 1, 1000 + k), tokens=4 * TOKENS), sampled(bench, k, None)]
-    return [both, both, both]
+def beside_seeded(stops: bool) -> Steps:
+    """One with a seed and two without, three times: what a seed leaves behind is in later answers. In turn the one with
+    a seed comes first and stays, so that it is there when the others begin, and is ended before them by a stop."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        seeded, free = replace(sampled(bench, k + 1, 1000 + k), tokens=4 * TOKENS), [sampled(bench, k, None)] * 2
+        if not (stops and k % 2):
+            return [[seeded, *free]] * 3
+        letters = Counter("".join(bench.plain(k + 1, TOKENS)[1].text.split())).most_common(STOPS)
+        return [[replace(seeded, options={"stop": [letter for letter, _ in letters] or ["."]})], free] * 3
+
+    return steps
 
 
 def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -269,17 +280,22 @@ def left_beside(bench: Bench, k: int, asks: Sequence[Ask], short: bool) -> Seque
 
 def continued(bench: Bench, k: int) -> tuple[str, ...]:
     """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more. Both
-    are new to the cache, and end anywhere in a block, or two in three times right behind one, where nothing is read
-    that would cover up what the block holds. The answer is in turn that at temperature 0, and one that was sampled with
-    speculation, of which more drafts were refused, as one of several choices where there are some."""
-    first, more = bench.fresh(3000 + k), (" " + bench.prompt(k + 1)) * (k % 2)
-    mine = Ask((first,), some_tokens(k) + BLOCK, options=bench.logprobs)
+    are new to the cache. In turn it ends anywhere in a block; as a block does, or with the next one's first token; or
+    right behind one, where nothing is read that would cover up what the block holds. The answer is in turn that at
+    temperature 0, and one that was sampled with speculation, of which more drafts were refused, as one of several
+    choices where there are some."""
+    first, at_the_edge = bench.fresh(3000 + k), k % 3 == 1
+    tokens, more = some_tokens(k) + BLOCK, (" " + bench.prompt(k + 1)) * (k % 2 or at_the_edge)
+    if at_the_edge:
+        asked = bench.without([Ask((first,), 1)])[0].usage.get("prompt_tokens", 0)
+        tokens += -(asked + tokens) % BLOCK + k // 3 % 2
+    mine = Ask((first,), tokens, options=bench.logprobs)
     if k // 2 % 2:
         several = {"n": 2} if bench.choices > 1 else {}
         said = bench.each([replace(mine, temperature=1.0, seed=k, options={**bench.logprobs, **several})])[0][0]
     else:
         said = bench.both(mine)[1]
-    return (first + (behind_a_block(said) if k % 3 else said.choices[-1].text + more),)
+    return (first + (behind_a_block(said) if k % 3 == 2 else said.choices[-1].text + more),)
 
 
 def behind_a_block(said: Answer) -> str:
@@ -291,11 +307,16 @@ def behind_a_block(said: Answer) -> str:
     return "".join((choice.tokens or ())[: ends[0]]) if ends and said.usage else choice.text
 
 
-def after_left(bench: Bench, k: int) -> tuple[str, ...]:
-    """A short prompt that nobody asked, right after a client left in the middle of its answer to another."""
-    words = SHORT[k % 2]
-    leave(bench, Ask((bench.fresh(6000 + k, words),), LONG[-1]))
-    return (bench.fresh(7000 + k, words),)
+def after_left(penalties: bool) -> Callable[[Bench, int], tuple[str, ...]]:
+    """A short prompt that nobody asked, right after a client left in the middle of its answer to another: in turn a
+    plain one, and one with penalties and a bias."""
+
+    def turns(bench: Bench, k: int) -> tuple[str, ...]:
+        words = SHORT[k // 2 % 2]
+        leave(bench, Ask((bench.fresh(6000 + k, words),), LONG[-1], options=PENALISED if penalties and k % 2 else {}))
+        return (bench.fresh(7000 + k, words),)
+
+    return turns
 
 
 def after_left_in_cache(bench: Bench, k: int) -> tuple[str, ...]:

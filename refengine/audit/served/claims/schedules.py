@@ -42,7 +42,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     if extra["together"] and extra["seed"]:
         begins = "With one seed equal requests begin in few ways in company."
         shows, besides = fault.begin_in_many_ways, fault.first_and_last_differ
-        cells.append(Own("seed/under load", begins, asks.seed_in_company, shows, 32, besides=besides))
+        cells.append(Own("seed/under load", begins, asks.seed_in_company, shows, 26, besides=besides))
     if rows and extra["together"] and extra["echo"]:
         reported = "An echoed prompt has the same log probabilities alone and beside another request."
         shows = fault.reported_otherwise
@@ -112,7 +112,7 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
         cells.append(Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.alike, 4))
     if extra["seed"] and extra["together"]:
         free = "A request without a seed is independent beside one with a seed, and after it."
-        cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 12))
+        cells.append(Own("seed/neighbour", free, asks.beside_seeded(extra["stop"]), fault.unseeded_alike, 18))
     if extra["seed"] and extra["together"] and (extra["filters"] or extra["neighbour"]):
         one_token = alone([5]) if extra["neighbour"] else {"top_k": 1}
         cells += [OthersSeeds(one_token), BesideUnseeded(one_token)]
@@ -153,7 +153,7 @@ def clients_that_left(greedy: partial[Own], noise: Noise, rows: bool, extra: dic
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
     name, cached = "state/after a client left", asks.after_left_in_cache
-    cells.append(Plain(name, noise, rows, turns=asks.after_left, cost=4, wanted=5))
+    cells.append(Plain(name, noise, rows, turns=asks.after_left(extra["penalties"]), cost=4, wanted=6))
     return [*cells, Plain(f"{name}, in the cache", noise, rows, turns=cached, cost=5, wanted=3)]
 
 
