@@ -1,5 +1,6 @@
 """The corners of what may be asked of a server: the edge of its context, stops at once, rows beside a token, seeds."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -13,8 +14,10 @@ from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_st
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
 from refengine.audit.served.claims.schedule_requests import greedy_choices
+from refengine.audit.served.claims.schedules import schedules
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
+from refengine.audit.served.noise import Noise
 from refengine.audit.served.plan import planned
 from refengine.audit.served.transports.http import Server
 
@@ -227,18 +230,18 @@ def test_a_server_that_refuses_n_is_asked_with_a_list_of_equal_prompts(alike: bo
     @dataclass
     class OneChoice(Counts):
         def send(self, ask: Ask) -> Answer:
-            if "n" in ask.options or (ask.chat and ask.copies > 1):
+            if "n" in ask.options or (ask.chat and ask.more):
                 raise Refused("n is 1")
             said = super().send(ask).text
-            return Answer(tuple(Choice(said + "b" * (i * (not alike)), "length") for i in range(ask.copies)))
+            return Answer(tuple(Choice(said + "b" * (i * (not alike)), "length") for i in range(1 + len(ask.more))))
 
     with Bench(OneChoice(4000), OneChoice(4000)) as bench:
         plan = planned(bench, "law")
         laws = {cell.name: cell.asked(bench) for cell in plan.cells if isinstance(cell, Sampled)}
         plain, chat = laws["law/top_k 3"], laws["law/temperature 0.7 (chat)"]
         assert bench.choices == 1
-        assert (plain.copies, plain.seed is None) == ((1, False) if alike else (64, True))
-        assert (chat.copies, chat.seed is None) == (1, False)
+        assert (len(plain.more), plain.seed is None) == ((0, False) if alike else (63, True))
+        assert (len(chat.more), chat.seed is None) == (0, False)
         assert Server("http://a/v1").body(plain)["prompt"] == (plain.turns[0] if alike else [plain.turns[0]] * 64)
 
 
@@ -248,7 +251,7 @@ def test_a_server_that_passes_n_over_is_sent_no_list() -> None:
     @dataclass
     class Unread(Counts):
         def send(self, ask: Ask) -> Answer:
-            assert ask.copies == 1, "the thread of generation died"
+            assert not ask.more, "the thread of generation died"
             return replace(super().send(ask), choices=super().send(ask).choices[:1])
 
     with Bench(Unread(4000), Unread(4000)) as bench:
@@ -292,3 +295,25 @@ def test_a_tie_at_a_stop_goes_on_past_it() -> None:
         ended = Answer((Choice(" a", "stop"),))
         assert not asked_tie(bench, ask, Answer((Choice(" a b c d e f", "length"),)), ended)
         assert asked_tie(bench, ask, Answer((Choice(" a b c x y", "length"),)), ended)
+
+
+@pytest.mark.parametrize("wrong", [None, 3])
+def test_a_prompt_of_a_list_is_held_to_its_answer_alone(wrong: int | None) -> None:
+    """Kills a list of prompts that has the parameters, or the state, of another of its prompts."""
+
+    @dataclass
+    class Lists:
+        wrong: int | None = None
+
+        def send(self, ask: Ask) -> Answer:
+            told = enumerate(["\n".join(ask.turns), *ask.more])
+            return Answer(tuple(Choice(prompt[::-1] + "!" * (i == self.wrong), "length") for i, prompt in told))
+
+    with Bench(Lists(wrong), Lists()) as bench:
+        cells = schedules(Noise(), False, defaultdict(bool, lists=True))
+        cell = next(cell for cell in cells if cell.name == "list of prompts")
+        for k in range(cell.wanted):
+            cell.unit(bench, k)
+    (belief,) = cell.beliefs.values()
+    assert belief.parted == (cell.wanted if wrong else 0)
+    assert Server("http://a/v1").body(Ask(("a",), 4, more=("b",)))["prompt"] == ["a", "b"]

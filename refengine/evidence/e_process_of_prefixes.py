@@ -20,7 +20,9 @@ import numpy as np
 from refengine.evidence.e_process_of_pairs import MOST_ODDS, STAKE
 from refengine.evidence.rows import Rows, log_sum
 
-WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # how many tokens the row counts for in the estimate of each sampler
+# How many tokens the row counts for in the estimate of each sampler. An answer of many choices is bet on at once, and
+# what is learned of a seldom token from a few hundred is mostly noise.
+WEIGHTS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 BETS = tuple(product(WEIGHTS, (False, True)))  # (weight, whether the second sampler is taken to follow the rows)
 DEEPEST = 6  # tokens of an answer that are bet on: beyond it a prefix hardly comes twice
 Step: TypeAlias = tuple[str, float | None]  # (token, its chance in the row that was reported)

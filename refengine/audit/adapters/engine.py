@@ -175,7 +175,7 @@ class Side:
         """Raises Refused for what an engine in the process has no word for, Failed, Gone."""
         if refused := NO_WORD & ask.options.keys():
             raise Refused(f"a function has no {', '.join(sorted(refused))}")
-        if ask.chat or ask.stream or ask.copies > 1:
+        if ask.chat or ask.stream or ask.more:
             raise Refused("a function has no chat, no stream and no list of prompts")
         if ask.seed is None and ask.temperature > 0:
             raise Refused("a function is always given a seed")

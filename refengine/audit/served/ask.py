@@ -35,7 +35,7 @@ class Ask:
     seed      None: the request names none
     hang_up   the client leaves when that piece of a streamed answer begins to come; 0: it stays
     system    what a chat's system message says, before all turns; "": it has none
-    copies    how many times the prompt stands in the request, as a list of prompts: it has an answer for each
+    more      further prompts of a list: the request has an answer for each, the first one's first
     """
 
     turns: tuple[str, ...]
@@ -46,13 +46,13 @@ class Ask:
     stream: bool = False
     seed: int | None = None
     hang_up: int = 0
-    copies: int = 1
+    more: tuple[str, ...] = ()
     system: str = ""
 
     def summary(self) -> dict[str, Any]:
         """As a witness shows it."""
         shown: dict[str, Any] = {"prompt": list(self.turns), "max_tokens": self.tokens, "temperature": self.temperature}
-        shown |= {"copies of the prompt": self.copies} if self.copies > 1 else {}
+        shown |= {"prompts of the list": 1 + len(self.more)} if self.more else {}
         shown |= {"system": self.system} if self.system else {}
         shown |= dict(self.options) | ({"seed": self.seed} if self.seed is not None else {})
         return shown | {name: True for name in ("chat", "stream", "hang_up") if getattr(self, name)}

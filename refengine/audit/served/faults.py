@@ -83,7 +83,7 @@ def _no_reason(ask: Ask, choice: Choice) -> bool:
 
 
 def _wrong_count(ask: Ask, answer: Answer) -> bool:
-    return len(answer.choices) != ask.copies * int(ask.options.get("n", 1))
+    return len(answer.choices) != (1 + len(ask.more)) * int(ask.options.get("n", 1))
 
 
 def _past_stop(ask: Ask, choice: Choice) -> bool | None:

@@ -141,6 +141,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     if len(taken) >= LEAST:
         plan.cells.append(AllLaws(taken, together))
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
+    extra["lists"] = bool(several) and bench.accepts(Ask((bench.prompt(0),), 4, more=(bench.prompt(1),)))
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
     plan.cells += schedules(bench.noise, rows, extra, long)
@@ -169,7 +170,7 @@ def _gives(bench: Bench, choices: int, listed: bool = False) -> bool:
     """Some servers take `n` and answer with one choice; and some have one answer for all equal prompts of a list."""
     ask = Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1)
     if listed:
-        ask = replace(ask, options={}, seed=None, copies=choices)
+        ask = replace(ask, options={}, seed=None, more=ask.turns * (choices - 1))
     said = _answers(bench, ask)
     texts = [{choice.text for choice in answer.choices} for answer in said]
     return bool(said) and all(len(a.choices) == choices for a in said) and not (listed and min(map(len, texts)) == 1)

@@ -111,7 +111,8 @@ class Parity:
     cost: int = 2
 
     def __post_init__(self) -> None:
-        self.wanted = 2 if self.stream else 3 if self.chat else 5  # a front end adds little to be wrong
+        # A front end adds little to be wrong, and what is asked another way too has looks there.
+        self.wanted = 2 if self.stream else 3 if self.chat else 5 if self.option.front else 4
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:

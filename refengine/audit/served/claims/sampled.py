@@ -23,7 +23,7 @@ from refengine.audit.served.claims.scores import KINDS as READ
 from refengine.audit.served.claims.shared_rows import SharedRows
 from refengine.audit.served.claims.tilt import Tilt, after, tokens_or_words
 from refengine.evidence.e_process_of_pairs import COMMONER, Pairs
-from refengine.evidence.e_process_of_prefixes import Prefixes
+from refengine.evidence.e_process_of_prefixes import DEEPEST, Prefixes, Step
 from refengine.evidence.e_process_of_scores import Scores
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import log_sum
@@ -38,7 +38,8 @@ LEARNED = {"which tokens come": 0, "which tokens come after another": 1, "which 
 SCORES = READ + len(LEARNED)  # kinds of a score
 ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
 SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
-KIND_OF_TEXTS = 1
+OF_TEXTS = [1, 2]  # the numbers of those kinds of evidence in which no row has a part
+EVIDENCE_KINDS = 4
 NOWHERE = "at no place that fresh answers would show"
 CLAIM = "the law is that of plain decoding"
 Pair: TypeAlias = tuple[int, Sequence[Choice], Sequence[Choice], tuple[dict[str, float], dict[str, float]]]
@@ -58,6 +59,7 @@ class Law:
     looks: int = 0
     choices: int = 0  # of each side
     prefixes: Prefixes = field(default_factory=Prefixes)
+    characters: Prefixes = field(default_factory=Prefixes)  # where a text is cut into tokens does not part its looks
     pairs: Pairs = field(default_factory=lambda: Pairs(PROMPTS, KINDS))
     scores: Scores = field(default_factory=lambda: Scores(SCORES))
     tilts: dict[str, Tilt] = field(default_factory=dict)
@@ -75,6 +77,7 @@ class Law:
         count = min(len(on), len(off))
         on, off = on[:count], off[:count]
         self.prefixes.add(place, *([self.reader.steps(choice) for choice in side] for side in (on, off)))
+        self.characters.add(place, *([_letters(choice.text) for choice in side] for side in (on, off)))
         self.pairs.add(place, *([features(choice.text) for choice in side] for side in (on, off)))
         scored = self.reader.pair(on, off, place)
         self._learned((on, off), scored)
@@ -85,7 +88,7 @@ class Law:
         self.choices += count
         kinds = np.array([self.kinds(i) for i in range(PROMPTS)])
         self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
-        self.of_texts = float(kinds[:, KIND_OF_TEXTS].min()) - log(kinds.shape[1])
+        self.of_texts = float(log_sum(kinds[:, OF_TEXTS], 1).min()) - log(kinds.shape[1])
         return place, on, off, scored
 
     def _learned(self, sides: tuple[Sequence[Choice], ...], scored: tuple[dict[str, float], ...]) -> None:
@@ -115,8 +118,8 @@ class Law:
         return [law.listed for law in laws] if laws else [{}] * len(tokens_or_words(choice))
 
     def kinds(self, without: int | None = None) -> list[float]:
-        """The evidence of each kind; that of number KIND_OF_TEXTS reads no row."""
-        return [kind.log_evidence(without) for kind in (self.prefixes, self.pairs, self.scores)]
+        """The evidence of each of EVIDENCE_KINDS."""
+        return [kind.log_evidence(without) for kind in (self.prefixes, self.characters, self.pairs, self.scores)]
 
     @property
     def constant(self) -> bool:
@@ -136,7 +139,7 @@ class Law:
         """The total variation of a word at its place, at every prompt alike, that would have been seen in 99% of runs.
 
         A pair of outcomes at distance d gains d^2 nats with variance 2 d^2, half of what a draw beside a known law
-        does; the mixture gives both kinds of evidence, three families, three weights and KINDS features their shares;
+        does; the mixture gives the kinds of evidence, three families, three weights and KINDS features their shares;
         e^3 is for learning. A pair of requests gains log 2 at most.
         """
         return self._shown_by(self.looks, bar)
@@ -144,7 +147,7 @@ class Law:
     def _shown_by(self, looks: int, bar: float) -> float:
         """The same of so many pairs, with as many choices each as those that came."""
         share = (PROMPTS - 1) / PROMPTS
-        cost = 2 * 9.0 * KINDS * exp(3.0)
+        cost = EVIDENCE_KINDS * 9.0 * KINDS * exp(3.0)
         if share * looks * log(2.0) < bar + log(cost):
             return 1.0
         return ends_wealth(share * looks * max(1.0, self.choices / max(1, self.looks)) / 2, exp(-bar), cost)
@@ -187,7 +190,8 @@ class Law:
     def named(self) -> str:
         """What differs, where no place of the text does."""
         name = self.scores.strongest()
-        if self.scores.log_evidence() <= max(SIGN_NATS, self.pairs.log_evidence(), self.prefixes.log_evidence()):
+        others = (kind.log_evidence() for kind in (self.pairs, self.prefixes, self.characters))
+        if self.scores.log_evidence() <= max(SIGN_NATS, *others):
             return NOWHERE
         if name in self.tilts:
             return f"{name} is another"
@@ -197,6 +201,10 @@ class Law:
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "choices": self.choices}
+
+
+def _letters(text: str) -> list[Step]:
+    return [(letter, None) for letter in text[:DEEPEST]]
 
 
 def features(text: str) -> dict[str, Hashable]:
@@ -221,8 +229,8 @@ class Sampled:
 
     def __post_init__(self) -> None:
         self.cost = 2 * self.setting.company
-        # With 51 and 71 something is said; what is asked about ties and edges takes its part of the budget.
-        self.wanted = -(-(51 if self.choices > FEW else 71) // self.setting.company)
+        # With 52 and 72 something is said; what is asked about ties and edges takes its part of the budget.
+        self.wanted = -(-(52 if self.choices > FEW else 72) // self.setting.company)
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
         self.shared = SharedRows()
 
@@ -241,14 +249,15 @@ class Sampled:
         several = {"n": self.choices} if self.choices > 1 and not self.listed else {}
         ends = bench.ending(self.chat) if self.setting.ends else {}
         options = {**({} if bare else bench.logprobs), **ends, **self.setting.options, **several}
+        prompt = bench.sampled_prompt(place)
         return Ask(
-            (bench.sampled_prompt(place),),
+            (prompt,),
             self.setting.tokens,
             self.setting.temperature,
             options,
             chat=self.chat,
             seed=seed if self.setting.seeded and not self.listed else None,
-            copies=self.choices if self.listed else 1,
+            more=(prompt,) * (self.choices - 1) if self.listed else (),
         )
 
     def one_text(self) -> bool:

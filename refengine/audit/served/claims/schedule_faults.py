@@ -77,8 +77,8 @@ def alike(answers: Sequence[Answer], nats: float) -> Pairs:
 
 
 def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
-    """Those of the second and the third of every three."""
-    return alike([answer for i, answer in enumerate(answers) if i % 3], nats)
+    """Every second one."""
+    return alike(answers[1::2], nats)
 
 
 def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:
@@ -100,6 +100,12 @@ def choices_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     """Any other choice than the first, and not at a tie."""
     first, *others = alone(answers[0])
     return differing(others, first, nats)
+
+
+def ends_of_the_list_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """From what the prompt is answered that is its first and its last."""
+    first, listed = answers[0], alone(answers[-1])
+    return differing([listed[0], listed[-1]], first, nats)
 
 
 def alone(answer: Answer) -> list[Answer]:

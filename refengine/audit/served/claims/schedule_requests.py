@@ -94,18 +94,17 @@ def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine, mine], [mine], [mine]]
 
 
-def beside_seeded(stops: bool) -> Steps:
-    """One with a seed and two without, three times: what a seed leaves behind is in later answers. In turn the one with
-    a seed comes first and stays, so that it is there when the others begin, and is ended before them by a stop."""
+def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Five times: what a seed leaves behind is in later answers. The one with a seed comes first and stays, so that it
+    is there when the other begins."""
+    return [[replace(sampled(bench, k + 1, 1000 + k), tokens=4 * TOKENS), sampled(bench, k, None)]] * 5
 
-    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-        seeded, free = replace(sampled(bench, k + 1, 1000 + k), tokens=4 * TOKENS), [sampled(bench, k, None)] * 2
-        if not (stops and k % 2):
-            return [[seeded, *free]] * 3
-        letters = Counter("".join(bench.plain(k + 1, TOKENS)[1].text.split())).most_common(STOPS)
-        return [[replace(seeded, options={"stop": [letter for letter, _ in letters] or ["."]})], free] * 3
 
-    return steps
+def after_stopped_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Each right after one with a seed that a stop has ended, by a letter that comes soon."""
+    letters = Counter("".join(bench.plain(k + 1, TOKENS)[1].text.split())).most_common(STOPS)
+    stop = {"stop": [letter for letter, _ in letters] or ["."]}
+    return [[replace(sampled(bench, k + 1, 1000 + k), options=stop)], [sampled(bench, k, None)]] * 3
 
 
 def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -219,6 +218,12 @@ def with_rows_and_without(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[replace(sampled(bench, k, None), options={"n": 3})]]
+
+
+def list_of_prompts(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """The first of a list and its last are one prompt, between others. In turn with penalties and without."""
+    mine = with_penalties(bench, k) if k % 2 else plain(bench, k)
+    return [[mine], [replace(mine, more=(bench.prompt(k + 1), bench.prompt(k + 2), *mine.turns))]]
 
 
 def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:

@@ -18,7 +18,7 @@ from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 COMPANIES = (2, 4, 8, 16)  # requests under way together
-MANY = 9  # looks at one claim
+MANY = 8  # looks at one claim
 FILTERED: Options = {"top_k": 20, "top_p": 0.99}  # no more than the schedules with filters need
 SAME, ALONE = "The same request has the same answer", "An answer is the same"
 
@@ -51,6 +51,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         held = "What is sampled in JSON mode is JSON."
         cells.append(Own("response_format/sampled", held, asks.sampled_json, fault.no_json, 2))
     cells += choices(greedy, extra)
+    if extra["lists"]:
+        told = "A prompt of a list has the answer that it has alone."
+        cells.append(greedy("list of prompts", told, asks.list_of_prompts, fault.ends_of_the_list_differ, 4))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=6))
@@ -112,7 +115,10 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
         cells.append(Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.alike, 4))
     if extra["seed"] and extra["together"]:
         free = "A request without a seed is independent beside one with a seed, and after it."
-        cells.append(Own("seed/neighbour", free, asks.beside_seeded(extra["stop"]), fault.unseeded_alike, 18))
+        cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 20))
+    if extra["seed"] and extra["stop"]:
+        free = "Requests without a seed are independent after one whose seed a stop has ended."
+        cells.append(Own("seed/after a stop", free, asks.after_stopped_seed, fault.unseeded_alike, 12))
     if extra["seed"] and extra["together"] and (extra["filters"] or extra["neighbour"]):
         one_token = alone([5]) if extra["neighbour"] else {"top_k": 1}
         cells += [OthersSeeds(one_token), BesideUnseeded(one_token)]
@@ -136,7 +142,7 @@ def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list
         Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=6),
         Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=7),
         Plain("state/shared prefix", noise, rows, turns=asks.shared_prefix),
-        Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=14),
+        Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=10),
     ]
     if extra["echo"] and rows:
         echoed = {"echo": True}

@@ -32,7 +32,7 @@ class Generate:
     def send(self, ask: Ask) -> Answer:
         """Raises Refused for what a function has no word for, Failed where it raises."""
         refused = SERVER_ONLY & ask.options.keys()
-        if ask.chat or ask.stream or ask.copies > 1 or refused:
+        if ask.chat or ask.stream or ask.more or refused:
             raise Refused(f"a function has no {', '.join(sorted(refused)) or 'chat, stream or list of prompts'}")
         if ask.seed is None and ask.temperature > 0:
             raise Refused("a function is always given a seed")

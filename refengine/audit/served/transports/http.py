@@ -91,7 +91,7 @@ class Server:
             body["messages"] = [*system, *({"role": roles[i % 2], "content": t} for i, t in enumerate(ask.turns))]
         else:
             prompt = "\n".join(ask.turns)
-            body["prompt"] = [prompt] * ask.copies if ask.copies > 1 else prompt
+            body["prompt"] = [prompt, *ask.more] if ask.more else prompt
         named = {"model": self.model, "seed": ask.seed, "stream": ask.stream or None}
         return body | {name: value for name, value in named.items() if value is not None}
 
