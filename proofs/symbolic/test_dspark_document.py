@@ -63,6 +63,7 @@ def test_greedy_leftover_is_the_argmax() -> None:
     """One-hot rows: a wrong draft leaves the target's one-hot. Kills a greedy correction from the second choice."""
     for wrong in (1, 2):
         assert residual(point(0, 3), point(wrong, 3)) == point(0, 3)
+    assert not any(residual(point(0, 3), point(0, 3)))  # a right draft is never refused
 
 
 def test_clamped_draft_probability() -> None:
@@ -211,6 +212,7 @@ NETWORKS = {  # the fixture's drafter -> its passes for a block, by the method t
     "deepseek_mtp2": "modules.*.rows",
     "parallel_heads": "heads",
     "dspark": "block",
+    "dflash_drawn": "backbone.block",
 }
 
 
@@ -247,12 +249,15 @@ def counted(run: Any, passes: list[int]) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "passes", "told"),
-    [("deepseek_mtp", 2, True), ("deepseek_mtp2", 2, True), ("parallel_heads", 1, False), ("dspark", 1, True)],
+    [
+        *(("deepseek_mtp", 2, True), ("deepseek_mtp2", 2, True)),
+        *(("parallel_heads", 1, False), ("dflash_drawn", 1, False), ("dspark", 1, True)),
+    ],
 )
 def test_what_a_block_costs_and_whether_its_second_token_knows_its_first(name: str, passes: int, told: bool) -> None:
-    """Two drafts of MTP modules are two passes, the second told the first; of parallel heads one, and a second row that
-    is the same whatever was drawn first; of DSpark one pass, and a row that was told. Kills heads that look at drafts,
-    a module that does not, and a backbone that runs once a token.
+    """Two drafts of MTP modules are two passes, the second told the first; of parallel heads and of DFlash one, and a
+    second row that is the same whatever was drawn first; of DSpark one pass, and a row that was told. Kills heads that
+    look at drafts, a module that does not, and a backbone that runs once a token.
     """
     blocks, ran = blocks_of(name, 12)
     by_first = dict(blocks)
