@@ -29,6 +29,7 @@ NEEDED = {  # options that schedules need
     "neighbour": {*HEAVY},
     "ignore_eos": {"ignore_eos"},
     "penalties": {*PENALISED},
+    "repetition": {"repetition_penalty"},
     "stop": {"stop"},
     "filters": {"top_k", "top_p"},
     "grammar": {"response_format"},

@@ -19,6 +19,7 @@ PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set lo
 PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
 PLACES = 6  # requests under way together
 EQUAL = 12  # of them, where all are one
+REPEATED: Options = {"repetition_penalty": 1.5}
 STOPS = 3  # letters of which one comes soon
 SHORT = (1, 3)  # words of a prompt of which no cache holds a block
 BLOCK = 16  # tokens of a cache's block, in most engines
@@ -220,10 +221,15 @@ def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[replace(sampled(bench, k, None), options={"n": 3})]]
 
 
-def list_of_prompts(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """The first of a list and its last are one prompt, between others. In turn with penalties and without."""
-    mine = with_penalties(bench, k) if k % 2 else plain(bench, k)
-    return [[mine], [replace(mine, more=(bench.prompt(k + 1), bench.prompt(k + 2), *mine.turns))]]
+def list_of_prompts(kinds: Sequence[Options]) -> Steps:
+    """The first of a list and its last are one prompt, between others: in turn with these parameters."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        mine = plain(bench, k)
+        mine = replace(mine, options={**mine.options, **kinds[k % len(kinds)]})
+        return [[mine], [replace(mine, more=(bench.prompt(k + 1), bench.prompt(k + 2), *mine.turns))]]
+
+    return steps
 
 
 def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:

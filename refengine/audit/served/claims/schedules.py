@@ -53,7 +53,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     cells += choices(greedy, extra)
     if extra["lists"]:
         told = "A prompt of a list has the answer that it has alone."
-        cells.append(greedy("list of prompts", told, asks.list_of_prompts, fault.ends_of_the_list_differ, 4))
+        of_lists = [{}, *([asks.REPEATED] * extra["repetition"]), *([PENALTIES] * extra["penalties"])]
+        listed = asks.list_of_prompts(of_lists)
+        cells.append(greedy("list of prompts", told, listed, fault.ends_of_the_list_differ, 4))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=6))
