@@ -297,17 +297,23 @@ def test_a_tie_at_a_stop_goes_on_past_it() -> None:
         assert asked_tie(bench, ask, Answer((Choice(" a b c x y", "length"),)), ended)
 
 
-@pytest.mark.parametrize("wrong", [None, 3])
-def test_a_prompt_of_a_list_is_held_to_its_answer_alone(wrong: int | None) -> None:
-    """Kills a list of prompts that has the parameters, or the state, of another of its prompts."""
+@pytest.mark.parametrize("wrong", [None, "the first", "the last", "the next"])
+def test_a_prompt_of_a_list_is_held_to_its_answer_alone(wrong: str | None) -> None:
+    """Kills a prompt of a list that is answered with what belongs to the first, to the last or to the next one."""
 
     @dataclass
     class Lists:
-        wrong: int | None = None
+        wrong: str | None = None
 
         def send(self, ask: Ask) -> Answer:
-            told = enumerate(["\n".join(ask.turns), *ask.more])
-            return Answer(tuple(Choice(prompt[::-1] + "!" * (i == self.wrong), "length") for i, prompt in told))
+            told = [*ask.turns, *ask.more]
+            lent = {
+                "the first": told[:1] * len(told),
+                "the last": told[-1:] * len(told),
+                "the next": told[1:] + told[:1],
+            }
+            masks = lent.get(self.wrong or "", told)
+            return Answer(tuple(Choice(f"{x} {y}", "length") for x, y in zip(told, masks, strict=True)))
 
     with Bench(Lists(wrong), Lists()) as bench:
         cells = schedules(Noise(), False, defaultdict(bool, lists=True))

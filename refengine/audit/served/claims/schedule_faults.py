@@ -102,10 +102,10 @@ def choices_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     return differing(others, first, nats)
 
 
-def ends_of_the_list_differ(answers: Sequence[Answer], nats: float) -> Pairs:
-    """From what the prompt is answered that is its first and its last."""
+def middle_of_the_list_differs(answers: Sequence[Answer], nats: float) -> Pairs:
+    """From what its prompt is answered alone."""
     first, listed = answers[0], alone(answers[-1])
-    return differing([listed[0], listed[-1]], first, nats)
+    return differing(listed[1:2], first, nats)
 
 
 def alone(answer: Answer) -> list[Answer]:

@@ -222,12 +222,12 @@ def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def list_of_prompts(kinds: Sequence[Options]) -> Steps:
-    """The first of a list and its last are one prompt, between others: in turn with these parameters."""
+    """Between others, of which the first and the last may lend it theirs: in turn with these parameters."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         mine = plain(bench, k)
         mine = replace(mine, options={**mine.options, **kinds[k % len(kinds)]})
-        return [[mine], [replace(mine, more=(bench.prompt(k + 1), bench.prompt(k + 2), *mine.turns))]]
+        return [[mine], [replace(mine, turns=(bench.prompt(k + 1),), more=(*mine.turns, bench.prompt(k + 2)))]]
 
     return steps
 

@@ -55,7 +55,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         told = "A prompt of a list has the answer that it has alone."
         of_lists = [{}, *([asks.REPEATED] * extra["repetition"]), *([PENALTIES] * extra["penalties"])]
         listed = asks.list_of_prompts(of_lists)
-        cells.append(greedy("list of prompts", told, listed, fault.ends_of_the_list_differ, 4))
+        cells.append(greedy("list of prompts", told, listed, fault.middle_of_the_list_differs, 4))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=6))
