@@ -53,7 +53,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     cells += choices(greedy, extra)
     if extra["lists"]:
         told = "A prompt of a list has the answer that it has alone."
-        of_lists = [{}, *([asks.REPEATED] * extra["repetition"]), *([PENALTIES] * extra["penalties"])]
+        of_lists = [*([asks.REPEATED] * extra["repetition"]), *([PENALTIES] * extra["penalties"]), {}]
         listed = asks.list_of_prompts(of_lists)
         cells.append(greedy("list of prompts", told, listed, fault.middle_of_the_list_differs, 4))
     if extra["chat"]:
