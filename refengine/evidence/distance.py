@@ -1,4 +1,4 @@
-"""Lower bounds on a total variation, from sets of tokens that were fixed before the draws."""
+"""Bounds on the chance of a hit, and lower bounds on a total variation from sets of tokens that were fixed before."""
 
 import numpy as np
 from scipy.special import betaincinv

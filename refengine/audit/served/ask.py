@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 Row: TypeAlias = dict[str, float]  # log probabilities of some tokens of one position
 Listed: TypeAlias = tuple[tuple[str, float], ...]  # a row's likeliest tokens, in their order
 INCLUDED = "include_stop_str_in_output"  # vLLM's, and others': the text ends with the stop string
+STOPPED = {"stop", "stop_token_ids"}  # options by which a text ends in the middle of what else it may say
 LISTED = 5  # tokens of a row that are asked for: what every server allows
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from math import exp, inf, isfinite, log
 from typing import Any
 
-from refengine.audit.served.ask import INCLUDED, LISTED, Answer, Ask, Choice, Row
+from refengine.audit.served.ask import INCLUDED, LISTED, STOPPED, Answer, Ask, Choice, Row
 from refengine.audit.served.grammar import ungrammatical
 
 ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
-ENDERS = {"stop", "stop_token_ids", "response_format", "tools"}  # options by which a text ends before its length
+ENDERS = {*STOPPED, "response_format", "tools"}  # options by which a text ends before its length
 TOP_ENTRIES = LISTED + 1  # of a row, with the token itself
 TIE_NATS = 0.1  # a tie in half precision is closer
 Check = Callable[[Ask, Answer], bool | None]
@@ -103,7 +103,7 @@ def _tokens_past_stop(ask: Ask, choice: Choice) -> bool | None:
 def _ended_early(ask: Ask, choice: Choice) -> bool | None:
     """By itself: whether a stop waits for the minimum is a convention."""
     least = ask.options.get("min_tokens")
-    if least is None or choice.tokens is None or {"stop", "stop_token_ids"} & ask.options.keys():
+    if least is None or choice.tokens is None or STOPPED & ask.options.keys():
         return None
     return len(choice.tokens) < int(least)
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from refengine.audit.served.ask import Ask, Choice
+from refengine.audit.served.ask import STOPPED, Ask, Choice
 
 
 class Words(NamedTuple):
@@ -23,7 +23,6 @@ MARKED = Words("([a-m]|[n-z][0-9])+", "([a-m]|[n-z][0-9])*[n-z]?", "root ::= ([a
 # Each ends what may be open where a JSON text was cut: a string, an escape in it, a word, a number.
 TAILS = ("", '"', 'n"', *(f'{"0" * i}"' for i in range(1, 5)), "0")
 WORD_TAILS = tuple(word[i:] for word in ("true", "false", "null") for i in range(1, len(word)))
-STOPPED = {"stop", "stop_token_ids"}  # options by which a text ends in the middle of what a grammar allows
 
 
 def ungrammatical(ask: Ask, choice: Choice) -> bool | None:
@@ -32,12 +31,17 @@ def ungrammatical(ask: Ask, choice: Choice) -> bool | None:
     told: Mapping[str, Any] = ask.options
     ended = choice.finish == "stop" and not STOPPED & told.keys()
     if told.get("response_format") == {"type": "json_object"}:
-        return not (is_json(choice.text) if ended else begins_json(choice.text))
+        return wrong_json(choice.text, ended)
     for words in (WORDS, MARKED):
         if words.regex in (told.get("guided_regex"), told.get("regex")) or told.get("grammar") == words.gbnf:
             text = choice.text.lstrip()
             return not re.fullmatch(words.regex if ended and text else words.begun, text)
     return None
+
+
+def wrong_json(text: str, ended: bool) -> bool:
+    """Whether a text that ended is no JSON, or one that was cut begins none."""
+    return not (is_json(text) if ended else begins_json(text))
 
 
 def is_json(text: str) -> bool:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from refengine.audit.served.ask import Answer
 from refengine.audit.served.claims.cells import Pairs, logprobs_apart
 from refengine.audit.served.claims.ties import parted, tied
-from refengine.audit.served.grammar import begins_json, is_json
+from refengine.audit.served.grammar import wrong_json
 
 MOST_WAYS = 8  # in which one token comes from one seed, with as many lengths of drafts
 
@@ -29,9 +29,9 @@ def reported_otherwise(answers: Sequence[Answer], nats: float) -> Pairs:
 
 def no_json(answers: Sequence[Answer], nats: float) -> Pairs:
     """A choice that ended by itself is none, or one that was cut begins none."""
-    choices = [choice for answer in answers for choice in answer.choices]
-    right = ((is_json if choice.finish == "stop" else begins_json)(choice.text) for choice in choices)
-    return [] if all(right) else [(answers[0], answers[0])]
+    choices = (choice for answer in answers for choice in answer.choices)
+    wrong = any(wrong_json(choice.text, choice.finish == "stop") for choice in choices)
+    return [(answers[0], answers[0])] if wrong else []
 
 
 def begin_in_many_ways(answers: Sequence[Answer], nats: float) -> Pairs:

@@ -143,7 +143,7 @@ class Reader:
     shared: dict[tuple[Hashable, ...], Listed] = field(default_factory=dict)  # by prompt and tokens before it
 
     def __post_init__(self) -> None:
-        told = {name: self.options[name] for name in ("top_k", "top_p", "min_p") if name in self.options}
+        told = {name: self.options[name] for name in Policy._fields if name in self.options}
         self.policy = Policy(self.temperature, **told)
 
     def pair(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from refengine.audit.served.ask import Answer, Ask, Choice, Row
+from refengine.audit.served.ask import STOPPED, Answer, Ask, Choice, Row
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import FILTERS
 from refengine.audit.served.claims.scores import pieces
@@ -32,7 +32,7 @@ MOST_REQUESTS, AT_ONCE = 16, 2  # of a server that gives one choice a request
 FORCED = 4  # tokens that are asked for after the text that both have in common
 ANY_REQUEST = "state/any request"  # the claim that looks for what is far from any tie
 # Options that move no row, or set a token apart; at temperature 0 filters do neither.
-NEUTRAL = {*FRONT_END, *FILTERS, "n", "ignore_eos", "min_tokens", "stop", "stop_token_ids"}
+NEUTRAL = {*FRONT_END, *FILTERS, "n", "ignore_eos", "min_tokens", *STOPPED}
 
 
 def parted(on: Answer, off: Answer) -> bool:
