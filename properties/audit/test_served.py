@@ -268,8 +268,8 @@ def test_a_fault_of_answers_is_named_by_what_it_needs(defect: str, only: str, sa
 def test_what_is_wanted_is_within_the_budget() -> None:
     """Kills a claim that takes its looks from the others: at the default budget all of them are decided."""
     with (
-        serving(Engine(True)) as on,
-        serving(Engine()) as off,
+        serving(Engine(True), "tells ids") as on,
+        serving(Engine(), "tells ids") as off,
         Server(on) as here,
         Server(off) as there,
         Bench(here, there) as bench,

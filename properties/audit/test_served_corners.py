@@ -5,6 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from properties.audit.test_served import audited, violated
+from properties.helpers.served_engine import Engine
+from properties.helpers.served_http import serving
+from properties.helpers.served_model import MARKOV
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS, Parity, compare_logprobs, logprobs_apart, rows_apart
@@ -13,7 +17,7 @@ from refengine.audit.served.claims.ends import found_ends
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
-from refengine.audit.served.claims.schedule_requests import greedy_choices
+from refengine.audit.served.claims.schedule_requests import BLOCK, continued, greedy_choices
 from refengine.audit.served.claims.schedules import schedules
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
@@ -150,6 +154,22 @@ def test_the_ends_of_a_text_are_found(end: int) -> None:
             assert found.get("logit_bias", {}) == {str(i): 2.0 for i in wanted}
             assert in_chat.get("logit_bias", {}) == {str(i): 2.0 for i in (wanted and wanted | {3})}
             assert found_ends(bench, chat=False)[1] == {}
+
+
+def test_a_prompt_of_ids_is_read_as_its_text_is() -> None:
+    """Kills a claim that asks in text alone, where ids come in by another door."""
+    found = violated(audited("a prompt of ids is read one token short", "tells ids", 300, "greedy/token", until="g"))
+    assert any(name.startswith("greedy/token ids") for name in found), found
+
+
+def test_what_ends_at_an_edge_of_the_cache_comes_back_as_ids() -> None:
+    """Kills a text that is cut into other tokens when it comes back, so that no block of the cache is met."""
+    with serving(Engine(), "tells ids") as base, Server(base) as here, Bench(here, here) as bench:
+        planned(bench, "state/continued")
+        asks = [continued(bench, k) for k in range(6)]
+    assert [bool(ask.prompt_ids) for ask in asks] == [False, True, True] * 2
+    assert all([*ask.prompt_ids] == MARKOV.ids_of(ask.turns[0]) for ask in asks if ask.prompt_ids)
+    assert [len(asks[k].prompt_ids) % BLOCK for k in (2, 5)] == [1, 1]
 
 
 def test_an_end_is_asked_about_where_it_comes() -> None:

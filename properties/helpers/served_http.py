@@ -34,7 +34,7 @@ ODD = (
     "pieces of characters", "cuts prompts", "streams without rows", "closes every time",
     "ties broken at random, text only", "shows the end", "cleans up blanks", "usage in every chunk",
     "refuses more than two rows", "fails now and then", "refuses choices at temperature 0",
-    "noisy, text only, one choice", "text only, seedless, no echo, one choice", "drafts less in company",
+    "noisy, text only, one choice", "text only, seedless, no echo, one choice", "drafts less in company", "tells ids",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 LONG, PATIENCE = 160, 1.0  # tokens of a stream whose client may leave; seconds in which one that leaves has done so
@@ -134,12 +134,19 @@ class Front:
             raise ConnectionAbortedError
         if self.engine.has("it hangs up on bans") and "bad_words" in body:
             raise ConnectionAbortedError
+        numbered = self.manner == "tells ids" and body.pop("return_token_ids", False)
+        if self.manner == "tells ids" and isinstance(body.get("prompt"), list):
+            read = body["prompt"][: -1 if self.engine.has("a prompt of ids is read one token short") else None]
+            body["prompt"] = "".join(self.engine.language.words[i] for i in read)
         if refused := self.refused(body, chat):
             self.engine.arrive()
             return refused[0], {"error": refused[1]}
         self.take(body, chat)
         made = self.engine.answer(body, chat)
         self.tell(made, chat)
+        for choice in made["choices"] if numbered and not chat else ():
+            for name, text in (("token_ids", choice["text"]), ("prompt_token_ids", body["prompt"])):
+                choice[name] = self.engine.language.ids_of(text)
         return 200, made
 
     def refused(self, body: dict[str, Any], chat: bool) -> tuple[int, str] | None:
@@ -148,6 +155,8 @@ class Front:
         unknown |= {"echo"} & set(body) if "no echo" in manner else set()
         if unknown or (chat and manner == "text only"):
             return 400, f"unknown: {sorted(unknown)}"
+        if isinstance(body.get("prompt"), list):
+            return 400, "a list of prompts is not taken"
         if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
             return 500, "internal"
         if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):

@@ -37,6 +37,7 @@ class Ask:
     hang_up   the client leaves when that piece of a streamed answer begins to come; 0: it stays
     system    what a chat's system message says, before all turns; "": it has none
     more      further prompts of a list: the request has an answer for each, the first one's first
+    prompt_ids  the prompt as the ids of its tokens, sent in place of the turns; (): it is text
     """
 
     turns: tuple[str, ...]
@@ -49,10 +50,12 @@ class Ask:
     hang_up: int = 0
     more: tuple[str, ...] = ()
     system: str = ""
+    prompt_ids: tuple[int, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """As a witness shows it."""
-        shown: dict[str, Any] = {"prompt": list(self.turns), "max_tokens": self.tokens, "temperature": self.temperature}
+        prompt = list(self.prompt_ids or self.turns)
+        shown: dict[str, Any] = {"prompt": prompt, "max_tokens": self.tokens, "temperature": self.temperature}
         shown |= {"prompts of the list": 1 + len(self.more)} if self.more else {}
         shown |= {"system": self.system} if self.system else {}
         shown |= dict(self.options) | ({"seed": self.seed} if self.seed is not None else {})
@@ -61,7 +64,8 @@ class Ask:
 
 @dataclass(frozen=True)
 class Choice:
-    """One completion. tokens, logprobs, top, ids: an entry per reported token; None where nothing is reported."""
+    """One completion. tokens, logprobs, top, ids: an entry per reported token, prompt_ids: one per token of its prompt;
+    None where nothing is reported."""
 
     text: str
     finish: str | None = None
@@ -69,6 +73,7 @@ class Choice:
     logprobs: tuple[float | None, ...] | None = None
     top: tuple[Row, ...] | None = None
     ids: tuple[int, ...] | None = None
+    prompt_ids: tuple[int, ...] | None = None
 
     @cached_property
     def listed(self) -> tuple[Listed, ...]:

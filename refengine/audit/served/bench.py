@@ -71,6 +71,7 @@ class Bench:
     plain_answers: dict[tuple[str, int, bool, bool], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     ids: Mapping[str, Any] = field(default_factory=dict)  # the option for the ids of tokens
+    prompt_ids: bool = False  # both sides take a prompt as the ids of its tokens
     ends: Mapping[str, Any] = field(default_factory=dict)  # the bias by which plain texts end (claims/ends.py)
     chat_ends: Mapping[str, Any] = field(default_factory=dict)  # the same in chat
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end

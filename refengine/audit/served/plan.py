@@ -13,7 +13,7 @@ from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.ends import found_ends, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Sampled
-from refengine.audit.served.claims.schedule_requests import HEAVY, LONG
+from refengine.audit.served.claims.schedule_requests import HEAVY, LONG, as_ids
 from refengine.audit.served.claims.schedules import schedules
 from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
 from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied
@@ -142,6 +142,8 @@ def planned(bench: Bench, only: str = "") -> Plan:
     if len(taken) >= LEAST:
         plan.cells.append(AllLaws(taken, together))
     extra = {"stream": streams, "chat": chat, "together": bench.together, "seed": seeds, "n": bool(several)}
+    bench.prompt_ids = bool(bench.ids) and bench.accepts(replace(as_ids(bench, 0), tokens=4))
+    extra["ids"] = bench.prompt_ids
     extra["lists"] = bool(several) and bench.accepts(Ask((bench.prompt(0),), 4, more=(bench.prompt(1),)))
     extra |= {name: not needed & plan.lacking.keys() for name, needed in NEEDED.items()}
     long = next((n for n in LONG if bench.accepts(Ask((bench.prompt(0),), n))), LONG[-1])
@@ -152,7 +154,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     edge = "state/context edge"
     if edge.startswith(only):  # it takes thirty requests to find
         if bench.together and (found := found_edge(bench)):
-            plan.cells.append(Plain(edge, bench.noise, rows, asked=found.ask, cost=3, wanted=8))
+            plan.cells.append(Plain(edge, bench.noise, rows, asked=found.ask, cost=3, wanted=8, at_the_edge=True))
         else:
             plan.lacking[edge] = f"a prompt of {MOST_WORDS} words is taken"
     return plan

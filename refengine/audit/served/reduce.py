@@ -46,7 +46,7 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
     said = ((ask, bench.both(ask)) for ask in asks)
     found, first = next((told for told in said if cell.shows(bench, told[0], *told[1])), (None, None))
     if found is None or first is None:
-        again = isinstance(cell, Plain) and cell.turns is not None
+        again = isinstance(cell, Plain) and (cell.turns is not None or cell.after_others)
         return {"it vanishes": ["when the same is asked again"]} if again else _beside_others(bench, cell, asks)
     if isinstance(cell, Plain) and cell.after_others:
         vanishes = {"it vanishes": ["when it is asked a second time"]} if not shows(found) else {}
@@ -81,7 +81,7 @@ def _beside_others(bench: Bench, cell: Parity | Plain, asks: Sequence[Ask]) -> d
     if not bench.together or not asks:
         return alone
     for count in COMPANIES[1:]:
-        others = [replace(asks[0], turns=(bench.prompt(i),)) for i in range(1, count)]
+        others = [replace(asks[0], turns=(bench.prompt(i),), prompt_ids=()) for i in range(1, count)]
         on, off = bench.each([*others, asks[0]])
         if cell.shows(bench, asks[0], on[-1], off[-1]):
             shown = {"it shows": [f"in company, with {count} requests under way"]}

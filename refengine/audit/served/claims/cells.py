@@ -44,7 +44,8 @@ LOGPROBS = "the log probabilities are those of plain decoding"
 @dataclass
 class Plain:
     """Temperature 0 and nothing else. noise: what an honest pair may part by. rows: reported, they tell ties. asked:
-    the request of that number, where it is not a prompt with so many tokens and options."""
+    the request of that number, where it is not a prompt with so many tokens and options. at_the_edge: of a context, where
+    an honest pair may end apart, far from any tie."""
 
     name: str
     noise: Noise
@@ -56,6 +57,7 @@ class Plain:
     options: Options = field(default_factory=dict)
     cost: int = 2
     wanted: int = 7
+    at_the_edge: bool = False
 
     def __post_init__(self) -> None:
         self.shown_at: list[int] = []  # the numbers of looks
@@ -67,7 +69,7 @@ class Plain:
     @property
     def after_others(self) -> bool:
         """What it asks comes after other requests, which are a part of it."""
-        return self.turns is not None and self.cost > Plain.cost
+        return self.cost > Plain.cost and not self.at_the_edge
 
     def ask(self, bench: Bench, k: int) -> Ask:
         if self.asked:
@@ -84,7 +86,7 @@ class Plain:
         witness = difference(ask, on, off)
         self.beliefs[TEXT].add(shows, witness)
         compare_logprobs(self.beliefs, bench, on, off, witness)
-        if not self.asked:  # at a context's edge an honest pair may end apart
+        if not self.at_the_edge:
             count_far(bench, ask, [(on, off)], witness)
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:

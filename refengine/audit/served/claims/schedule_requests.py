@@ -289,33 +289,52 @@ def left_beside(bench: Bench, k: int, asks: Sequence[Ask], short: bool) -> Seque
     return [[mine], [*left, mine], [mine] * PLACES]
 
 
-def continued(bench: Bench, k: int) -> tuple[str, ...]:
+def continued(bench: Bench, k: int) -> Ask:
     """A prompt with the answer that was just given to it, so that a cache holds what was generated; and with more. Both
     are new to the cache. In turn it ends anywhere in a block; as a block does, or with the next one's first token; or
-    right behind one, where nothing is read that would cover up what the block holds. The answer is in turn that at
+    right behind one, where nothing is read that would cover up what the block holds. At such an edge it is sent as ids
+    where a server takes them: text may be cut into other tokens when it comes back. The answer is in turn that at
     temperature 0, and one that was sampled with speculation, of which more drafts were refused, as one of several
     choices where there are some."""
     first, at_the_edge = bench.fresh(3000 + k), k % 3 == 1
-    tokens, more = some_tokens(k) + BLOCK, (" " + bench.prompt(k + 1)) * (k % 2 or at_the_edge)
+    tokens, goes_on = some_tokens(k) + BLOCK, at_the_edge or k % 6 in (1, 3)
     if at_the_edge:
         asked = bench.without([Ask((first,), 1)])[0].usage.get("prompt_tokens", 0)
         tokens += -(asked + tokens) % BLOCK + k // 3 % 2
-    mine = Ask((first,), tokens, options=bench.logprobs)
+    mine = Ask((first,), tokens, options={**bench.logprobs, **bench.ids})
     if k // 2 % 2:
         several = {"n": 2} if bench.choices > 1 else {}
-        said = bench.each([replace(mine, temperature=1.0, seed=k, options={**bench.logprobs, **several})])[0][0]
+        said = bench.each([replace(mine, temperature=1.0, seed=k, options={**mine.options, **several})])[0][0]
     else:
         said = bench.both(mine)[1]
-    return (first + (behind_a_block(said) if k % 3 == 2 else said.choices[-1].text + more),)
+    answer = said.choices[-1]
+    kept = behind_a_block(said) if k % 3 == 2 else None
+    text = "".join(answer.tokens[:kept]) if answer.tokens and kept else answer.text
+    mine = replace(plain(bench, k), turns=(first + text + (" " + bench.prompt(k + 1)) * goes_on,))
+    if k % 3 == 0 or not (bench.prompt_ids and answer.ids and answer.prompt_ids):
+        return mine
+    more = ids_of(bench, k + 1) if goes_on else ()
+    return replace(mine, prompt_ids=(*answer.prompt_ids, *answer.ids[:kept], *more))
 
 
-def behind_a_block(said: Answer) -> str:
-    """As much of an answer as fills some blocks together with its prompt, and one token more; all of it where nobody
-    reports tokens."""
+def behind_a_block(said: Answer) -> int | None:
+    """How many tokens of an answer fill some blocks together with its prompt, and one more; None where nobody reports
+    that."""
     choice = said.choices[-1]
     behind = 1 - said.usage.get("prompt_tokens", 0)
-    ends = [i for i in range(len(choice.tokens or ()), 1, -1) if (i - behind) % BLOCK == 0]
-    return "".join((choice.tokens or ())[: ends[0]]) if ends and said.usage else choice.text
+    ends = (i for i in range(len(choice.tokens or choice.ids or ()), 1, -1) if (i - behind) % BLOCK == 0)
+    return next(ends, None) if said.usage else None
+
+
+def as_ids(bench: Bench, k: int) -> Ask:
+    """A prompt as the ids of its tokens, with those of its answer."""
+    answer = bench.plain(k, TOKENS)[1].choices[0]
+    return replace(plain(bench, k), prompt_ids=(*ids_of(bench, k), *(answer.ids or ())))
+
+
+def ids_of(bench: Bench, k: int) -> tuple[int, ...]:
+    """Those of a prompt's tokens; () where nobody reports them."""
+    return bench.plain(k, TOKENS)[1].choices[0].prompt_ids or ()
 
 
 def after_left(penalties: bool) -> Callable[[Bench, int], tuple[str, ...]]:

@@ -58,7 +58,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(greedy("list of prompts", told, listed, fault.middle_of_the_list_differs, 4))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=6))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=5))
         cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
         cells.append(greedy("state/after a system message", told, asks.after_system, fault.last_ones_differ, 14))
@@ -142,10 +142,12 @@ def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list
         Plain("state/long", noise, rows, tokens=long, options=unending),
         Plain(ANY_REQUEST, noise, rows, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
         Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=6),
-        Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=7),
+        Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=6),
         Plain("state/shared prefix", noise, rows, turns=asks.shared_prefix),
-        Plain("state/continued", noise, rows, turns=asks.continued, cost=4, wanted=10),
+        Plain("state/continued", noise, rows, asked=asks.continued, cost=4, wanted=8),
     ]
+    if extra["ids"]:
+        cells.append(Plain("greedy/token ids", noise, rows, asked=asks.as_ids, wanted=4))
     if extra["echo"] and rows:
         echoed = {"echo": True}
         cells.append(Plain("state/echoed prefix", noise, rows, turns=asks.echoed_prompt, options=echoed, wanted=6))
@@ -161,7 +163,7 @@ def clients_that_left(greedy: partial[Own], noise: Noise, rows: bool, extra: dic
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
     name, cached = "state/after a client left", asks.after_left_in_cache
-    cells.append(Plain(name, noise, rows, turns=asks.after_left(extra["penalties"]), cost=4, wanted=6))
+    cells.append(Plain(name, noise, rows, turns=asks.after_left(extra["penalties"]), cost=4, wanted=5))
     return [*cells, Plain(f"{name}, in the cache", noise, rows, turns=cached, cost=5, wanted=3)]
 
 

@@ -76,7 +76,7 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     options = {name: value for name, value in ask.options.items() if name not in (*FRONT_END, "n")}
     temperature = TEMPERATURE * min(1.0, bench.noise.tie / NATS)
     warm = replace(ask, temperature=temperature, options={**options, **bench.several}, stream=False, seed=i)
-    if not options.keys() - set(MEMORYLESS) and not ask.chat and len(ask.turns) == 1:
+    if not options.keys() - set(MEMORYLESS) and not ask.chat and not ask.prompt_ids and len(ask.turns) == 1:
         common = "".join(here[:i])
         warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, max(1, ask.tokens - i)))
         here = here[i:]
@@ -109,4 +109,4 @@ def count_far(bench: Bench, ask: Ask, pairs: Sequence[tuple[Answer, Answer]], wi
     if not bench.noise.decides or ask.temperature or ask.options.keys() - NEUTRAL:
         return
     margins = [margin(one.choices[0], other.choices[0]) or 0.0 for one, other in pairs]
-    bench.keep_far(ask.turns, max(margins, default=0.0) > bench.noise.far, witness)
+    bench.keep_far((*ask.turns, *map(str, ask.prompt_ids)), max(margins, default=0.0) > bench.noise.far, witness)

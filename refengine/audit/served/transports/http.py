@@ -91,7 +91,7 @@ class Server:
             body["messages"] = [*system, *({"role": roles[i % 2], "content": t} for i, t in enumerate(ask.turns))]
         else:
             prompt = "\n".join(ask.turns)
-            body["prompt"] = [prompt, *ask.more] if ask.more else prompt
+            body["prompt"] = list(ask.prompt_ids) or ([prompt, *ask.more] if ask.more else prompt)
         named = {"model": self.model, "seed": ask.seed, "stream": ask.stream or None}
         return body | {name: value for name, value in named.items() if value is not None}
 
@@ -200,8 +200,10 @@ def _choice(told: dict[str, Any]) -> Choice:
     if not isinstance(text, str):
         raise TypeError
     tokens, chances, top = _logprobs(told.get("logprobs") or {})
-    ids = told.get("token_ids")
-    return Choice(text, told.get("finish_reason"), tokens, chances, top, None if ids is None else tuple(map(int, ids)))
+    ids, prompt_ids = (
+        None if told.get(name) is None else tuple(map(int, told[name])) for name in ("token_ids", "prompt_token_ids")
+    )
+    return Choice(text, told.get("finish_reason"), tokens, chances, top, ids, prompt_ids)
 
 
 def _message(told: dict[str, Any]) -> str:
