@@ -1,17 +1,19 @@
 """The translation of the rules into Coq's words: it is of the text that runs, and refuses what it has no words for."""
 
 import ast
+import json
 import random
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 from proofs import bridge
 from proofs.bridge import coq_list, coq_number, coq_tokens
 from proofs.gate.build import compiled
-from proofs.translate import forms, words
+from proofs.translate import forms, running, words
 from proofs.translate import rules as translate
 from proofs.translate.function import Function
 from proofs.translate.rules import FILE, needed, translated, written
@@ -208,6 +210,7 @@ target = ToyTarget(5)
 generate(target, ToyDrafter(target, 3), leviathan, pipeline(temperature(0.8)), (1, 2), 9, Philox(1, torch.tensor([0])))
 """
 LEVIATHAN = "from refengine.exact.rules import leviathan as file\n"
+as_written = cache(running.as_written)  # it is the same for all
 
 
 @pytest.mark.parametrize(
@@ -245,9 +248,11 @@ def test_what_is_read_is_what_runs(done: str, seen: list[str]) -> None:
     """Kills: a function, a default, a method or a word of the language that somebody puts in another's place, wherever
     it is imported from, and a name that a rule's own file does not give."""
     engine = ("refengine.engine", "refengine.engine.rules") if "torch" in done or "engine.engine" in done else ()
-    asked = f"{done}\nfrom proofs.translate.running import PACKAGES, replaced\nprint(*replaced((*PACKAGES, *{engine})))"
+    packages = (*running.PACKAGES, *engine)
+    asked = f"{done}\nfrom proofs.translate import running\nrunning.told({packages})"
     child = subprocess.run([sys.executable, "-c", asked], cwd=PROOFS.parent, capture_output=True, text=True, check=True)
-    told = [name.removeprefix("refengine.") for name in child.stdout.split()]
+    here = json.loads(child.stdout.splitlines()[-1])
+    told = [name.removeprefix("refengine.") for name in running.differing(here, as_written(packages))]
     assert {*seen} <= {*told}
     assert bool(seen) == bool(told)
 

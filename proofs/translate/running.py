@@ -33,13 +33,21 @@ FOLLOWED = {"refengine", "fractions", "numbers"}  # in other libraries only what
 
 def replaced(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
     """The names that mean something else than their files say."""
-    here = meanings(packages)
+    yield from differing(meanings(packages), as_written(packages))
+
+
+def differing(here: Mapping[str, str], fresh: Mapping[str, str]) -> Iterator[str]:
+    yield from (name for name in sorted({*here, *fresh}) if here.get(name) != fresh.get(name))
+
+
+def as_written(packages: Sequence[str]) -> dict[str, str]:
+    """What the names mean in a process that imports nothing else."""
     with tempfile.TemporaryDirectory() as empty:  # no compiled file is believed
         options = ["-I", "-S", "-B", "-X", f"pycache_prefix={empty}"]
         command = [sys.executable, *options, "-c", FRESH, " ".join(packages), str(ROOT), *filter(None, sys.path)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
-    fresh = json.loads(run.stdout)
-    yield from (name for name in sorted({*here, *fresh}) if here.get(name) != fresh.get(name))
+    meant: dict[str, str] = json.loads(run.stdout)
+    return meant
 
 
 def told(packages: Sequence[str]) -> None:
