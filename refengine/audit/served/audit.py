@@ -175,7 +175,7 @@ def _parameters(suite: Suite, named: Named) -> Finding:
     if noise.parted:
         notes.append(
             f"Without speculation {noise.parted} of {noise.looks} completions at temperature 0 are others in company:"
-            f" up to a share of {noise.tie_share():.0%} may part, and log probabilities by {noise.nats:.2g} nats."
+            f" up to a share of {noise.tie_share():.0%} may part, and log probabilities by {noise.rows_nats:.2g} nats."
         )
     return named.finding(
         "parameters",

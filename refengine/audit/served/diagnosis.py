@@ -82,7 +82,7 @@ def _first_difference(witness: dict[str, Any]) -> str:
 
 
 def _of_rows(suite: Suite, witness: dict[str, Any]) -> str:
-    if (witness.get("nats apart") or 0.0) > suite.bench.noise.nats:
+    if (witness.get("nats apart") or 0.0) > suite.bench.noise.rows_nats:
         return "log probabilities differ with speculation"
     return "the same text is reported in other tokens with speculation"
 

@@ -20,6 +20,7 @@ LOOKS = 20  # at the side without speculation: none that parts puts the bound be
 DOUBT = 0.01  # that the share is larger than its bound
 NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
 QUIET_NATS = 0.05  # the margin of a tie, where nothing was seen to be rounded otherwise: a fifth of that
+QUIET_ROWS_NATS = 0.02  # by which such passes may report a token apart: twenty times what would have been seen
 QUIET_SHARE = 0.005  # of prompts whose rows may be apart by more than NATS, where none was by more than ROUNDING
 FAR = 2.0  # times the least or the measured margin of a tie
 ROUNDING = 1e-3  # nats, to which log probabilities may be printed, where it is not known
@@ -88,6 +89,11 @@ class Noise:
     def nats(self) -> float:
         """The least distance of two log probabilities that is more than noise, and the margin of a parting that is."""
         return allowed(self.apart, NATS)
+
+    @property
+    def rows_nats(self) -> float:
+        """By how much a token may be reported apart by the two sides."""
+        return QUIET_ROWS_NATS if self.tokens and self.even else self.nats
 
     @property
     def tie(self) -> float:

@@ -198,7 +198,7 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, on: Answer, off: Ans
     apart, others = logprobs_apart(mine, theirs), mine.text == theirs.text and mine.tokens != theirs.tokens
     if LOGPROBS in beliefs and (others or apart is not None):
         more = {"reported": mine.tokens, "nats apart": apart and round(apart, 3)}
-        beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.nats, witness | more)
+        beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.rows_nats, witness | more)
 
 
 @dataclass
