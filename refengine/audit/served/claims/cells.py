@@ -44,8 +44,8 @@ LOGPROBS = "the log probabilities are those of plain decoding"
 @dataclass
 class Plain:
     """Temperature 0 and nothing else. noise: what an honest pair may part by. rows: reported, they tell ties. asked:
-    the request of that number, where it is not a prompt with so many tokens and options. at_the_edge: of a context, where
-    an honest pair may end apart, far from any tie."""
+    the request of that number, where it is not a prompt with so many tokens and options. at_the_edge: of a context,
+    where an honest pair may end apart, far from any tie."""
 
     name: str
     noise: Noise

@@ -300,7 +300,7 @@ def continued(bench: Bench, k: int) -> Ask:
     tokens, goes_on = some_tokens(k) + BLOCK, at_the_edge or k % 6 in (1, 3)
     if at_the_edge:
         asked = bench.without([Ask((first,), 1)])[0].usage.get("prompt_tokens", 0)
-        tokens += -(asked + tokens) % BLOCK + k // 3 % 2
+        tokens += -(asked + tokens) % BLOCK + (k // 3 % 3 == 1)
     mine = Ask((first,), tokens, options={**bench.logprobs, **bench.ids})
     if k // 2 % 2:
         several = {"n": 2} if bench.choices > 1 else {}
