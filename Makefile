@@ -6,6 +6,8 @@ READY  := $(VENV)/.ready
 
 export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
+# Of the shell that asks, what would have Python or pytest leave something out.
+ALONE  := env -u PYTEST_ADDOPTS -u PYTEST_PLUGINS -u PYTHONPATH -u PYTHONOPTIMIZE -u PYTHONSTARTUP -u PYTHONPYCACHEPREFIX
 
 .PHONY: report report-full records test wheel docs stat bench gpu prove lint mutation coverage clean
 
@@ -37,8 +39,8 @@ gpu: $(READY)               ## what needs a CUDA device, 8 minutes: figures go t
 	$(BIN)/python benchmarks/gpu.py
 
 prove: $(READY)             ## the machine-checked proofs (needs coq; says what to install), and engine = exact on z3's terms
-	bash proofs/check.sh
-	$(BIN)/python -m pytest -n 2 --dist worksteal --nothing-skipped -m "long or coq or text" proofs
+	$(ALONE) bash proofs/check.sh
+	$(ALONE) $(BIN)/python -m pytest -n 2 --dist worksteal --nothing-skipped -m "long or coq or text" proofs
 
 lint: $(READY)              ## style and types
 	$(BIN)/ruff check .

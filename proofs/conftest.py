@@ -9,6 +9,7 @@ import pytest
 from proofs.gate.build import absent
 
 OPTION = "--nothing-skipped"
+LEAVE_OUT = ("deselect", "keyword", "ignore", "ignore_glob", "lf", "stepwise", "maxfail")  # options, as pytest has them
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,6 +19,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("coq") and (missing := absent()):
         pytest.skip(missing)
+
+
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """What is never collected is not skipped. Raises UsageError."""
+    left_out = [name for name in LEAVE_OUT if config.getoption(name, default=None)]
+    if left_out and config.getoption(OPTION, default=False):
+        raise pytest.UsageError(f"{OPTION} asks every test: leave out {', '.join(left_out)}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 import py_compile
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from proofs.gate.cited import page, read_beside, to_be_read
 from refengine.selfcheck.claims import coq_text
 from refengine.selfcheck.claims.claims import markdown, sources
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
+from refengine.source_tree import PROOFS
 
 
 def test_our_own_files_pass() -> None:
@@ -326,7 +328,20 @@ def test_code_that_is_no_text_is_told(tmp_path: Path) -> None:
     shutil.copy(room / "__pycache__" / "time.pyc", room / "b.pyc")
     (room / "c.abi3.so").write_bytes(b"")
     told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
-    assert told == [f"run/refengine/engine/{name}" for name in ("__pycache__/not.pyc", "b.pyc", "c.abi3.so")]
+    names = ("__pycache__/checked.pyc", "__pycache__/not.pyc", "b.pyc", "c.abi3.so")
+    assert told == [f"run/refengine/engine/{name}" for name in names]
+
+
+def test_a_text_that_python_reads_as_another_is_told(tmp_path: Path) -> None:
+    """Kills: code in a comment, which another encoding ends, and a package that is imported in a file's place."""
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
+    room = tmp_path / "proofs"
+    (room / "shadowed").mkdir(parents=True)
+    for name in ("plain.py", "shadowed.py", "shadowed/__init__.py"):
+        (room / name).write_text("# -*- coding: utf-8 -*-\n")
+    (room / "ended.py").write_text("# -*- coding: raw_unicode_escape -*-\n# \\u000aA = 1\n")
+    told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
+    assert told == ["run/proofs/ended.py", "run/proofs/shadowed/__init__.py"]
 
 
 @pytest.mark.parametrize(
@@ -388,10 +403,12 @@ def test_an_entry_that_stands_twice_is_told(tmp_path: Path) -> None:
         assert len([*accepted.strays(file)]) == told
 
 
-def test_what_came_with_a_repository_that_ignores_it_is_told(tmp_path: Path) -> None:
-    """Kills: a start-up file of an environment that is committed, and runs before all that is read."""
+@pytest.mark.parametrize("ignores", [".venv/\n", "", "!.venv/\n"])
+def test_what_came_with_a_repository_that_ignores_it_is_told(tmp_path: Path, ignores: str) -> None:
+    """Kills: a start-up file of an environment that is committed, and runs before all that is read, also where the same
+    commit no longer ignores its like."""
     (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
-    (tmp_path / ".gitignore").write_text(".venv/\n")
+    (tmp_path / ".gitignore").write_text(ignores)
     (tmp_path / ".venv").mkdir()
     for name in ("ours.py", "theirs.py"):
         (tmp_path / ".venv" / name).write_text("")
@@ -399,6 +416,17 @@ def test_what_came_with_a_repository_that_ignores_it_is_told(tmp_path: Path) -> 
         subprocess.run(["git", "-C", str(tmp_path), *line.split()], check=True)
     told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
     assert told == ["run/.venv/theirs.py"]
+
+
+@pytest.mark.parametrize(("options", "refused"), [([], False), (["--deselect=test_a.py::test_b"], True)])
+def test_a_test_that_is_left_out_is_no_test_that_passed(tmp_path: Path, options: list[str], refused: bool) -> None:
+    """Kills: options from anywhere, under which what links a chain is not even collected."""
+    shutil.copy(PROOFS / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_a.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
+    asked = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nothing-skipped", *options]
+    run = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True)
+    assert ("asks every test" in run.stdout + run.stderr) == refused == bool(run.returncode)
 
 
 @pytest.mark.coq

@@ -271,11 +271,19 @@ def test_what_is_read_is_what_runs(done: str, seen: list[str]) -> None:
         "if a:\n    b = 1\nc = 2",
         "return chance.guess(p)",
         "return [x for x in p if x]",
+        "if path == [*path]:\n    return p",  # of a tuple, which no list is
+        "if len(path) == 25:\n    return p",
+        "if path:\n    return p",
+        "return not left",
+        "return 1 if path else 0",
+        "path.append(up)",  # a place among nodes, which count from the root
+        "return Round((x,), tuple(nodes))",
     ],
 )
 def test_what_it_has_no_words_for_is_refused(text: str) -> None:
     """Kills: a translator that skips what it does not know."""
-    function = Function(set(), {"p": "row", "q": "row", "x": "token", "a": "bool", "left": "num", "right": "num"})
+    types = {"p": "row", "q": "row", "x": "token", "a": "bool", "left": "num", "right": "num"}
+    function = Function(set(), types | {"path": "seq nat", "up": "node", "nodes": "seq node"})
     with pytest.raises(Untranslated, match=r"^line "):
         function.block(ast.parse(text).body, lambda: "raised", None)
 

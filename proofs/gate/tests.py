@@ -8,7 +8,8 @@ switch any test off is held whole: each conftest.py, our plugin, pytest's option
 root could be found before it (a `pytest.py`, a `GNUmakefile`, a `pytest.ini`), and each `__init__.py` of the package,
 which runs before all that stands below it and could change any word of it; and what is installed and how
 (`pyproject.toml`, `hatch_build.py`, `constraints.txt`), since a plugin or a start-up file of an environment comes
-before everything. Code that is no text, and that Python would run in place of one, is told. Of every file that is read,
+before everything. Code that is no text, and that Python would run in place of one, is told, and so is a text that
+Python reads as another one than is read here, or never, because a package has its name. Of every file that is read,
 and of the `__init__.py` above it, what runs while it is imported and where its words come from. Comments, docstrings
 and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test reads from
 a file of results. The standard library alone.
@@ -17,6 +18,7 @@ a file of results. The standard library alone.
 import ast
 import hashlib
 import subprocess
+import tokenize
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -61,7 +63,10 @@ HARMLESS = {
 # How names of a module begin that pytest or Python look for.
 READ_BY_NAME = ("pytest", "setup", "teardown", "__all__", "__getattr__", "__test__")
 
-UNCHECKED = 0b01  # the flags of a `.pyc` that holds its text's digest, which nobody compares
+BY_DIGEST = 0b01  # of the flags of a `.pyc`: it holds its text's digest, and whose code it is nobody compares
+# What a repository has no reason to bring along: what was built, and of what begins with a full stop all but ours.
+BROUGHT = ("*.pyc", "*.pyo", "*.pth", "*.so", "*.pyd", "*.egg-link", "/.*", "!/.ci", "!/.github", "!/.gitignore")
+BROUGHT += ("!/.dockerignore", "!/.pre-commit-config.yaml")
 EMPTY = "Module()"
 Place = tuple[str, str]  # a file and a name of it
 
@@ -115,24 +120,37 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
     held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
-    unread = {*compiled(root), *ignored(root), *options_of_rooms(root)}
+    unread = {*compiled(root), *read_otherwise(root), *ignored(root), *options_of_rooms(root)}
     held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
     return held | {"test/pyproject.toml": digest(repr(options))}
 
 
 def compiled(root: Path) -> Iterator[Path]:
     """Files of the rooms that Python runs in place of a text, and does not compare with it: a library, a `.pyc` beside
-    a text, and one in `__pycache__` that says that its text need not be looked at (PEP 552)."""
+    a text, and one in `__pycache__` that is believed by its text's digest, which anybody may write there (PEP 552)."""
     for file in sorted(file for room in ("refengine", *TESTS) for file in (root / room).rglob("*.*") if file.is_file()):
-        unchecked = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") == UNCHECKED
+        believed = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") & BY_DIGEST
         beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
-        if unchecked or beside or file.suffix in (".so", ".pyd"):
+        if believed or beside or file.suffix in (".so", ".pyd"):
+            yield file
+
+
+def read_otherwise(root: Path) -> Iterator[Path]:
+    """Texts that are not what Python runs: in another encoding a comment may be code, and a package that has the name
+    of a file beside it is imported in its place."""
+    for file in sorted(file for room in ("refengine", *TESTS) for file in (root / room).rglob("*.py")):
+        with file.open("rb") as source:
+            encoding = tokenize.detect_encoding(source.readline)[0]
+        hides = file.name == "__init__.py" and file.parent.with_suffix(".py").is_file()
+        if encoding != "utf-8" or hides:
             yield file
 
 
 def ignored(root: Path) -> Iterator[Path]:
-    """Files that came with a repository though it ignores their like: a start-up file of `.venv`, what was built."""
-    asked = ["git", "-C", str(root), "ls-files", "-z", "-ci", "--exclude-standard"]
+    """Files that came with a repository though it ignores their like, or should: a start-up file of `.venv`, what was
+    built."""
+    brought = (word for pattern in BROUGHT for word in ("-x", pattern))
+    asked = ["git", "-C", str(root), "ls-files", "-z", "-ci", *brought, "--exclude-standard"]
     if (root / ".git").exists() and which("git"):
         run = subprocess.run(asked, capture_output=True, text=True, check=True)
         yield from (root / name for name in run.stdout.split("\0") if (root / name).is_file())

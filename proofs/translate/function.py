@@ -16,6 +16,7 @@ from proofs.translate.terms import (
     assigned,
     combined,
     comparison,
+    condition,
     element,
     leaves,
     names,
@@ -64,7 +65,7 @@ class Function:
             case ast.Expr(ast.Call(ast.Name("check_chain"), [block])):
                 return self.expression(block, lambda t: f"check_chain raised {t.text} (fun _ =>\n{go()})")
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [value])):
-                return self.expression(value, lambda t: f"let {name} := rcons {name} {paren(t.text)} in\n{go()}")
+                return self.expression(value, lambda t: self.appended(first, name, t) + go())
             case ast.Assign([target], value):
                 return self.assign(target, value, go)
             case ast.AnnAssign(target, _, value) if value is not None:
@@ -80,7 +81,7 @@ class Function:
                 def branches(t: Term) -> str:
                     taken = self.block(yes, go, loop)
                     self.types = dict(types)
-                    return f"if {t.text} then\n{taken}\nelse\n{self.block([*no, *rest], end, loop)}"
+                    return f"if {condition(test, t)} then\n{taken}\nelse\n{self.block([*no, *rest], end, loop)}"
 
                 return self.expression(test, branches)
             case ast.For(target, iterable, inner, []):
@@ -93,13 +94,20 @@ class Function:
                 return f"forever raised (size (block_tokens block)).+1 {start} (fun '{start} next =>\n{body_text})"
             case ast.While(ast.Compare(_, [ast.Lt()], [ast.Name(limit)]) as test, inner, []):
                 start = pattern(self.state(inner))
-                more = self.expression(test, lambda t: t.text)
+                more = self.expression(test, lambda t: condition(test, t))
                 turn = self.block(inner, lambda: f"next {start}", (lambda: f"next {start}", lambda: f"leave {start}"))
                 return (
                     f"while_do raised {limit}.+1 {start} (fun '{start} => {more})\n"
                     f"(fun '{start} next leave =>\n{turn})\n(fun '{start} =>\n{go()})"
                 )
         raise refuse(first)
+
+    def appended(self, node: ast.stmt, name: str, t: Term) -> str:
+        """Places are no nodes: these count from the root."""
+        if t.type == "?" or self.types[name] not in ("seq ?", f"seq {t.type}"):
+            raise refuse(node, f"a {t.type} behind {self.types[name]}")
+        self.types[name] = f"seq {t.type}"
+        return f"let {name} := rcons {name} {paren(t.text)} in\n"
 
     def loop(
         self, target: ast.expr, iterable: ast.expr, inner: list[ast.stmt], rest: list[ast.stmt], go: Callable[[], str]
@@ -190,7 +198,7 @@ class Function:
             case ast.Attribute(ast.Name("block"), "tokens" | "parents" as part):
                 return then(Term(f"(block_{part} block)", f"seq {'token' if part == 'tokens' else 'node'}"))
             case ast.UnaryOp(ast.Not(), operand):
-                return self.expression(operand, lambda t: then(Term(f"(~~ {t.text})", "bool")))
+                return self.expression(operand, lambda t: then(Term(f"(~~ {condition(operand, t)})", "bool")))
             case ast.BinOp(left, op, right):
                 return self.expressions([left, right], lambda ts: then(combined(node, op, *ts)))
             case ast.Compare(left, [ast.In()], [ast.Name(group)]) if self.types[group] == "set":
@@ -204,7 +212,9 @@ class Function:
             case ast.IfExp(test, yes, no):
                 return self.expressions(
                     [test, yes, no],
-                    lambda ts: then(Term(f"(if {ts[0].text} then {number(ts[1])} else {number(ts[2])})", ts[1].type)),
+                    lambda ts: then(
+                        Term(f"(if {condition(test, ts[0])} then {number(ts[1])} else {number(ts[2])})", ts[1].type)
+                    ),
                 )
             case ast.Subscript(value, ast.UnaryOp(ast.USub(), ast.Constant(1))):
                 return self.expression(value, lambda s: self.effect(f"last_item raised {s.text}", element(s), then))
@@ -255,7 +265,10 @@ class Function:
         self.types = types
         either = self.expression(
             first,
-            lambda a: f"if {a.text} then {name} true else\n{self.expression(second, lambda b: f'{name} {b.text}')}",
+            lambda a: (
+                f"if {condition(first, a)} then {name} true else\n"
+                + self.expression(second, lambda b: f"{name} {condition(second, b)}")
+            ),
         )
         return f"let {name} := (fun holds : bool =>\n{rest}) in\n{either}"
 
@@ -347,7 +360,7 @@ class Function:
                 return then(Term(texts[0], kind))
             case "enumerate", [kind] if kind.startswith("seq "):
                 return then(Term(f"(enumerate {texts[0]})", f"seq nat*{kind.removeprefix('seq ')}"))
-            case "Round", [_, _]:
+            case "Round", ["seq token", "seq nat" | "seq ?"]:
                 return then(Term(f"({texts[0]}, {texts[1]})", "pair"))
             case "row_after", ["rows", _]:
                 return self.effect(f"row_after raised {texts[0]} {paren(as_node(ts[1]).text)}", "row", then)

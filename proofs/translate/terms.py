@@ -69,8 +69,23 @@ def combined(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
     return Term(f"({a.text} {sign} {b.text})", "num")
 
 
+# What `==` is the same of in Python and here: a list is no tuple there, and a number that a text counts to, as in
+# `len(tokens) == 25`, is a case that no small block has.
+COMPARED = ({"num", "literal"}, {"nat", "literal"}, {"nat", "node"}, {"token"}, {"bool"})
+
+
+def condition(node: ast.expr, t: Term) -> str:
+    """What is asked: in Python a list or a number may be, and means something else than here."""
+    if t.type != "bool":
+        raise refuse(node, f"a condition of type {t.type}")
+    return t.text
+
+
 def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
     kinds = {a.type, b.type}
+    counts = kinds == {"nat", "literal"} and not {a.text, b.text} & {"0"}
+    if counts or not any(kinds <= compared for compared in COMPARED):
+        raise refuse(node, f"a comparison of {a.type} and {b.type}")
     if kinds == {"node", "nat"}:
         a, b = as_node(a), as_node(b)
     scope = "%N" if kinds & {"nat"} else ""
