@@ -328,9 +328,10 @@ def test_a_tie_at_a_stop_goes_on_past_it() -> None:
         assert asked_tie(bench, ask, Answer((Choice(" a b c x y", "length"),)), ended)
 
 
-@pytest.mark.parametrize("wrong", [None, "the first", "the last", "the next"])
+@pytest.mark.parametrize("wrong", [None, "the first", "the last", "the next", "the second"])
 def test_a_prompt_of_a_list_is_held_to_its_answer_alone(wrong: str | None) -> None:
-    """Kills a prompt of a list that is answered with what belongs to the first, to the last or to the next one."""
+    """Kills a prompt of a list that is answered with what belongs to the first, to the last or to the next one, and
+    two that change places."""
 
     @dataclass
     class Lists:
@@ -342,6 +343,7 @@ def test_a_prompt_of_a_list_is_held_to_its_answer_alone(wrong: str | None) -> No
                 "the first": told[:1] * len(told),
                 "the last": told[-1:] * len(told),
                 "the next": told[1:] + told[:1],
+                "the second": told[1::-1] + told[2:],
             }
             masks = lent.get(self.wrong or "", told)
             return Answer(tuple(Choice(f"{x} {y}", "length") for x, y in zip(told, masks, strict=True)))

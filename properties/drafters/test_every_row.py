@@ -41,7 +41,7 @@ Turns: TypeAlias = list[tuple[list[int], int]]
 MORE = {
     **ROWS,
     "eagle1, both siblings with children": replace(
-        ROWS["eagle1"], options={"plan": StaticTree(((0,), (1,), (0, 0), (1, 0), (1, 1)))}
+        ROWS["eagle1"], options={"plan": StaticTree(((0,), (1,), (0, 0), (1, 0)))}
     ),
     "gemma4_assistant, keys of rejected drafts": replace(
         ROWS["gemma4_assistant"], options={"gamma": 2, "stale_keys": True}

@@ -248,6 +248,7 @@ class Own:
     tie_share  at temperature 0: of schedules that the side which shows it alone is allowed; None: both may show it
     asks       whether the other side is asked about ties, which no rows tell
     besides    what an honest server may show as well, and leaves the claim open
+    wanted     looks; 0: as many as its cost allows
     """
 
     name: str
@@ -258,9 +259,10 @@ class Own:
     tie_share: float | None = None
     asks: bool = False
     besides: Callable[[Sequence[Answer], float], Pairs] | None = None
+    wanted: int = 0
 
     def __post_init__(self) -> None:
-        self.wanted = next(looks for most, looks in LOOKS if self.cost <= most)
+        self.wanted = self.wanted or next(looks for most, looks in LOOKS if self.cost <= most)
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 

@@ -102,10 +102,13 @@ def choices_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     return differing(others, first, nats)
 
 
-def middle_of_the_list_differs(answers: Sequence[Answer], nats: float) -> Pairs:
-    """From what its prompt is answered alone."""
-    first, listed = answers[0], alone(answers[-1])
-    return differing(listed[1:2], first, nats)
+def listed_differ(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Answers of a list, from what their prompts are answered without it; where some of these were left out, the
+    first."""
+    *singles, last = answers
+    listed = alone(last)
+    singles = singles if len(singles) == len(listed) else singles[:1]
+    return [pair for one, said in zip(singles, listed, strict=False) for pair in differing([said], one, nats)]
 
 
 def alone(answer: Answer) -> list[Answer]:

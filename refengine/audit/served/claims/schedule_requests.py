@@ -222,12 +222,15 @@ def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def list_of_prompts(kinds: Sequence[Options]) -> Steps:
-    """Between others, of which the first and the last may lend it theirs: in turn with these parameters."""
+    """Each by itself, and then all in a list: in turn with these parameters, which one may lend another."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         mine = plain(bench, k)
-        mine = replace(mine, options={**mine.options, **kinds[k % len(kinds)]})
-        return [[mine], [replace(mine, turns=(bench.prompt(k + 1),), more=(*mine.turns, bench.prompt(k + 2)))]]
+        each = [
+            replace(mine, turns=(bench.prompt(k + i),), options={**mine.options, **kinds[k % len(kinds)]})
+            for i in range(3)
+        ]
+        return [each, [replace(each[0], more=tuple(ask.turns[0] for ask in each[1:]))]]
 
     return steps
 

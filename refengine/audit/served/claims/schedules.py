@@ -55,9 +55,9 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         told = "A prompt of a list has the answer that it has alone."
         of_lists = [*([asks.REPEATED] * extra["repetition"]), *([PENALTIES] * extra["penalties"]), {}]
         listed = asks.list_of_prompts(of_lists)
-        cells.append(greedy("list of prompts", told, listed, fault.middle_of_the_list_differs, 4))
+        cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
     if extra["chat"]:
-        cells.append(Plain("chat", noise, rows, chat=True))
+        cells.append(Plain("chat", noise, rows, chat=True, wanted=6))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=5))
         cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
@@ -113,8 +113,8 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
         kinds += [(PENALTIES, False)] * extra["penalties"] + [(FILTERED, False)] * extra["filters"]
         kinds += [({}, True)] * extra["chat"]
         cells.append(Own("seed/same", f"{SAME} twice with the same seed.", asks.same_seed(kinds), differ, 4))
-        cells.append(Own("seed/zero", f"{SAME} twice with the seed 0.", asks.seed_zero, differ, 4))
-        cells.append(Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.alike, 4))
+        cells.append(Own("seed/zero", f"{SAME} twice with the seed 0.", asks.seed_zero, differ, 4, wanted=2))
+        cells.append(Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.alike, 4, wanted=2))
     if extra["seed"] and extra["together"]:
         free = "A request without a seed is independent beside one with a seed, and after it."
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 20))
