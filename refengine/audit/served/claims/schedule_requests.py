@@ -135,7 +135,7 @@ def with_penalties(bench: Bench, k: int) -> Ask:
 def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """Three times, a prompt that fills the blocks of a cache, or one token less or more: nothing of it is left to be
     computed but what the first token needs."""
-    wished, own = 4 * BLOCK + (0, 1, 0, -1)[k % 4], bench.prompt(k)
+    wished, own = 4 * BLOCK + (1, 0, 1, -1)[k % 4], bench.prompt(k)
     words = max(1, wished - len(own.split()))
     mine = replace(plain(bench, k), turns=(FILLING * words + own,))
     told = bench.without([replace(mine, tokens=1)])[0].usage.get("prompt_tokens", wished)
@@ -158,14 +158,25 @@ def beside_short(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [*short, mine]]
 
 
-def company(n: int) -> Steps:
+def company(n: int, longer: tuple[int, Options]) -> Steps:
+    """longer: tokens and options of a long answer."""
+
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-        """Where rows tell ties, eight of long answers too: some engines then put one off that was begun."""
-        tokens = 4 * TOKENS if n == 8 and bench.logprobs and k % 2 == 0 else TOKENS
-        mine, *others = (replace(plain(bench, k + i), tokens=tokens) for i in range(n))
+        """Where rows tell ties, sixteen of long answers, and eight of such in turn: some engines then put one off that
+        was begun, and are so fast that short ones are hardly under way together."""
+        tokens, more = (4 * TOKENS, {}) if n == 8 and k % 2 == 0 else longer if n == 16 else (TOKENS, {})
+        tokens, more = (tokens, more) if bench.logprobs else (TOKENS, {})
+        asks = (plain(bench, k + i) for i in range(n))
+        mine, *others = (replace(ask, tokens=tokens, options={**ask.options, **more}) for ask in asks)
         return [[mine], [*others, mine]]
 
     return steps
+
+
+def beside_itself(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """While the same prompt is being answered: what is there of it is still written to. Some words longer each time."""
+    mine = replace(plain(bench, k), turns=(bench.fresh(8000 + k, BLOCK // 2 + 5 * (k % 12)),))
+    return [[mine], [replace(mine, tokens=4 * TOKENS), mine]]
 
 
 def echoed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:

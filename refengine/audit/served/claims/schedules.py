@@ -31,7 +31,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         share = None if noise.parted else KNOWN_TIE_SHARE
     greedy = partial(Own, tie_share=share, asks=not rows)
     differ = fault.first_and_last_differ
-    cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(extra)]
+    cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(extra, long)]
     cells += others_parameters(greedy, extra)
     if rows and extra["penalties"]:  # those of answers without rows tell no tie: it is asked
         asked = f"{SAME} whether log probabilities are asked for or not."
@@ -58,14 +58,14 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True, wanted=6))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=5))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=4))
         cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
         cells.append(greedy("state/after a system message", told, asks.after_system, fault.last_ones_differ, 14))
     return cells
 
 
-def repeated(extra: dict[str, bool]) -> list[tuple[str, str, Steps, int]]:
+def repeated(extra: dict[str, bool], long: int) -> list[tuple[str, str, Steps, int]]:
     """(name, claim, requests, their number): at temperature 0 the first answer and the last are one."""
     found: list[tuple[str, str, Steps, int]] = [
         ("repeat", f"{SAME} twice at temperature 0.", asks.repeat, 4),
@@ -84,7 +84,10 @@ def repeated(extra: dict[str, bool]) -> list[tuple[str, str, Steps, int]]:
         return found
     found.append(("state/short company", f"{ALONE} beside requests that end early.", asks.beside_short, 12))
     beside = f"{ALONE} alone and in company."
-    found += [(f"state/company of {n}", beside, asks.company(n), 2 * n + 2) for n in COMPANIES]
+    longer = long, ({"ignore_eos": True} if extra["ignore_eos"] else {})
+    found += [(f"state/company of {n}", beside, asks.company(n, longer), 2 * n + 2) for n in COMPANIES]
+    itself = f"{ALONE} alone and while the same prompt is being answered."
+    found.append(("state/beside itself", itself, asks.beside_itself, 6))
     if extra["penalties"]:
         penalised = f"{ALONE} with penalties, alone and in company."
         found.append(("state/company, penalties", penalised, asks.penalised, 18))
@@ -141,7 +144,7 @@ def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list
     cells: list[Cell] = [
         Plain("state/long", noise, rows, tokens=long, options=unending),
         Plain(ANY_REQUEST, noise, rows, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
-        Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=6),
+        Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=5),
         Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=6),
         Plain("state/shared prefix", noise, rows, turns=asks.shared_prefix),
         Plain("state/continued", noise, rows, asked=asks.continued, cost=4, wanted=8),

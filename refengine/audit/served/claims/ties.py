@@ -108,5 +108,5 @@ def count_far(bench: Bench, ask: Ask, pairs: Sequence[tuple[Answer, Answer]], wi
     """One look: the pairs of answers to that request that parted, with speculation alone."""
     if not bench.noise.decides or ask.temperature or ask.options.keys() - NEUTRAL:
         return
-    margins = [margin(one.choices[0], other.choices[0]) or 0.0 for one, other in pairs]
+    margins = [margin(one.choices[0], other.choices[0]) or 0.0 for one, other in pairs if parted(one, other)]
     bench.keep_far((*ask.turns, *map(str, ask.prompt_ids)), max(margins, default=0.0) > bench.noise.far, witness)
