@@ -14,7 +14,7 @@
     Source: ours; proofs/translate writes Translated.v in these words. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Proofs Require Import Prob Round Tree Agreement Greedy Medusa.
+From Proofs Require Import Prob Round Tree Agreement Greedy.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -112,9 +112,12 @@ Fixpoint nodes_upto b (fuel node : nat) : seq nat :=
     if node is j.+1 then rcons (nodes_upto b fuel' (nth 0%N (block_parents b) j)) j else [::]
   else [::].
 Definition ancestry b (node : nat) : seq nat := nodes_upto b node node.
-(** The smallest head of the row, heaviest first, with at least so much of the mass. *)
+(** The smallest head with at least so much of the mass, heavier first, ties to the token that is listed first. *)
+Definition comes_before w (x y : V) : bool :=
+  (w x < w y) || ((w x == w y) && (index y (tokens V) < index x (tokens V))%N).
+Definition in_head (level : R) w (x : V) : bool := total (fun y => (comes_before w x y)%:R * w y) < level * total w.
 Definition keep_top_p (level : R) w (k : (V -> R) -> law R O) : law R O :=
-  if (0 < level) && (level <= 1) then k (fun x => (Medusa.kept level w x)%:R * w x) else raised.
+  if (0 < level) && (level <= 1) then k (fun x => (in_head level w x)%:R * w x) else raised.
 Definition target_rows (target : seq V -> V -> R) (prefix : seq V) b : seq (V -> R) :=
   [seq target (prefix ++ path_upto b node node) | node <- iota 0 (size (block_tokens b)).+1].
 Definition is_token b (x : V) (j : nat) : bool := ohead (drop j (block_tokens b)) == Some x.

@@ -68,20 +68,20 @@ Notation top_of := (fun h => first_max tok0 (p h)).
 Example used_typical_runs (raised : answer field two) (epsilon : field) :
   py_typical raised bar (1//100) (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) epsilon 1
   = let passes := over p (fun h => bar (p h) epsilon 1 (1//100)) in
-    ret (typical p passes top_of [::] (candidates flat_tokens flat_parents),
+    ret (typical p passes top_of [::] (placed flat_tokens flat_parents),
          @ancestry field two (flat flat_tokens flat_parents [::]) (longest_node flat_tokens flat_parents tok0 p [::] passes)).
 Proof. by apply: typical_runs => // *; exact: flat_first. Qed.
 Example used_typical_inclusive_runs (raised : answer field two) (epsilon : field) :
   py_typical_inclusive raised bar (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) epsilon 1
   = let passes := at_least p (fun h => bar (p h) epsilon 1 0) in
-    ret (typical p passes top_of [::] (candidates flat_tokens flat_parents),
+    ret (typical p passes top_of [::] (placed flat_tokens flat_parents),
          @ancestry field two (flat flat_tokens flat_parents [::]) (longest_node flat_tokens flat_parents tok0 p [::] passes)).
 Proof. by apply: typical_inclusive_runs => // *; exact: flat_first. Qed.
 Example used_nucleus_runs (raised : answer field two) fast (g : seq two -> field) :
   py_nucleus raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (3//4) fast
     (fun o => g o.1)
   = nucleus (filtered (3//4) p) fast (fun h => first_max tok0 (filtered (3//4) p h)) [::]
-      (candidates flat_tokens flat_parents) g.
+      (placed flat_tokens flat_parents) g.
 Proof. by apply: nucleus_runs => // *; exact: flat_first. Qed.
 Example used_nucleus_path_runs (raised : answer field two) fast (f : outcome two -> field) :
   py_nucleus raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (3//4) fast f

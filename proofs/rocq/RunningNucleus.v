@@ -58,10 +58,10 @@ Implicit Types (j k u : nat) (s best : seq nat) (f : outcome V -> R).
 Notation tok := (token_at xs d).
 Notation par := (parent_at parents).
 Notation path_to := (word xs parents d).
-Notation block := (flat xs parents qs).
+Notation the_block := (flat xs parents qs).
 Notation rows := (rows_of xs parents d p h0).
-Notation nodes_to := (ancestry block).
-Notation said := (map tok).
+Notation nodes_to := (ancestry the_block).
+Notation tokens_of := (map tok).
 Notation r := (filtered level p).
 Notation top := (fun h => first_max d (filtered level p h)).
 
@@ -69,7 +69,7 @@ Lemma rowsP h : dist (r h). Proof. exact: (filtered_dist d level_pos (pP h)). Qe
 
 (** ** Ways down to a node *)
 
-Lemma said_word u : (u <= size xs)%N -> said (nodes_to u) = path_to u.
+Lemma said_word u : (u <= size xs)%N -> tokens_of (nodes_to u) = path_to u.
 Proof.
 have [m] := ubnP u; elim: m u => // m IH [|j] //= lt sz; have first := parents_first sz.
 rewrite (ancestry_next qs parents_first) // word_next // map_rcons IH //; first by apply: leq_ltn_trans first _.
@@ -106,33 +106,33 @@ Qed.
 
 (** ** The leaves *)
 
-Definition is_leaf j : bool := nilp (children_of block j.+1).
+Definition is_leaf j : bool := nilp (children_of the_block j.+1).
 Definition leaf_nodes : seq nat := rev [seq j <- iota 0 (size xs) | is_leaf j].
 
-Lemma paths_are : paths (candidates xs parents) = [seq path_to u | u <- iota 0 (size xs).+1].
+Lemma paths_are : paths (placed xs parents) = [seq path_to u | u <- iota 0 (size xs).+1].
 Proof.
-have sz := candidates_size parents_size.
+have sz := placed_size parents_size.
 suff upto n : (n <= size xs)%N ->
-    foldl (fun ps (c : candidate V) => rcons ps (rcons (nth [::] ps c.2) c.1)) [:: [::]] (take n (candidates xs parents))
+    foldl (fun ps (c : candidate V) => rcons ps (rcons (nth [::] ps c.2) c.1)) [:: [::]] (take n (placed xs parents))
     = [seq path_to u | u <- iota 0 n.+1].
   by have := upto _ (leqnn _); rewrite -{1}sz take_size.
 elim: n => [|n IH] lt; first by rewrite take0.
 have first := parents_first lt.
 have -> : [seq path_to u | u <- iota 0 n.+2] = rcons [seq path_to u | u <- iota 0 n.+1] (path_to n.+1).
   by rewrite -(addn1 n.+1) iotaD map_cat add0n cats1.
-rewrite (take_nth (d, 0%N)) ?sz // foldl_rcons IH ?(ltnW lt) // candidate_at //; congr (rcons _ _).
+rewrite (take_nth (d, 0%N)) ?sz // foldl_rcons IH ?(ltnW lt) // placed_at //; congr (rcons _ _).
 by rewrite word_next // [(_, _).2]/= (nth_map 0%N) ?size_iota ?ltnS // nth_iota ?ltnS // add0n.
 Qed.
 
-Lemma leaves_are : leaves (candidates xs parents) = [seq said (nodes_to j.+1) | j <- leaf_nodes].
+Lemma leaves_are : leaves (placed xs parents) = [seq tokens_of (nodes_to j.+1) | j <- leaf_nodes].
 Proof.
-rewrite /leaves /leaf_nodes -filter_rev candidates_size //.
+rewrite /leaves /leaf_nodes -filter_rev placed_size //.
 have e j : j \in rev (iota 0 (size xs)) -> (j < size xs)%N by rewrite mem_rev mem_iota.
-have -> : [seq j <- rev (iota 0 (size xs)) | ~~ has (fun c : candidate V => c.2 == j.+1) (candidates xs parents)]
+have -> : [seq j <- rev (iota 0 (size xs)) | ~~ has (fun c : candidate V => c.2 == j.+1) (placed xs parents)]
         = [seq j <- rev (iota 0 (size xs)) | is_leaf j].
   apply: eq_in_filter => j _; rewrite /is_leaf children_are_kids // /nilp size_filter -leqn0 leqNgt -has_count.
-  congr (~~ _); rewrite -[candidates xs parents](mkseq_nth (d, 0%N)) candidates_size // has_map.
-  by apply: eq_has => i /=; rewrite candidate_at.
+  congr (~~ _); rewrite -[placed xs parents](mkseq_nth (d, 0%N)) placed_size // has_map.
+  by apply: eq_has => i /=; rewrite placed_at.
 apply/eq_in_map => j; rewrite mem_filter => /andP[_ /e lt].
 by rewrite paths_are (nth_map 0%N) ?size_iota ?ltnS // nth_iota ?ltnS // add0n said_word.
 Qed.
@@ -141,13 +141,13 @@ Qed.
 
 Fixpoint longest_of leaves best : law R (seq nat) :=
   if leaves is leaf :: leaves' then
-    n <~ agreeing r h0 (said (nodes_to leaf.+1));;
+    n <~ agreeing r h0 (tokens_of (nodes_to leaf.+1));;
     longest_of leaves' (if (size best < n)%N then take n (nodes_to leaf.+1) else best)
   else ret best.
 
 Definition nucleus_nodes : law R (outcome V) :=
   best <~ longest_of leaf_nodes [::];;
-  let s := said best in
+  let s := tokens_of best in
   if fast then ret (rcons s (top (h0 ++ s)), best) else y <~ pick (r (h0 ++ s));; ret (rcons s y, best).
 
 Lemma lawful_longest_of leaves best : lawful (longest_of leaves best).
@@ -157,8 +157,8 @@ by apply: lawful_bind => [|n]; [apply: (lawful_agreeing rowsP) | apply: IH].
 Qed.
 
 Lemma longest_said leaves best (F : seq V -> R) :
-  longest_of leaves best (fun b => F (said b))
-  = longest_agreeing r h0 [seq said (nodes_to j.+1) | j <- leaves] (said best) F.
+  longest_of leaves best (fun b => F (tokens_of b))
+  = longest_agreeing r h0 [seq tokens_of (nodes_to j.+1) | j <- leaves] (tokens_of best) F.
 Proof.
 elim: leaves best => [|leaf leaves IH] best //=; apply: (law_ext (lawful_agreeing rowsP _ _)) => n.
 by rewrite IH size_map; case: ifP => _; rewrite // map_take.
@@ -175,21 +175,21 @@ rewrite (for_in_mapped (g := fun u => r (h0 ++ path_to u))) // => u made next ou
 by rewrite /keep_top_p level_pos level_le1 /py_normalised (negbTE (kept_mass_pos d level_pos (pP _))).
 Qed.
 
-Theorem nucleus_path_runs f : py_nucleus raised rows block level fast f = nucleus_nodes f.
+Theorem nucleus_path_runs f : py_nucleus raised rows the_block level fast f = nucleus_nodes f.
 Proof.
 rewrite /py_nucleus rows_filtered (@for_in_filter _ _ _ _ is_leaf); last first.
   by move=> j made next out; rewrite negbK -/(is_leaf j); case: (is_leaf j).
 rewrite cat0s /= -/leaf_nodes; set body := (fun leaf 'best => _); set after := (fun 'best => _).
-pose emitted best : R := let s := said best in
+pose emitted best : R := let s := tokens_of best in
   if fast then f (rcons s (top (h0 ++ s)), best) else pick (r (h0 ++ s)) (fun y => f (rcons s y, best)).
 have emits v : (v <= size xs)%N -> after (nodes_to v) f = emitted (nodes_to v).
   move=> le; rewrite /emitted.
   pose write y : answer R V :=
-    for_in (nodes_to v) [::] (fun j made next out => item raised (block_tokens block) j (fun x => next (rcons made x)))
+    for_in (nodes_to v) [::] (fun j made next out => item raised (block_tokens the_block) j (fun x => next (rcons made x)))
       (fun words => ret (words ++ [:: y], nodes_to v)).
   pose onward u : answer R V := row_after raised (rows_of xs parents d r h0) u (fun row =>
     if fast then argmax_row raised row write else ask_choose raised row write).
-  have written y : write y f = f (rcons (said (nodes_to v)) y, nodes_to v).
+  have written y : write y f = f (rcons (tokens_of (nodes_to v)) y, nodes_to v).
     rewrite /write (for_in_map (g := tok)) => [|j made next out jin]; first by rewrite /ret cats1.
     by rewrite (item_nth raised d) // (way_in le jin).
   have -> : after (nodes_to v) = onward v.
@@ -201,16 +201,16 @@ have emits v : (v <= size xs)%N -> after (nodes_to v) f = emitted (nodes_to v).
   by apply: total_ext => y; rewrite written.
 have judged u s pre : (u <= size xs)%N -> nodes_to u = pre ++ s -> forall nxt,
     for_in (zip (iota (size pre) (size s)) s) (size pre) (fun '(depth, j) 'kept next out =>
-      item raised (block_parents block) j (fun v5 =>
+      item raised (block_parents the_block) j (fun v5 =>
         row_after raised (rows_of xs parents d r h0) v5 (fun v6 =>
           ask_choose raised v6 (fun v7 =>
-            item raised (block_tokens block) j (fun v8 => if v7 != v8 then out kept else next kept.+1))))) nxt f
-    = agreeing r (h0 ++ said pre) (said s) (fun n => nxt (size pre + n)%N f).
+            item raised (block_tokens the_block) j (fun v8 => if v7 != v8 then out kept else next kept.+1))))) nxt f
+    = agreeing r (h0 ++ tokens_of pre) (tokens_of s) (fun n => nxt (size pre + n)%N f).
   move=> le; elim: s pre => [|j s IH] pre e nxt; first by rewrite /= /ret addn0.
   have [jlt above] := way_above le e; have first := parents_first jlt.
   rewrite [LHS]/= (item_nth raised 0%N) ?parents_size // -/(par j) row_of ?(leq_trans first (ltnW jlt)) //.
   rewrite choose_dist; last exact: rowsP.
-  have -> : path_to (par j) = said pre by rewrite above said_word // (leq_trans first (ltnW jlt)).
+  have -> : path_to (par j) = tokens_of pre by rewrite above said_word // (leq_trans first (ltnW jlt)).
   apply: total_ext => y; congr (_ * _); rewrite (item_nth raised d) //.
   rewrite -/(tok j); case: (y =P tok j) => _ /=; last by rewrite /ret addn0.
   have := IH (rcons pre j); rewrite size_rcons cat_rcons => /(_ e nxt) ->.
@@ -229,8 +229,8 @@ rewrite /nucleus_nodes /bind /emitted /=.
 by apply: (law_ext (lawful_longest_of _ _)) => best; case: (fast).
 Qed.
 
-Theorem nucleus_runs (g : seq V -> R) : py_nucleus raised rows block level fast (fun o => g o.1)
-  = nucleus r fast top h0 (candidates xs parents) g.
+Theorem nucleus_runs (g : seq V -> R) : py_nucleus raised rows the_block level fast (fun o => g o.1)
+  = nucleus r fast top h0 (placed xs parents) g.
 Proof.
 rewrite nucleus_path_runs /nucleus_nodes /nucleus /nucleus_paths leaves_are.
 pose F (s : seq V) := (if fast then ret (rcons s (top (h0 ++ s))) else y <~ pick (r (h0 ++ s));; ret (rcons s y)) g.

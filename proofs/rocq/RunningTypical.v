@@ -72,28 +72,28 @@ Implicit Types (j k u : nat) (a : seq V * R).
 Notation tok := (token_at xs d).
 Notation par := (parent_at parents).
 Notation path_to := (word xs parents d).
-Notation block := (flat xs parents qs).
+Notation the_block := (flat xs parents qs).
 Notation rows := (rows_of xs parents d p h0).
 
 (** The block as Medusa.v has it: each token with the place where it hangs. *)
-Definition candidates : seq (candidate V) := zip xs parents.
+Definition placed : seq (candidate V) := zip xs parents.
 
-Lemma candidates_size : size candidates = size xs.
+Lemma placed_size : size placed = size xs.
 Proof. by rewrite size_zip parents_size minnn. Qed.
 
-Lemma candidate_at j : nth (d, 0%N) candidates j = (tok j, par j).
+Lemma placed_at j : nth (d, 0%N) placed j = (tok j, par j).
 Proof. by rewrite nth_zip. Qed.
 
 (** ** Ways through the block *)
 
-Lemma path_word u : (u <= size xs)%N -> path_of block u = path_to u.
+Lemma path_word u : (u <= size xs)%N -> path_of the_block u = path_to u.
 Proof.
 rewrite /path_of /word; move: {2 4}u => k; elim: k u => [|k IH] [|j] //= lt.
 rewrite -/(par j) IH; last by apply: leq_trans (parents_first lt) (ltnW lt).
 by rewrite (drop_nth d lt) /= take0 cats1.
 Qed.
 
-Lemma ancestry_enough k u : (u <= k)%N -> (u <= size xs)%N -> nodes_upto block k u = ancestry block u.
+Lemma ancestry_enough k u : (u <= k)%N -> (u <= size xs)%N -> nodes_upto the_block k u = ancestry the_block u.
 Proof.
 have [m] := ubnP u; elim: m k u => // m IH [|k] [|j] //= lt le sz.
 have first := parents_first sz; rewrite -/(par j).
@@ -102,13 +102,13 @@ have small : (par j <= size xs)%N by apply: leq_trans first (ltnW sz).
 by rewrite /ancestry /= -/(par j) !IH // (leq_trans first).
 Qed.
 
-Lemma ancestry_next j : (j < size xs)%N -> ancestry block j.+1 = rcons (ancestry block (par j)) j.
+Lemma ancestry_next j : (j < size xs)%N -> ancestry the_block j.+1 = rcons (ancestry the_block (par j)) j.
 Proof.
 move=> lt; have first := parents_first lt; rewrite /ancestry /= -/(par j) ancestry_enough //.
 exact: leq_trans first (ltnW lt).
 Qed.
 
-Lemma ancestry_size u : size (ancestry block u) = size (path_to u).
+Lemma ancestry_size u : size (ancestry the_block u) = size (path_to u).
 Proof.
 by rewrite /ancestry /word; move: {1 3}u => k; elim: k u => [|k IH] [|j] //=; rewrite !size_rcons IH.
 Qed.
@@ -118,10 +118,10 @@ Qed.
 Section Passing.
 Variable passes : seq V -> V -> bool.
 
-Definition stands : seq (standing R V) := foldl (extend p passes h0) [:: Some ([::], 1)] candidates.
-Definition stand u : standing R V := nth None stands u.
-Definition likelihood u : R := if stand u is Some a then a.2 else 0.
-Definition reached u : bool := isSome (stand u).
+Definition standings : seq (standing R V) := foldl (extend p passes h0) [:: Some ([::], 1)] placed.
+Definition stand u : standing R V := nth None standings u.
+Definition likelihood_of u : R := if stand u is Some a then a.2 else 0.
+Definition is_reached u : bool := isSome (stand u).
 
 Lemma extended_size s b : size (foldl (extend p passes h0) s b) = (size s + size b)%N.
 Proof. by elim: b s => [|c b IH] s; rewrite /= ?addn0 // IH size_rcons addnS addSn. Qed.
@@ -132,8 +132,8 @@ elim: b s => [|c b IH] s //= lt; rewrite IH ?size_rcons ?(leq_trans lt) //.
 by rewrite nth_rcons lt.
 Qed.
 
-Lemma stands_size : size stands = (size xs).+1.
-Proof. by rewrite extended_size candidates_size. Qed.
+Lemma standings_size : size standings = (size xs).+1.
+Proof. by rewrite extended_size placed_size. Qed.
 
 Lemma stand_root : stand 0 = Some ([::], 1).
 Proof. by rewrite /stand extended_nth. Qed.
@@ -143,11 +143,11 @@ Lemma stand_raw j : (j < size xs)%N -> stand j.+1
       if passes (h0 ++ a.1) (tok j) then Some (rcons a.1 (tok j), a.2 * p (h0 ++ a.1) (tok j)) else None
     else None.
 Proof.
-move=> lt; have lt' : (j < size candidates)%N by rewrite candidates_size.
-pose before := foldl (extend p passes h0) [:: Some ([::], 1)] (take j candidates).
+move=> lt; have lt' : (j < size placed)%N by rewrite placed_size.
+pose before := foldl (extend p passes h0) [:: Some ([::], 1)] (take j placed).
 have sz : size before = j.+1 by rewrite extended_size size_takel // ltnW.
-have e : stands = foldl (extend p passes h0) (extend p passes h0 before (tok j, par j)) (drop j.+1 candidates).
-  by rewrite /stands -{1}(cat_take_drop j candidates) foldl_cat (drop_nth (d, 0%N) lt') candidate_at.
+have e : standings = foldl (extend p passes h0) (extend p passes h0 before (tok j, par j)) (drop j.+1 placed).
+  by rewrite /standings -{1}(cat_take_drop j placed) foldl_cat (drop_nth (d, 0%N) lt') placed_at.
 have grown : size (extend p passes h0 before (tok j, par j)) = j.+2 by rewrite size_rcons sz.
 have first : (par j < j.+1)%N by rewrite ltnS parents_first.
 have up : stand (par j) = nth None before (par j).
@@ -166,63 +166,63 @@ Qed.
 
 (** A node is reached where it passes and the one above it is reached. *)
 Lemma reached_next j : (j < size xs)%N ->
-  reached j.+1 = reached (par j) && passes (h0 ++ path_to (par j)) (tok j).
+  is_reached j.+1 = is_reached (par j) && passes (h0 ++ path_to (par j)) (tok j).
 Proof.
-move=> lt; rewrite /reached stand_raw //; case up: (stand (par j)) => [a|] //=.
+move=> lt; rewrite /is_reached stand_raw //; case up: (stand (par j)) => [a|] //=.
 by rewrite (stand_word _ up) ?(leq_trans (parents_first lt) (ltnW lt)) //; case: ifP.
 Qed.
 
-Lemma likelihood_next j : (j < size xs)%N -> reached j.+1 ->
-  likelihood j.+1 = likelihood (par j) * p (h0 ++ path_to (par j)) (tok j).
+Lemma likelihood_of_next j : (j < size xs)%N -> is_reached j.+1 ->
+  likelihood_of j.+1 = likelihood_of (par j) * p (h0 ++ path_to (par j)) (tok j).
 Proof.
-move=> lt; rewrite /reached /likelihood stand_raw //; case up: (stand (par j)) => [a|] //=.
+move=> lt; rewrite /is_reached /likelihood_of stand_raw //; case up: (stand (par j)) => [a|] //=.
 by rewrite (stand_word _ up) ?(leq_trans (parents_first lt) (ltnW lt)) //; case: ifP.
 Qed.
 
 (** ** The longest path *)
 
-Definition at_least_as_good u u' : bool := better (path_to u, likelihood u) (path_to u', likelihood u').
-Definition take_better (best u : nat) : nat := if reached u && at_least_as_good best u then u else best.
+Definition at_least_as_good u u' : bool := better (path_to u, likelihood_of u) (path_to u', likelihood_of u').
+Definition take_better (best u : nat) : nat := if is_reached u && at_least_as_good best u then u else best.
 Definition longest_node : nat := foldl take_better 0%N (iota 1 (size xs)).
 
-Lemma stand_is u : (u <= size xs)%N -> reached u -> stand u = Some (path_to u, likelihood u).
+Lemma stand_is u : (u <= size xs)%N -> is_reached u -> stand u = Some (path_to u, likelihood_of u).
 Proof.
-move=> le; rewrite /reached /likelihood; case at_u: (stand u) => [a|] // _.
+move=> le; rewrite /is_reached /likelihood_of; case at_u: (stand u) => [a|] // _.
 by rewrite -(stand_word le at_u) -surjective_pairing.
 Qed.
 
-Lemma better_so_far u n best : (u + n = (size xs).+1)%N -> (best <= size xs)%N -> reached best ->
+Lemma better_so_far u n best : (u + n = (size xs).+1)%N -> (best <= size xs)%N -> is_reached best ->
   let far := foldl take_better best (iota u n) in
-  [/\ (far <= size xs)%N, reached far
-    & foldl (@pick_best R V) (path_to best, likelihood best) [seq stand v | v <- iota u n]
-      = (path_to far, likelihood far)].
+  [/\ (far <= size xs)%N, is_reached far
+    & foldl (@pick_best R V) (path_to best, likelihood_of best) [seq stand v | v <- iota u n]
+      = (path_to far, likelihood_of far)].
 Proof.
 elim: n u best => [|n IH] u best //= e le ok.
 have lt : (u <= size xs)%N by rewrite -ltnS -e addnS ltnS leq_addr.
-have step : pick_best (path_to best, likelihood best) (stand u)
-    = (path_to (take_better best u), likelihood (take_better best u)).
-  rewrite /take_better; case there: (reached u) => /=; last by move: there; rewrite /reached; case: (stand u).
+have step : pick_best (path_to best, likelihood_of best) (stand u)
+    = (path_to (take_better best u), likelihood_of (take_better best u)).
+  rewrite /take_better; case there: (is_reached u) => /=; last by move: there; rewrite /is_reached; case: (stand u).
   by rewrite stand_is //= -/(at_least_as_good best u); case: ifP.
 rewrite step; apply: IH; first by rewrite addSnnS.
 - by rewrite /take_better; case: ifP.
 - by rewrite /take_better; case: ifP => // /andP[].
 Qed.
 
-Lemma reached_root : reached 0. Proof. by rewrite /reached stand_root. Qed.
+Lemma reached_root : is_reached 0. Proof. by rewrite /is_reached stand_root. Qed.
 
-Lemma longest_is : [/\ (longest_node <= size xs)%N, reached longest_node
-  & longest_passing p passes h0 candidates = path_to longest_node].
+Lemma longest_is : [/\ (longest_node <= size xs)%N, is_reached longest_node
+  & longest_passing p passes h0 placed = path_to longest_node].
 Proof.
 have [le ok e] := better_so_far (add1n _) (leq0n _) reached_root.
-split=> //; rewrite /longest_passing -/stands.
-have -> : stands = [seq stand v | v <- iota 0 (size xs).+1] by rewrite -stands_size -/(mkseq _ _) mkseq_nth.
-have l0 : likelihood 0 = 1 by rewrite /likelihood stand_root.
+split=> //; rewrite /longest_passing -/standings.
+have -> : standings = [seq stand v | v <- iota 0 (size xs).+1] by rewrite -standings_size -/(mkseq _ _) mkseq_nth.
+have l0 : likelihood_of 0 = 1 by rewrite /likelihood_of stand_root.
 rewrite /= stand_root /pick_best [better _ _](_ : _ = true); last by rewrite /better /= lexx.
 by rewrite l0 in e; rewrite [foldl _ _ _]e.
 Qed.
 
 (** The key by which the program compares nodes has the same order on nodes that come later. *)
-Definition key_of u : nat * (nat * R * nat) := (u, (size (ancestry block u), likelihood u, u)).
+Definition key_of u : nat * (nat * R * nat) := (u, (size (ancestry the_block u), likelihood_of u, u)).
 Notation exceeds := (by_both (by_both ltn (@less R)) ltn).
 
 Lemma exceeds_is u u' : (u < u')%N -> exceeds (key_of u).2 (key_of u').2 = at_least_as_good u u'.
@@ -233,65 +233,68 @@ Qed.
 
 Lemma greatest_from u n best : (best < u)%N ->
   (foldl (fun e e' => if exceeds e.2 e'.2 then e' else e) (key_of best)
-     [seq key_of v | v <- [seq v <- iota u n | reached v]]).1 = foldl take_better best (iota u n).
+     [seq key_of v | v <- [seq v <- iota u n | is_reached v]]).1 = foldl take_better best (iota u n).
 Proof.
 elim: n u best => [|n IH] u best lt //=; rewrite {2}/take_better.
-case there: (reached u) => /=; last by rewrite IH // ltnW.
+case there: (is_reached u) => /=; last by rewrite IH // ltnW.
 by rewrite exceeds_is //; case: ifP => _; rewrite IH // ltnW.
 Qed.
 
 (** ** The program *)
 
-Definition live j : seq nat := [seq u <- iota 0 j.+1 | reached u].
-Definition verdicts : seq bool := [seq passes (h0 ++ path_to e.2) e.1 | e <- candidates].
+Definition live j : seq nat := [seq u <- iota 0 j.+1 | is_reached u].
+Definition verdicts : seq bool := [seq passes (h0 ++ path_to e.2) e.1 | e <- placed].
 Definition returned_typical : outcome V :=
-  (typical p passes (fun h => first_max d (p h)) h0 candidates, ancestry block longest_node).
+  (typical p passes (fun h => first_max d (p h)) h0 placed, ancestry the_block longest_node).
 
-Lemma live_next j : live j.+1 = if reached j.+1 then rcons (live j) j.+1 else live j.
-Proof. by rewrite /live -(addn1 j.+1) iotaD filter_cat add0n [filter _ (iota _ 1)]/=; case: ifP; rewrite ?cats1 ?cats0. Qed.
+Lemma live_next j : live j.+1 = if is_reached j.+1 then rcons (live j) j.+1 else live j.
+Proof.
+rewrite /live -(addn1 j.+1) iotaD filter_cat add0n [filter _ (iota _ 1)]/=.
+by case: ifP; rewrite ?cats1 ?cats0.
+Qed.
 
-Lemma live_in j u : (u \in live j) = (u <= j)%N && reached u.
+Lemma live_in j u : (u \in live j) = (u <= j)%N && is_reached u.
 Proof. by rewrite mem_filter mem_iota /= ltnS andbC. Qed.
 
 Lemma best_row w (k : V -> answer R V) : argmax_row raised w k = k (first_max d w).
 Proof. by rewrite /argmax_row /first_max; have := token_in d; case: (tokens V). Qed.
 
 Lemma longest_passing_runs (k : outcome V -> answer R V) :
-  py_longest_passing raised rows block verdicts k = k returned_typical.
+  py_longest_passing raised rows the_block verdicts k = k returned_typical.
 Proof.
-rewrite /py_longest_passing /zipped /= parents_size eqxx -/candidates /enumerate.
+rewrite /py_longest_passing /zipped /= parents_size eqxx -/placed /enumerate.
 set body := (fun '(j, (x, parent)) => _); set after := (fun '(l, paths) => _).
-pose paths_of j := [seq (u, ancestry block u) | u <- live j].
-pose likelihoods_of j := [seq (u, likelihood u) | u <- live j].
+pose paths_of j := [seq (u, ancestry the_block u) | u <- live j].
+pose likelihoods_of j := [seq (u, likelihood_of u) | u <- live j].
 have loop n j : (j + n = size xs)%N ->
-    for_in (zip (iota j n) (drop j candidates)) (likelihoods_of j, paths_of j) body after
+    for_in (zip (iota j n) (drop j placed)) (likelihoods_of j, paths_of j) body after
     = after (likelihoods_of (size xs), paths_of (size xs)).
   elim: n j => [|n IH] j e.
-    by rewrite addn0 in e; rewrite -e drop_oversize // candidates_size e.
+    by rewrite addn0 in e; rewrite -e drop_oversize // placed_size e.
   have lt : (j < size xs)%N by rewrite -e addnS ltnS leq_addr.
-  have lt' : (j < size candidates)%N by rewrite candidates_size.
+  have lt' : (j < size placed)%N by rewrite placed_size.
   have first := parents_first lt; have new : j.+1 \notin live j by rewrite live_in ltnn.
   have turn st next out : st = (likelihoods_of j, paths_of j) ->
       body (j, (tok j, par j)) st next out = next (likelihoods_of j.+1, paths_of j.+1).
-    move=> ->; rewrite /body (item_nth raised false) ?size_map ?candidates_size //.
-    rewrite (nth_map (d, 0%N)) // candidate_at /= /has_key keys_of live_in first /=.
+    move=> ->; rewrite /body (item_nth raised false) ?size_map ?placed_size //.
+    rewrite (nth_map (d, 0%N)) // placed_at /= /has_key keys_of live_in first /=.
     rewrite /likelihoods_of /paths_of live_next reached_next //.
     case passed: (passes _ _); last by rewrite andbF.
-    case up: (reached (par j)) => //=.
+    case up: (is_reached (par j)) => //=.
     have in_live : par j \in live j by rewrite live_in first up.
     rewrite !look_up_of // row_of ?(leq_trans first (ltnW lt)) //.
-    rewrite cats1 -ancestry_next // -likelihood_next ?reached_next ?up ?passed //.
-    by rewrite (put_new (ancestry block)) // (put_new likelihood).
-  pose onward st := for_in (zip (iota j.+1 n) (drop j.+1 candidates)) st body after.
-  rewrite (drop_nth (d, 0%N) lt') candidate_at.
+    rewrite cats1 -ancestry_next // -likelihood_of_next ?reached_next ?up ?passed //.
+    by rewrite (put_new (ancestry the_block)) // (put_new likelihood_of).
+  pose onward st := for_in (zip (iota j.+1 n) (drop j.+1 placed)) st body after.
+  rewrite (drop_nth (d, 0%N) lt') placed_at.
   rewrite -[LHS]/(body (j, (tok j, par j)) (likelihoods_of j, paths_of j) onward after) turn //.
   by rewrite /onward IH // addSnnS.
 have start : likelihoods_of 0%N = [:: (0%N, 1)] /\ paths_of 0%N = [:: (0%N, [::])].
-  by rewrite /likelihoods_of /paths_of /live /= reached_root /= /likelihood stand_root.
-have := loop (size xs) 0%N erefl; rewrite drop0 !start.1 !start.2 candidates_size => ->.
+  by rewrite /likelihoods_of /paths_of /live /= reached_root /= /likelihood_of stand_root.
+have := loop (size xs) 0%N erefl; rewrite drop0 !start.1 !start.2 placed_size => ->.
 rewrite /after keys_of (for_in_map (g := key_of)) => [|u made next out inl]; last by rewrite !look_up_of.
 have [le ok e] := longest_is.
-have whole : live (size xs) = 0%N :: [seq u <- iota 1 (size xs) | reached u] by rewrite /live /= reached_root.
+have whole : live (size xs) = 0%N :: [seq u <- iota 1 (size xs) | is_reached u] by rewrite /live /= reached_root.
 rewrite /greatest {1}whole /= greatest_from // -/longest_node.
 rewrite row_of // best_row look_up_of; last by rewrite live_in le ok.
 by rewrite path_word // cats1 /returned_typical /typical e.
@@ -304,16 +307,16 @@ End Passing.
 Variables (threshold : (V -> R) -> R -> R -> R -> R) (inside_log epsilon delta : R).
 
 Lemma verdicts_run test (k : seq bool -> answer R V) :
-  zipped raised (block_tokens block) (block_parents block) (fun v2 =>
+  zipped raised (block_tokens the_block) (block_parents the_block) (fun v2 =>
     for_in v2 [::] (fun '(x, parent) v1 next out =>
       row_after raised rows parent (fun v3 =>
         row_after raised rows parent (fun v4 =>
           next (rcons v1 (test v4 (v3 x)))))) k)
   = k (verdicts (fun h x => test (p h) (p h x))).
 Proof.
-rewrite /zipped /= parents_size eqxx -/candidates.
+rewrite /zipped /= parents_size eqxx -/placed.
 rewrite (for_in_map (g := fun e => test (p (h0 ++ path_to e.2)) (p (h0 ++ path_to e.2) e.1))) //.
-move=> [x u] made next out /(nthP (d, 0%N))[j]; rewrite candidates_size => lt; rewrite candidate_at => -[_ <-].
+move=> [x u] made next out /(nthP (d, 0%N))[j]; rewrite placed_size => lt; rewrite placed_at => -[_ <-].
 by rewrite !row_of // (leq_trans (parents_first lt) (ltnW lt)).
 Qed.
 
@@ -321,16 +324,16 @@ Notation strict := (over p (fun h => threshold (p h) epsilon delta inside_log)).
 Notation inclusive := (at_least p (fun h => threshold (p h) epsilon delta 0)).
 Notation top := (fun h => first_max d (p h)).
 
-Theorem typical_runs : py_typical raised threshold inside_log rows block epsilon delta
-  = ret (typical p strict top h0 candidates, ancestry block (longest_node strict)).
+Theorem typical_runs : py_typical raised threshold inside_log rows the_block epsilon delta
+  = ret (typical p strict top h0 placed, ancestry the_block (longest_node strict)).
 Proof.
 rewrite /py_typical /=.
 rewrite (verdicts_run (fun r px => threshold r epsilon delta inside_log < px)).
 exact: longest_passing_runs.
 Qed.
 
-Theorem typical_inclusive_runs : py_typical_inclusive raised threshold rows block epsilon delta
-  = ret (typical p inclusive top h0 candidates, ancestry block (longest_node inclusive)).
+Theorem typical_inclusive_runs : py_typical_inclusive raised threshold rows the_block epsilon delta
+  = ret (typical p inclusive top h0 placed, ancestry the_block (longest_node inclusive)).
 Proof.
 rewrite /py_typical_inclusive /=.
 rewrite (verdicts_run (fun r px => threshold r epsilon delta 0 <= px)).
