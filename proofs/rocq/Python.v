@@ -44,6 +44,25 @@ Definition last_item A (s : seq A) (k : A -> law R O) : law R O := if rev s is a
 
 Definition enumerate A (s : seq A) : seq (nat * A) := zip (iota 0 (size s)) s.
 
+(** [zip(s, t, strict=True)]. *)
+Definition zipped A B (s : seq A) (t : seq B) (k : seq (A * B) -> law R O) : law R O :=
+  if size s == size t then k (zip s t) else raised.
+
+(** A dict by nodes, its keys in the order in which they came. *)
+Definition keys A (s : seq (nat * A)) : seq nat := [seq e.1 | e <- s].
+Definition has_key A (s : seq (nat * A)) (node : nat) : bool := node \in keys s.
+Definition look_up A (s : seq (nat * A)) (node : nat) (k : A -> law R O) : law R O :=
+  if [seq e <- s | e.1 == node] is e :: _ then k e.2 else raised.
+Definition put A (s : seq (nat * A)) (node : nat) (a : A) : seq (nat * A) :=
+  if has_key s node then [seq if e.1 == node then (node, a) else e | e <- s] else rcons s (node, a).
+
+(** [max] by a key: the first item whose key no other one's exceeds; keys in the order of tuples. *)
+Definition less (a b : R) : bool := a < b.
+Definition by_both (A : eqType) B (lt : A -> A -> bool) (lt' : B -> B -> bool) (a b : A * B) : bool :=
+  lt a.1 b.1 || ((a.1 == b.1) && lt' a.2 b.2).
+Definition greatest A K (lt : K -> K -> bool) (s : seq (A * K)) (k : A -> law R O) : law R O :=
+  if s is a :: s' then k (foldl (fun best a => if lt best.2 a.2 then a else best) a s').1 else raised.
+
 (** The last value of a loop's variable, if there was one. *)
 Definition bound A (o : option A) (k : A -> law R O) : law R O := if o is Some a then k a else raised.
 
@@ -87,6 +106,18 @@ Fixpoint path_upto b (fuel node : nat) : seq V :=
   if fuel is fuel'.+1 then
     if node is j.+1 then path_upto b fuel' (nth 0%N (block_parents b) j) ++ take 1 (drop j (block_tokens b)) else [::]
   else [::].
+Definition path_of b (node : nat) : seq V := path_upto b node node.
+Fixpoint nodes_upto b (fuel node : nat) : seq nat :=
+  if fuel is fuel'.+1 then
+    if node is j.+1 then rcons (nodes_upto b fuel' (nth 0%N (block_parents b) j)) j else [::]
+  else [::].
+Definition ancestry b (node : nat) : seq nat := nodes_upto b node node.
+(** The smallest head with at least so much of the mass, heavier first, ties to the token that is listed first. *)
+Definition comes_before w (x y : V) : bool :=
+  (w x < w y) || ((w x == w y) && (index y (tokens V) < index x (tokens V))%N).
+Definition in_head (level : R) w (x : V) : bool := total (fun y => (comes_before w x y)%:R * w y) < level * total w.
+Definition keep_top_p (level : R) w (k : (V -> R) -> law R O) : law R O :=
+  if (0 < level) && (level <= 1) then k (fun x => (in_head level w x)%:R * w x) else raised.
 Definition target_rows (target : seq V -> V -> R) (prefix : seq V) b : seq (V -> R) :=
   [seq target (prefix ++ path_upto b node node) | node <- iota 0 (size (block_tokens b)).+1].
 Definition is_token b (x : V) (j : nat) : bool := ohead (drop j (block_tokens b)) == Some x.

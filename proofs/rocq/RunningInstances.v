@@ -6,8 +6,8 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates PointMass
-  WithoutReplacement Block Optimality Rational Counterexamples Vacuity Python Translated Running RunningTrees
-  RunningSiblings RunningLoop Main.
+  WithoutReplacement Block Optimality Rational Counterexamples Vacuity Typical Medusa Python Translated Running
+  RunningTrees RunningSiblings RunningTypical RunningNucleus RunningLoop Main.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -62,6 +62,31 @@ Example used_without_replacement_runs (raised : answer field two) (g : seq two -
     (flat flat_tokens flat_parents (rows_drawn flat_tokens flat_parents tok0 [::] q)) (fun o => g o.1)
   = walk (judge_node p (renormalised q)) [::] (tree_of flat_tokens flat_parents tok0) g.
 Proof. by apply: without_replacement_runs => // *; [apply: flat_first | apply: flat_drawn | apply: flat_once]. Qed.
+(** A threshold that looks at the row: three quarters of the weight of a [tok0], or what is given if that is less. *)
+Definition bar (r : two -> field) (epsilon delta inside_log : field) : field := Num.min epsilon (3//4 * r tok0).
+Notation top_of := (fun h => first_max tok0 (p h)).
+Example used_typical_runs (raised : answer field two) (epsilon : field) :
+  py_typical raised bar (1//100) (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) epsilon 1
+  = let passes := over p (fun h => bar (p h) epsilon 1 (1//100)) in
+    ret (typical p passes top_of [::] (placed flat_tokens flat_parents),
+         @ancestry field two (flat flat_tokens flat_parents [::]) (longest_node flat_tokens flat_parents tok0 p [::] passes)).
+Proof. by apply: typical_runs => // *; exact: flat_first. Qed.
+Example used_typical_inclusive_runs (raised : answer field two) (epsilon : field) :
+  py_typical_inclusive raised bar (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) epsilon 1
+  = let passes := at_least p (fun h => bar (p h) epsilon 1 0) in
+    ret (typical p passes top_of [::] (placed flat_tokens flat_parents),
+         @ancestry field two (flat flat_tokens flat_parents [::]) (longest_node flat_tokens flat_parents tok0 p [::] passes)).
+Proof. by apply: typical_inclusive_runs => // *; exact: flat_first. Qed.
+Example used_nucleus_runs (raised : answer field two) fast (g : seq two -> field) :
+  py_nucleus raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (3//4) fast
+    (fun o => g o.1)
+  = nucleus (filtered (3//4) p) fast (fun h => first_max tok0 (filtered (3//4) p h)) [::]
+      (placed flat_tokens flat_parents) g.
+Proof. by apply: nucleus_runs => // *; exact: flat_first. Qed.
+Example used_nucleus_path_runs (raised : answer field two) fast (f : outcome two -> field) :
+  py_nucleus raised (rows_of flat_tokens flat_parents tok0 p [::]) (flat flat_tokens flat_parents [::]) (3//4) fast f
+  = nucleus_nodes flat_tokens flat_parents [::] tok0 p [::] (3//4) fast f.
+Proof. by apply: nucleus_path_runs => // *; exact: flat_first. Qed.
 Example used_programs (raised : answer field two) halt g h :
   lossless p h (round_of p q (py_leviathan raised) halt g h) /\ lossless p h (round_of p q (py_block raised) halt g h).
 Proof. by split; [apply: leviathan_program_lossless | apply: block_program_lossless]. Qed.

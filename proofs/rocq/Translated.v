@@ -14,6 +14,8 @@ Local Open Scope ring_scope.
 Section Rules.
 Variables (R : realFieldType) (V : vocab).
 Variable raised : law R (outcome V).
+Variable threshold : (V -> R) -> R -> R -> R -> R.
+Variable inside_log : R.
 
 (** refengine/exact/rules/agreement.py, agreement *)
 Definition py_agreement (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
@@ -174,6 +176,66 @@ Definition py_leviathan (p : seq (V -> R)) (block : flat_block R V) : answer R V
           let bonus := v8 in
           k (((block_tokens block) ++ [:: bonus]), (iota 0 gamma)))))).
 
+(** refengine/exact/rules/nucleus.py, nucleus *)
+Definition py_nucleus (p : seq (V -> R)) (block : flat_block R V) (top_p : R) (fast : bool) : answer R V :=
+  let k := @ret R (outcome V) in
+  for_in p [::] (fun row v1 next out =>
+    keep_top_p raised top_p row (fun v2 =>
+      py_normalised v2 (fun v3 =>
+        next (rcons v1 v3))))
+  (fun v1 =>
+    let filtered := v1 in
+    for_in (iota 0 (size (block_tokens block))) [::] (fun j v4 next out =>
+      if (~~ (~~ nilp (children_of block (j.+1)))) then
+      next (rcons v4 j)
+      else
+      next v4)
+    (fun v4 =>
+      let leaves := v4 in
+      let best := [::] in
+      for_in (rev leaves) best (fun leaf 'best next out =>
+        let nodes := (ancestry block (leaf.+1)) in
+        let kept := 0%N in
+        for_in (enumerate nodes) kept (fun '(depth, j) 'kept next out =>
+          item raised (block_parents block) j (fun v5 =>
+            row_after raised filtered v5 (fun v6 =>
+              ask_choose raised v6 (fun v7 =>
+                let y := v7 in
+                item raised (block_tokens block) j (fun v8 =>
+                  if (y != v8) then
+                  out kept
+                  else
+                  let kept := kept.+1 in
+                  next kept)))))
+        (fun 'kept =>
+          if ((size best) < kept)%N then
+          let best := (take kept nodes) in
+          next best
+          else
+          next best))
+      (fun 'best =>
+        let either9 := (fun v9 =>
+          row_after raised filtered v9 (fun v11 =>
+            let last := v11 in
+            let either12 := (fun v12 =>
+              let token := v12 in
+              for_in best [::] (fun j v15 next out =>
+                item raised (block_tokens block) j (fun v16 =>
+                  next (rcons v15 v16)))
+              (fun v15 =>
+                k ((v15 ++ [:: token]), best))) in
+            if fast then
+            argmax_row raised last (fun v13 =>
+              either12 v13)
+            else
+            ask_choose raised last (fun v14 =>
+              either12 v14))) in
+        if (~~ nilp best) then
+        last_item raised best (fun v10 =>
+          either9 (v10.+1))
+        else
+        either9 (0%N)))).
+
 (** refengine/exact/row.py, without *)
 Definition py_without (weights : V -> R) (token : V) (k : (V -> R) -> answer R V) : answer R V :=
   k (fun x : V => (if (x == token) then 0 else (weights x))).
@@ -207,6 +269,65 @@ Definition py_point_mass (p : seq (V -> R)) (block : flat_block R V) : answer R 
       ask_choose raised rest (fun v6 =>
         let tokens := rcons tokens v6 in
         k (tokens, path)))).
+
+(** refengine/exact/rules/typical.py, longest_passing *)
+Definition py_longest_passing (p : seq (V -> R)) (block : flat_block R V) (passing : seq bool) (k : (outcome V) -> answer R V) : answer R V :=
+  let paths := [:: (0%N, [::])] in
+  let likelihood := [:: (0%N, 1)] in
+  zipped raised (block_tokens block) (block_parents block) (fun v1 =>
+    for_in (enumerate v1) (likelihood, paths) (fun '(j, (x, parent)) '(likelihood, paths) next out =>
+      let both2 := (fun holds : bool =>
+        if holds then
+        look_up raised paths parent (fun v3 =>
+          let paths := put paths (j.+1) (v3 ++ [:: j]) in
+          look_up raised likelihood parent (fun v4 =>
+            row_after raised p parent (fun v5 =>
+              let likelihood := put likelihood (j.+1) (v4 * (v5 x)) in
+              next (likelihood, paths))))
+        else
+        next (likelihood, paths)) in
+      item raised passing j (fun v6 =>
+        if v6 then
+        both2 (has_key paths parent)
+        else both2 false))
+    (fun '(likelihood, paths) =>
+      for_in (keys paths) [::] (fun j v7 next out =>
+        look_up raised paths j (fun v8 =>
+          look_up raised likelihood j (fun v9 =>
+            next (rcons v7 (j, ((size v8), v9, j))))))
+      (fun v7 =>
+        greatest raised (by_both (by_both ltn (@less R)) ltn) v7 (fun v10 =>
+          let best := v10 in
+          row_after raised p best (fun v11 =>
+            argmax_row raised v11 (fun v12 =>
+              look_up raised paths best (fun v13 =>
+                k (((path_of block best) ++ [:: v12]), v13)))))))).
+
+(** refengine/exact/rules/typical.py, typical *)
+Definition py_typical (p : seq (V -> R)) (block : flat_block R V) (epsilon : R) (delta : R) : answer R V :=
+  let k := @ret R (outcome V) in
+  zipped raised (block_tokens block) (block_parents block) (fun v2 =>
+    for_in v2 [::] (fun '(x, parent) v1 next out =>
+      row_after raised p parent (fun v3 =>
+        row_after raised p parent (fun v4 =>
+          next (rcons v1 ((threshold v4 epsilon delta inside_log) < (v3 x))))))
+    (fun v1 =>
+      let passing := v1 in
+      py_longest_passing p block passing (fun v5 =>
+        k v5))).
+
+(** refengine/exact/rules/typical.py, typical_inclusive *)
+Definition py_typical_inclusive (p : seq (V -> R)) (block : flat_block R V) (epsilon : R) (delta : R) : answer R V :=
+  let k := @ret R (outcome V) in
+  zipped raised (block_tokens block) (block_parents block) (fun v2 =>
+    for_in v2 [::] (fun '(x, parent) v1 next out =>
+      row_after raised p parent (fun v3 =>
+        row_after raised p parent (fun v4 =>
+          next (rcons v1 ((threshold v4 epsilon delta (0)) <= (v3 x))))))
+    (fun v1 =>
+      let passing := v1 in
+      py_longest_passing p block passing (fun v5 =>
+        k v5))).
 
 (** refengine/exact/rules/without_replacement.py, without_replacement *)
 Definition py_without_replacement (p : seq (V -> R)) (block : flat_block R V) : answer R V :=

@@ -10,14 +10,25 @@ from collections.abc import Iterator
 
 from proofs.translate.terms import refuse
 
-STATEMENTS = (ast.FunctionDef, ast.Expr, ast.Assign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Return, ast.Raise)
-JUMPS = (ast.Break, ast.Continue)
+STATEMENTS = (
+    ast.FunctionDef,
+    ast.Expr,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.For,
+    ast.While,
+    ast.If,
+    ast.Return,
+)
+JUMPS = (ast.Break, ast.Continue, ast.Raise)
 OPERATORS = (ast.boolop, ast.Not, ast.USub, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.cmpop, ast.Load, ast.Store)
 WORDS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.arg, ast.arguments)
-LISTS = (ast.Starred, ast.Tuple, ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension)
+LISTS = (ast.Starred, ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Lambda)
 SUMS = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp)
 NODES = (*STATEMENTS, *JUMPS, *OPERATORS, *WORDS, *LISTS, *SUMS)
-METHODS = {"accept", "choose", "append", "children"}
+METHODS = {"accept", "choose", "append", "children", "path"}
+MADE_TUPLES = {"tuple", "ancestry"}  # functions that return a tuple
 STRICT = "strict=True"  # of zip
 
 
@@ -26,26 +37,29 @@ def check(function: ast.FunctionDef) -> None:
     for node in ast.walk(function):
         if not isinstance(node, NODES) or (isinstance(node, ast.FunctionDef) and node is not function):
             raise refuse(node, "there is no translation of it")
-        for part in _strange(node):
+        for part in _strange(node, function):
             raise refuse(part, "the translation would pass over this")
 
 
-def _strange(node: ast.AST) -> Iterator[ast.AST]:
+def _strange(node: ast.AST, function: ast.FunctionDef) -> Iterator[ast.AST]:
     match node:
         case ast.Slice(step=ast.expr()) | ast.Raise(cause=ast.expr()):
             yield node
         case ast.For(orelse=[_, *_]) | ast.While(orelse=[_, *_]):
             yield node
         case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-            yield from _no_names(target)
+            if not _entry(target, function):
+                yield from _no_names(target)
         case ast.Assign():
             yield node
         case ast.For(target=target) | ast.comprehension(target=target):
             yield from _no_names(target)
+        case ast.Starred(value=ast.Call(ast.Attribute(ast.Name("block"), "path"), [ast.Name()], [])):
+            pass
         case ast.Starred(value=value) if any(isinstance(inner, ast.Call) for inner in ast.walk(value)):
             yield node
         case ast.Call(ast.Name("Round"), arguments, []):
-            yield from (a for a in arguments if not _tuple(a))
+            yield from (a for a in arguments if not _tuple(a, function))
         case ast.Call(ast.Attribute(attr="accept" | "choose"), [*_, ast.Tuple([ast.Constant(), *counts])], []):
             yield from (count for count in counts if not _count(count))
         case ast.Call(ast.Attribute(attr=method), _, []) if method in METHODS:
@@ -53,6 +67,8 @@ def _strange(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Call(ast.Attribute()):
             yield node
         case ast.Call(ast.Name("zip"), _, [keyword]) if ast.unparse(keyword) == STRICT:
+            pass
+        case ast.Call(ast.Name("max"), [ast.Name()], [ast.keyword("key", ast.Lambda())]):
             pass
         case ast.Call(_, _, [_, *_]):
             yield node
@@ -70,8 +86,42 @@ def _no_names(target: ast.expr) -> Iterator[ast.AST]:
             yield target
 
 
-def _tuple(argument: ast.expr) -> bool:
-    return isinstance(argument, ast.Tuple) or (isinstance(argument, ast.Call) and ast.unparse(argument.func) == "tuple")
+def _entry(target: ast.expr, function: ast.FunctionDef) -> bool:
+    """Whether it is an entry of a dict that the function itself begins."""
+    match target:
+        case ast.Subscript(ast.Name(name), ast.Name()):
+            return any(isinstance(value, ast.Dict) for value in _given(name, function))
+    return False
+
+
+def _given(name: str, function: ast.FunctionDef) -> list[ast.expr]:
+    """All that a function assigns to a variable; of a dict that it begins, and to its entries."""
+    found = []
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign([ast.Name(other)], value) | ast.AnnAssign(ast.Name(other), _, ast.expr() as value):
+                found += [value] if other == name else []
+            case ast.Assign([ast.Subscript(ast.Name(other), _)], value):
+                found += [value] if other == name else []
+    return found
+
+
+def _tuple(argument: ast.expr, function: ast.FunctionDef) -> bool:
+    """Whether it is a tuple, and not a list of the same items."""
+    match argument:
+        case ast.Tuple():
+            return True
+        case ast.Call(ast.Name(name)):
+            return name in MADE_TUPLES
+        case ast.Subscript(ast.Name(name), ast.Slice()) | ast.Name(name):
+            given = _given(name, function)
+        case ast.Subscript(ast.Name(name), ast.Name()):
+            given = _given(name, function)
+            dicts = [value for value in given if isinstance(value, ast.Dict)]
+            given = [*(value for value in given if value not in dicts), *(v for begun in dicts for v in begun.values)]
+        case _:
+            return False
+    return bool(given) and all(value is not argument and _tuple(value, function) for value in given)
 
 
 def _count(count: ast.expr) -> bool:

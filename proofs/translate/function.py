@@ -16,7 +16,6 @@ from proofs.translate.terms import (
     assigned,
     combined,
     comparison,
-    condition,
     element,
     leaves,
     names,
@@ -24,20 +23,24 @@ from proofs.translate.terms import (
     paren,
     pattern,
     refuse,
+    truth,
     used,
 )
 
-RESULTS = {"prefix_weights": "seq num"}  # of helpers; of the others a row
+RESULTS = {"prefix_weights": "seq num", "longest_passing": "pair"}  # of helpers; of the others a row
+NUMBERS = {"INSIDE_LOG": "inside_log"}  # of which nothing is known
+LESS = {"num": "(@less R)", "nat": "ltn", "node": "ltn"}
 
 Then = Callable[[Term], str]
 
 
 @dataclass
 class Function:
-    """One function on its way: its helpers, and the types of its variables so far."""
+    """One function on its way: its helpers, the types of its variables so far, and those of them that count."""
 
     helpers: set[str]
     types: dict[str, str] = field(default_factory=dict)
+    counters: set[str] = field(default_factory=set)
     fresh: int = 0
     after_loop: list[str] = field(default_factory=list)
 
@@ -66,6 +69,13 @@ class Function:
                 return self.expression(block, lambda t: f"check_chain raised {t.text} (fun _ =>\n{go()})")
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [value])):
                 return self.expression(value, lambda t: self.appended(first, name, t) + go())
+            case ast.Assign([ast.Subscript(ast.Name(name), key)], value) if self.types[name].startswith("dict "):
+                return self.expressions(
+                    [value, key],
+                    lambda ts: f"let {name} := put {name} {paren(as_node(ts[1]).text)} {paren(ts[0].text)} in\n{go()}",
+                )
+            case ast.AugAssign(ast.Name(name), ast.Add(), ast.Constant(1)) if self.types[name] == "nat":
+                return f"let {name} := {name}.+1 in\n{go()}"
             case ast.Assign([target], value):
                 return self.assign(target, value, go)
             case ast.AnnAssign(target, _, value) if value is not None:
@@ -80,8 +90,11 @@ class Function:
 
                 def branches(t: Term) -> str:
                     taken = self.block(yes, go, loop)
-                    self.types = dict(types)
-                    return f"if {condition(test, t)} then\n{taken}\nelse\n{self.block([*no, *rest], end, loop)}"
+                    learned = {
+                        n: kind for n, kind in self.types.items() if types.get(n) == "seq ?"
+                    }  # of what was empty
+                    self.types = {**types, **learned}
+                    return f"if {truth(test, t)} then\n{taken}\nelse\n{self.block([*no, *rest], end, loop)}"
 
                 return self.expression(test, branches)
             case ast.For(target, iterable, inner, []):
@@ -94,7 +107,7 @@ class Function:
                 return f"forever raised (size (block_tokens block)).+1 {start} (fun '{start} next =>\n{body_text})"
             case ast.While(ast.Compare(_, [ast.Lt()], [ast.Name(limit)]) as test, inner, []):
                 start = pattern(self.state(inner))
-                more = self.expression(test, lambda t: condition(test, t))
+                more = self.expression(test, lambda t: truth(test, t))
                 turn = self.block(inner, lambda: f"next {start}", (lambda: f"next {start}", lambda: f"leave {start}"))
                 return (
                     f"while_do raised {limit}.+1 {start} (fun '{start} => {more})\n"
@@ -132,14 +145,17 @@ class Function:
         return self.expression(iterable, write)
 
     def bind_target(self, target: ast.expr, items: Term) -> str:
-        kind = items.type.removeprefix("seq ")
-        if isinstance(target, ast.Name):
-            self.types[target.id] = kind
-            return target.id
-        if isinstance(target, ast.Tuple) and items.type.startswith("seq nat*"):
-            first, second = (n.id for n in target.elts if isinstance(n, ast.Name))
-            self.types[first], self.types[second] = "nat", items.type.removeprefix("seq nat*")
-            return f"'({first}, {second})"
+        name = self.bind_item(target, element(items))
+        return f"'{name}" if isinstance(target, ast.Tuple) else name
+
+    def bind_item(self, target: ast.expr, kind: str) -> str:
+        match target:
+            case ast.Name(name):
+                self.types[name] = kind
+                return name
+            case ast.Tuple([one, two]) if "*" in kind:
+                left, _, right = kind.partition("*")
+                return f"({self.bind_item(one, left)}, {self.bind_item(two, right)})"
         raise refuse(target)
 
     def state(self, inner: list[ast.stmt]) -> list[str]:
@@ -167,6 +183,8 @@ class Function:
                     self.types[name] = "chance"
                     return chain(at + 1)
                 shifted = as_node(t) if self.types.get(name) == "node" else t
+                if name in self.counters and t.type == "literal":
+                    shifted = Term(f"{t.text}%N", "nat")
                 self.types[name] = shifted.type
                 return f"let {name} := {shifted.text} in\n{chain(at + 1)}"
 
@@ -191,29 +209,41 @@ class Function:
         match node:
             case ast.Name("ROOT"):
                 return then(Term("0%N", "node"))
+            case ast.Name(name) if name in NUMBERS:
+                return then(Term(NUMBERS[name], "num"))
             case ast.Name(name):
                 return then(Term(name, self.types[name]))
             case ast.Constant(int() as value) if not isinstance(value, bool):
                 return then(Term(str(value), "literal"))
+            case ast.Constant(float() as value) if value == 0:
+                return then(Term("0", "num"))
             case ast.Attribute(ast.Name("block"), "tokens" | "parents" as part):
                 return then(Term(f"(block_{part} block)", f"seq {'token' if part == 'tokens' else 'node'}"))
             case ast.UnaryOp(ast.Not(), operand):
-                return self.expression(operand, lambda t: then(Term(f"(~~ {condition(operand, t)})", "bool")))
+                return self.expression(operand, lambda t: then(Term(f"(~~ {truth(operand, t)})", "bool")))
             case ast.BinOp(left, op, right):
                 return self.expressions([left, right], lambda ts: then(combined(node, op, *ts)))
             case ast.Compare(left, [ast.In()], [ast.Name(group)]) if self.types[group] == "set":
                 return self.expression(left, lambda t: then(Term(f"({group} {t.text})", "bool")))
+            case ast.Compare(left, [ast.In()], [ast.Name(group)]) if self.types[group].startswith("dict "):
+                return self.expression(
+                    left, lambda t: then(Term(f"(has_key {group} {paren(as_node(t).text)})", "bool"))
+                )
             case ast.Attribute(ast.Call() as round, "tokens"):
                 return self.expression(round, lambda t: then(Term(f"{t.text}.1", "seq token")))
             case ast.Compare(left, [op], [right]):
                 return self.expressions([left, right], lambda ts: then(comparison(node, op, *ts)))
             case ast.BoolOp(ast.Or(), [first, second]):
                 return self.either(first, second, then)
+            case ast.BoolOp(ast.And(), [first, second]):
+                return self.both(first, second, then)
+            case ast.IfExp(test, yes, no) if asks(yes) or asks(no):
+                return self.one_of(node, test, yes, no, then)
             case ast.IfExp(test, yes, no):
                 return self.expressions(
                     [test, yes, no],
                     lambda ts: then(
-                        Term(f"(if {condition(test, ts[0])} then {number(ts[1])} else {number(ts[2])})", ts[1].type)
+                        Term(f"(if {truth(test, ts[0])} then {number(ts[1])} else {number(ts[2])})", ts[1].type)
                     ),
                 )
             case ast.Subscript(value, ast.UnaryOp(ast.USub(), ast.Constant(1))):
@@ -226,8 +256,30 @@ class Function:
                 return self.expressions([value, index], lambda ts: self.subscript(node, *ts, then))
             case ast.Tuple(elements) | ast.List(elements):
                 return self.sequence(elements, then)
+            case ast.Dict([ast.expr() as key], [value]):
+                return self.expressions(
+                    [key, value],
+                    lambda ts: then(Term(f"[:: ({as_node(ts[0]).text}, {ts[1].text})]", f"dict {ts[1].type}")),
+                )
+            case ast.GeneratorExp(body, [generator]):  # whose items are all wanted: `sequence`
+                return self.listed(body, generator, then)
+            case ast.ListComp(body, [generator]) if lists(generator, self.types):
+                return self.listed(body, generator, then)
             case ast.ListComp(body, [generator]) | ast.Call(ast.Name("tuple"), [ast.GeneratorExp(body, [generator])]):
                 return self.pointwise(body, generator, then)
+            case ast.Call(ast.Name("zip"), [one, two], [_]):
+                return self.expressions([one, two], lambda ts: self.zipped(node, *ts, then))
+            case ast.Call(ast.Name("max"), [ast.Name(name)], [ast.keyword("key", ast.Lambda() as key)]):
+                return self.greatest(node, name, key, then)
+            case ast.Call(ast.Call(ast.Name("keep_top_p"), [level], []), [row, ast.Tuple([]), ast.Tuple([])], []):
+                return self.expressions(
+                    [level, row],
+                    lambda ts: self.effect(f"keep_top_p raised {' '.join(paren(t.text) for t in ts)}", "row", then),
+                )
+            case ast.Call(ast.Attribute(ast.Name("block"), "path"), [at], []):
+                return self.expression(
+                    at, lambda t: then(Term(f"(path_of block {paren(as_node(t).text)})", "seq token"))
+                )
             case ast.Call(ast.Name("next"), [ast.GeneratorExp() as found, ast.Constant(None)]):
                 return self.first(found, then)
             case ast.Call(ast.Attribute(ast.Name("block"), "children"), [at]):
@@ -252,7 +304,10 @@ class Function:
     def subscript(self, node: ast.expr, value: Term, index: Term, then: Then) -> str:
         if value.type == "row":
             return then(Term(f"({value.text} {index.text})", "num"))
-        if index.type not in ("nat", "?"):
+        if value.type.startswith("dict ") and index.type in ("nat", "node"):
+            type = value.type.removeprefix("dict ")
+            return self.effect(f"look_up raised {value.text} {paren(as_node(index).text)}", type, then)
+        if index.type not in ("nat", "?") or not (value.type == "rows" or value.type.startswith("seq ")):
             raise refuse(node, f"an index of type {index.type}")
         return self.effect(f"item raised {value.text} {paren(index.text)}", element(value), then)
 
@@ -266,15 +321,124 @@ class Function:
         either = self.expression(
             first,
             lambda a: (
-                f"if {condition(first, a)} then {name} true else\n"
-                + self.expression(second, lambda b: f"{name} {condition(second, b)}")
+                f"if {truth(first, a)} then {name} true else\n"
+                + self.expression(second, lambda b: f"{name} {truth(second, b)}")
             ),
         )
         return f"let {name} := (fun holds : bool =>\n{rest}) in\n{either}"
 
+    def both(self, first: ast.expr, second: ast.expr, then: Then) -> str:
+        """`a and b`: b is not computed where a fails; what comes next is written once."""
+        self.fresh += 1
+        name = f"both{self.fresh}"
+        types = dict(self.types)
+        rest = then(Term("holds", "bool"))
+        self.types = types
+        both = self.expression(
+            first,
+            lambda a: (
+                f"if {truth(first, a)} then\n"
+                + self.expression(second, lambda b: f"{name} {truth(second, b)}")
+                + f"\nelse {name} false"
+            ),
+        )
+        return f"let {name} := (fun holds : bool =>\n{rest}) in\n{both}"
+
+    def one_of(self, node: ast.expr, test: ast.expr, yes: ast.expr, no: ast.expr, then: Then) -> str:
+        """`a if test else b`, of which only one is computed; what comes next is written once."""
+        self.fresh += 1
+        name, value = f"either{self.fresh}", f"v{self.fresh}"
+        found = list[str]()
+
+        def branch(side: ast.expr, kind: str) -> str:
+            def write(t: Term) -> str:
+                found.append(t.type)
+                return f"{name} {paren((as_node(t) if kind == 'node' and t.type == 'nat' else t).text)}"
+
+            return self.expression(side, write)
+
+        def branches(t: Term) -> str:
+            before = self.fresh
+            branch(yes, ""), branch(no, "")  # what they are, and then as one of them is
+            kind = found[0] if len({*found}) == 1 else "node" if {*found} == {"nat", "node"} else ""
+            if kind not in ("node", "token"):
+                raise refuse(node, f"one of {found[0]} and {found[1]}")
+            self.fresh = before
+            taken = f"if {truth(test, t)} then\n{branch(yes, kind)}\nelse\n{branch(no, kind)}"
+            types = dict(self.types)
+            rest = then(Term(value, kind))
+            self.types = {**types, **self.types}
+            return f"let {name} := (fun {value} =>\n{rest}) in\n{taken}"
+
+        return self.expression(test, branches)
+
+    def listed(self, body: ast.expr, generator: ast.comprehension, then: Then) -> str:
+        """A list made item by item: a loop of its own, whose variables end with it."""
+        types = dict(self.types)
+        self.fresh += 1
+        made = f"v{self.fresh}"
+        found = list[str]()
+
+        def keep(t: Term) -> str:
+            found.append(t.type)
+            return f"next (rcons {made} {paren(t.text)})"
+
+        def turn(conditions: list[ast.expr]) -> str:
+            if not conditions:
+                return self.expression(body, keep)
+            kept = lambda t: f"if {truth(conditions[0], t)} then\n{turn(conditions[1:])}\nelse\nnext {made}"  # noqa: E731
+            return self.expression(conditions[0], kept)
+
+        def write(t: Term) -> str:
+            name = self.bind_target(generator.target, t)
+            text = turn(generator.ifs)
+            self.types = types
+            after = then(Term(made, "rows" if found[0] == "row" else f"seq {found[0]}"))
+            return f"for_in {paren(t.text)} [::] (fun {name} {made} next out =>\n{text})\n(fun {made} =>\n{after})"
+
+        return self.expression(generator.iter, write)
+
+    def zipped(self, node: ast.expr, one: Term, two: Term, then: Then) -> str:
+        if not (one.type.startswith("seq ") and two.type.startswith("seq ")):
+            raise refuse(node)
+        return self.effect(f"zipped raised {one.text} {two.text}", f"seq {element(one)}*{element(two)}", then)
+
+    def greatest(self, node: ast.expr, name: str, key: ast.Lambda, then: Then) -> str:
+        """`max(dict, key=lambda j: (..., ...))`: the keys of the dict, each beside what it is ranked by."""
+        match key.args:
+            case ast.arguments([], [ast.arg(item)], None, [], [], None, []) if self.types[name].startswith("dict "):
+                types = dict(self.types)
+            case _:
+                raise refuse(node)
+        self.types[item] = "node"
+        self.fresh += 1
+        made = f"v{self.fresh}"
+        orders = list[str]()
+
+        def keep(ts: list[Term]) -> str:
+            if not {t.type for t in ts} <= {*LESS}:
+                raise refuse(node, "these have no order")
+            less = LESS[ts[0].type]
+            for t in ts[1:]:
+                less = f"(by_both {less} {LESS[t.type]})"
+            orders.append(less)
+            return f"next (rcons {made} ({item}, ({', '.join(t.text for t in ts)})))"
+
+        if not isinstance(key.body, ast.Tuple):
+            raise refuse(node)
+        text = self.expressions(key.body.elts, keep)
+        self.types = types
+        after = self.effect(f"greatest raised {orders[0]} {made}", "node", then)
+        return f"for_in (keys {name}) [::] (fun {item} {made} next out =>\n{text})\n(fun {made} =>\n{after})"
+
     def sequence(self, elements: list[ast.expr], then: Then) -> str:
         inner = [e.value if isinstance(e, ast.Starred) else e for e in elements]
         starred = [isinstance(e, ast.Starred) for e in elements]
+
+        if any(isinstance(e, ast.GeneratorExp) for e in inner[1:]) or (
+            inner and isinstance(inner[0], ast.GeneratorExp) and not starred[0]
+        ):
+            raise refuse(elements[0])
 
         def write(ts: list[Term]) -> str:
             parts = [t.text if star else f"[:: {number(t)}]" for t, star in zip(ts, starred, strict=True)]
@@ -354,6 +518,10 @@ class Function:
                 return then(Term(f"(Num.max {texts[0]} {texts[1]})", "num"))
             case "range", ["nat"]:
                 return then(Term(f"(iota 0 {texts[0]})", "seq nat"))
+            case "threshold", ["row", "num", "num", "num"]:
+                return then(Term(f"(threshold {' '.join(map(paren, texts))})", "num"))
+            case "ancestry", ["block", "nat"]:
+                return then(Term(f"(ancestry block {paren(as_node(ts[1]).text)})", "seq nat"))
             case "reversed", [kind] if kind.startswith("seq"):
                 return then(Term(f"(rev {texts[0]})", kind))
             case "tuple", [kind] if kind.startswith("seq"):
@@ -382,6 +550,24 @@ class Function:
         if name in self.helpers:
             return self.effect(f"py_{name} {' '.join(map(paren, texts))}", RESULTS.get(name, "row"), then)
         raise refuse(node)
+
+
+def asks(node: ast.expr) -> bool:
+    """Whether something in it may fail or asks chance, so that it is computed only where it is wanted."""
+    calls = [ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return not {*calls} <= {"Fraction", "int", "len"} or any(isinstance(n, ast.Subscript) for n in ast.walk(node))
+
+
+def lists(generator: ast.comprehension, types: dict[str, str]) -> bool:
+    """Whether a comprehension makes a list item by item, and not a row token by token."""
+    match generator.iter:
+        case ast.Name(name):
+            return types.get(name, "row") != "row"
+        case ast.Call(ast.Name("zip"), parts):
+            return any(isinstance(part, ast.Attribute) for part in parts)
+        case ast.Call(ast.Name("range")):
+            return True
+    return False
 
 
 def inside(

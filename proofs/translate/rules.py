@@ -13,9 +13,9 @@ from refengine.source_tree import PROOFS, ROOT
 
 EXACT = ROOT / "refengine" / "exact"
 FILE = PROOFS / "rocq" / "Translated.v"
-# The rules whose cards call them lossless, and the loop: (file, function). Those that are lossy by design take
-# logarithms of floats or sort rows, which Python.v has no words for.
-RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values() if card.lossless)
+# The rules, those that are lossy by design too, and the loop: (file, function). What typical acceptance takes of floats
+# and their logarithms is a number of the row, any one (`threshold`); the head of a sorted row is a word of Python.v.
+RULES = tuple((f"rules/{card.file}", card.name) for card in rules.RULES.values())
 LOOPS = (("loop", "generate"), ("loop", "plain"))
 # What Python.v defines by hand, or sites.py relies on, and what a chance is, by the text that it had when that was
 # written: another text is refused. Each block begins with its file and its name; no name stands for the whole file.
@@ -28,6 +28,7 @@ KNOWN = {
 WHOLE = {"card", "rules/__init__"}  # nothing of the law is there: that a card is of the rule that stands above it
 OTHERWISE = {"at": "here", "left": "rest", "out": "said"}  # names that mean something else in Gallina
 COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
+COQ |= {"num": "R", "bool": "bool", "seq bool": "seq bool", "pair": "outcome V"}
 COQ |= {"seq num": "seq R", "option": "option nat", "seq token": "seq V", "nat": "nat", "set": "V -> bool"}
 COQ |= {"target": "seq V -> V -> R", "drafter": "seq V -> law R (flat_block R V)"}
 COQ |= {"rule": "seq (V -> R) -> flat_block R V -> law R (outcome V)"}
@@ -37,6 +38,10 @@ TYPES = {
     "Sequence[Fraction]": "row",
     "int": "token",
     "frozenset[int]": "set",
+    "Sequence[bool]": "seq bool",
+    "float": "num",
+    "Fraction": "num",
+    "bool": "bool",
 }
 TYPES |= {"tuple[int, ...]": "seq token", "Target": "target", "Drafter": "drafter", "Rule": "rule"}
 NAMED = {"at": "node", "max_new_tokens": "nat", "chance": "chance"}  # where the annotation does not tell
@@ -57,6 +62,10 @@ Local Open Scope ring_scope.
 SECTION = """Section {name}.
 Variables (R : realFieldType) (V : vocab).
 Variable raised : law R {result}.
+"""
+# A number of the row after each node and of three more, any: exact/rules/typical.py reckons it in floats.
+LOSSY = """Variable threshold : (V -> R) -> R -> R -> R -> R.
+Variable inside_log : R.
 """
 
 
@@ -102,7 +111,8 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     result = ast.unparse(function.returns) if function.returns else ""
     answer = "law R (seq V)" if result == "tuple[int, ...]" else "answer R V"
     k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> {answer})"
-    body = Function(helpers, dict(types)).block(function.body, lambda: "raised", None)
+    counters = {ast.unparse(n.target) for n in ast.walk(function) if isinstance(n, ast.AugAssign)}
+    body = Function(helpers, dict(types), counters).block(function.body, lambda: "raised", None)
     start = f"let k := @ret R {RETURNED[result]} in\n" if rule else ""
     head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : {answer} :="
     return f"{head}\n{indented(start + body)}.\n"
@@ -125,6 +135,12 @@ def needed(file: str, name: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys([*before, (file, name)]))
 
 
+def outermost(node: ast.AST) -> list[ast.FunctionDef]:
+    """The functions in it, without those that stand in another one."""
+    inner = [*ast.iter_child_nodes(node)]
+    return [f for n in inner for f in ([n] if isinstance(n, ast.FunctionDef) else outermost(n))]
+
+
 def indented(text: str) -> str:
     out, depth = [], 1
     for line in text.splitlines():
@@ -133,13 +149,13 @@ def indented(text: str) -> str:
     return "\n".join(out)
 
 
-def section(name: str, result: str, functions: Sequence[tuple[str, str]]) -> str:
+def section(name: str, result: str, functions: Sequence[tuple[str, str]], given: str = "") -> str:
     """Functions that end in one kind of result, helpers first."""
     parts, helpers = [], set()
     for file, function in dict.fromkeys(place for wanted in functions for place in needed(*wanted)):
         parts.append(translated(file, function, helpers))
         helpers.add(function)
-    return "\n".join([SECTION.format(name=name, result=result), *parts, f"End {name}.\n"])
+    return "\n".join([SECTION.format(name=name, result=result) + given, *parts, f"End {name}.\n"])
 
 
 def written() -> str:
@@ -147,11 +163,11 @@ def written() -> str:
     for (file, name), text in KNOWN.items():
         if known_text(file, name) != text:
             raise Untranslated(f"{file}.py: {name or 'the file'} is not what Python.v says it is")
-        functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+        functions = outermost(ast.parse(text))
         if file not in WHOLE and (others := elsewhere(file, functions)):
             raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")
     files = {str(file.relative_to(EXACT).with_suffix("")) for file in EXACT.rglob("*.py")}
     bound = {file: words.bound(source(file)) for file in files if (file, "") not in KNOWN}  # each refused, or defines
     if bound["__init__"]:
         raise Untranslated("__init__.py: what is imported first may change the words of the others")
-    return "\n".join([HEADER, section("Rules", "(outcome V)", RULES), section("Loops", "(seq V)", LOOPS)])
+    return "\n".join([HEADER, section("Rules", "(outcome V)", RULES, LOSSY), section("Loops", "(seq V)", LOOPS)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from proofs.translate.terms import assigned, refuse
 
-LABELS = {"accept": "accept", "choose": "emit"}
+LABELS = {"accept": {"accept"}, "choose": {"emit", "agree"}}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def check(function: ast.FunctionDef) -> None:
     found = list(_decisions(function.body, (), rounds))
     for at, here in enumerate(found):
         for loop in here.loops:
-            if not any(_counted(count, loop) for count in here.counts):
+            if not any(_counted(count, loop, function) for count in here.counts):
                 raise refuse(here.node, "two turns of a loop may stand at this site")
         if here.label == "emit" and not _in_place(here):
             raise refuse(here.node, "the site of a token is not its place in the round")
@@ -107,7 +107,7 @@ def _asked(node: ast.Call, rounds: dict[str, tuple[ast.expr, ...]]) -> tuple[str
     match node:
         case ast.Call(ast.Attribute(ast.Name(name), verb), [*_, site]) if name in rounds:
             match site:
-                case ast.Tuple([ast.Constant(str() as label), first, *more]) if LABELS.get(verb) == label:
+                case ast.Tuple([ast.Constant(str() as label), first, *more]) if label in LABELS.get(verb, set()):
                     return label, (first, *more, *rounds[name])
             raise refuse(node, "this is no site of such a decision")
         case ast.Call(ast.Name(callee), arguments) if callee != "Shifted":
@@ -117,12 +117,14 @@ def _asked(node: ast.Call, rounds: dict[str, tuple[ast.expr, ...]]) -> tuple[str
     return None
 
 
-def _counted(count: ast.expr, loop: ast.For | ast.While) -> bool:
+def _counted(count: ast.expr, loop: ast.For | ast.While, function: ast.FunctionDef) -> bool:
     """Whether this has another value in every turn."""
     match loop, count:
         case ast.For(target=target, iter=ast.Call(ast.Name("enumerate" | "range" | "reversed"))), (
             ast.Name(name) | ast.BinOp(ast.Name(name), ast.Sub(), ast.Constant(1))
         ):
+            if not _once_each(loop.iter, function):
+                return False
             first = target.elts[0] if isinstance(target, ast.Tuple) else target
             return isinstance(first, ast.Name) and first.id == name and name not in assigned(loop.body)
         case ast.While(body=body), _:
@@ -133,6 +135,27 @@ def _counted(count: ast.expr, loop: ast.For | ast.While) -> bool:
                 _grows(name, body) or name not in assigned(body) for name in lengths
             )
     return False
+
+
+def _once_each(items: ast.expr, function: ast.FunctionDef) -> bool:
+    """Whether a list that is gone through backwards has no item twice: places, or some of them."""
+    match items:
+        case ast.Call(ast.Name("reversed"), [ast.Name(name)]):
+            given = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and _stored(n)]
+            made = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and n.targets[0] in given]
+            match made:
+                case [
+                    ast.ListComp(ast.Name(one), [ast.comprehension(ast.Name(two), ast.Call(ast.Name("range"), [_]))])
+                ]:
+                    return one == two and len(given) == 1
+            return False
+        case ast.Call(ast.Name("reversed"), [inner]):
+            return isinstance(inner, ast.Call) and ast.unparse(inner.func) == "range"
+    return True
+
+
+def _stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def _lengths(count: ast.expr, body: Sequence[ast.stmt]) -> list[str]:
@@ -192,4 +215,6 @@ def _in_place(here: Decision) -> bool:
             length = ast.unparse(path)
             counts = length[6:-1] if length.startswith("range(") else f"len({length})"
             return ast.unparse(here.counts[0]) == counts
+        case ast.Call(ast.Name("Round"), [_, ast.Name(path)]):
+            return ast.unparse(here.counts[0]) == f"len({path})"
     return not isinstance(returned[0], ast.Call)

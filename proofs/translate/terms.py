@@ -16,7 +16,7 @@ def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
 @dataclass(frozen=True)
 class Term:
     """A Gallina term and its type: num, nat, node, token, bool, row, rows, block, seq, option, pair, set,
-    target, drafter, rule, chance, ?."""
+    target, drafter, rule, chance, ?; "dict num" is one by nodes, "nat*token" a pair."""
 
     text: str
     type: str = "?"
@@ -74,13 +74,6 @@ def combined(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
 COMPARED = ({"num", "literal"}, {"nat", "literal"}, {"nat", "node"}, {"token"}, {"bool"})
 
 
-def condition(node: ast.expr, t: Term) -> str:
-    """What is asked: in Python a list or a number may be, and means something else than here."""
-    if t.type != "bool":
-        raise refuse(node, f"a condition of type {t.type}")
-    return t.text
-
-
 def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
     kinds = {a.type, b.type}
     counts = kinds == {"nat", "literal"} and not {a.text, b.text} & {"0"}
@@ -88,14 +81,14 @@ def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
         raise refuse(node, f"a comparison of {a.type} and {b.type}")
     if kinds == {"node", "nat"}:
         a, b = as_node(a), as_node(b)
-    scope = "%N" if kinds & {"nat"} else ""
-    sign = {ast.Lt: "<", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}.get(type(op))
-    if sign == "<" and kinds == {"nat"}:
-        return Term(f"({a.text} < {b.text})%N", "bool")
-    if sign is None or (sign in "<>" and not kinds <= {"num", "literal"}):
+    scope = "%N" if "nat" in kinds else ""
+    order = {ast.Lt: ("<", a, b), ast.Gt: ("<", b, a), ast.LtE: ("<=", a, b), ast.GtE: ("<=", b, a)}.get(type(op))
+    if order and any(kinds <= {kind, "literal"} for kind in ("nat", "num")):
+        less, low, high = order
+        return Term(f"({low.text} {less} {high.text}){scope}", "bool")
+    sign = {ast.Eq: "==", ast.NotEq: "!="}.get(type(op))
+    if sign is None:
         raise refuse(node, f"a comparison of {a.type} and {b.type}")
-    if sign == ">":
-        return Term(f"({b.text} < {a.text})", "bool")
     return Term(f"({a.text} {sign} {b.text}{scope if b.type == 'literal' else ''})", "bool")
 
 
@@ -108,14 +101,46 @@ def names(node: ast.AST) -> set[str]:
 
 
 def used(body: list[ast.stmt]) -> set[str]:
-    return set().union(*(names(s) for s in body))
+    """The names that a body reads or assigns; those of a lambda or a comprehension are its own."""
+    return set().union(*(_free(s) for s in body))
+
+
+def _free(node: ast.AST) -> set[str]:
+    match node:
+        case ast.Name(name):
+            return {name}
+        case ast.Lambda(args=arguments):
+            own = {a.arg for a in arguments.args}
+        case ast.ListComp(generators=generators) | ast.GeneratorExp(generators=generators):
+            own = set[str]().union(*(names(g.target) for g in generators[1:]), names(generators[0].target))
+            first = _free(generators[0].iter)  # it is read where the comprehension stands
+            return first | (set[str]().union(*map(_free, ast.iter_child_nodes(node))) - own)
+        case _:
+            own = set()
+    return set[str]().union(*map(_free, ast.iter_child_nodes(node))) - own
 
 
 def assigned(body: list[ast.stmt]) -> set[str]:
-    """The names that a body assigns or appends to."""
+    """The names that a body assigns or appends to, or to an entry of which it assigns."""
     found = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    found |= entries(body)
     calls = [n.func for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     return found | {f.value.id for f in calls if f.attr == "append" and isinstance(f.value, ast.Name)}
+
+
+def entries(body: list[ast.stmt]) -> set[str]:
+    """The names of dicts to an entry of which a body assigns."""
+    targets = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    return {n.value.id for n in targets if isinstance(n.value, ast.Name)}
+
+
+def truth(node: ast.AST, t: Term) -> str:
+    """What stands as a condition: a list holds where it has items; a number would where it is not 0, and is refused."""
+    if t.type.startswith("seq "):
+        return f"(~~ nilp {paren(t.text)})"
+    if t.type != "bool":
+        raise refuse(node, f"a condition of type {t.type}")
+    return t.text
 
 
 def leaves(body: list[ast.stmt]) -> bool:

@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from proofs.translate.forms import changed_at_import
-from proofs.translate.terms import Untranslated, assigned, names, refuse
+from proofs.translate.terms import Untranslated, assigned, entries, names, refuse
 
 CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
-DEFAULTS = {"frozenset()"}  # without a stop token
-LANGUAGE = ("", "fractions")  # where its words come from: from nowhere, and Fraction
+# What a parameter is where nobody says: no stop token, and numbers that known.txt has.
+DEFAULTS = {"stop": "frozenset()", "epsilon": "EPSILON", "delta": "DELTA", "top_p": "TOP_P", "fast": "False"}
+RENAMED = {"keep_top_p": "top_p"}  # the names under which something may be imported that has another one
+LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere, Fraction, and logarithms
 # What a module may call while it is imported.
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
-GALLINA = re.compile(r"[vz]\d*|either\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
+GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
 
 
 @cache
@@ -87,37 +89,55 @@ def home(file: str, name: str, source: Callable[[str], str]) -> tuple[str, str]:
     match bound(source(file)).get(name, []):
         case [] if hasattr(builtins, name):
             return "", name
-        case [ast.ImportFrom(str() as module, aliases, 0)] if name in [a.name for a in aliases if a.asname is None]:
+        case [ast.ImportFrom(str() as module, aliases, 0)] if named := _imported(name, aliases):
             if module.startswith("refengine.exact."):
-                return home(module.removeprefix("refengine.exact.").replace(".", "/"), name, source)
+                return home(module.removeprefix("refengine.exact.").replace(".", "/"), named, source)
             if module in LANGUAGE:
-                return module, name
+                return module, named
+        case [ast.Import([ast.alias(module, None)])] if module == name and module in LANGUAGE:
+            return module, ""
         case [ast.FunctionDef() | ast.ClassDef() | ast.Assign() | ast.AnnAssign()]:
             return file, name
     raise Untranslated(f"{file}.py: {name} may be something else than it says")
+
+
+def _imported(name: str, aliases: list[ast.alias]) -> str:
+    """The name that a word has where it comes from; "" where that is another than RENAMED says."""
+    found = [a.name for a in aliases if (a.asname or a.name) == name]
+    return name if found == [name] else found[0] if found == [RENAMED.get(name)] else ""
 
 
 def free(function: ast.FunctionDef) -> set[str]:
     """The words of a function that are not its own; raises Untranslated where the function hides one."""
     arguments = function.args
     odd = [arguments.posonlyargs, arguments.kwonlyargs, arguments.vararg, arguments.kwarg, function.decorator_list]
-    if any(odd) or not {ast.unparse(d) for d in arguments.defaults} <= DEFAULTS:
+    last = arguments.args[len(arguments.args) - len(arguments.defaults) :]
+    given = {(a.arg, ast.unparse(d)) for a, d in zip(last, arguments.defaults, strict=True)}
+    if any(odd) or not given <= DEFAULTS.items():
         raise Untranslated(f"line {function.lineno}: {function.name}: only plain parameters are read, and no decorator")
     own = _own(function)
     if hidden := sorted(_calls(function) & own - CALLED):
         raise Untranslated(f"line {function.lineno}: {function.name}: {hidden[0]} is called, and is a variable")
-    notes = {id(n) for a in ast.walk(function) if isinstance(a, ast.AnnAssign) for n in ast.walk(a.annotation)}
+    notes = {id(n) for a in ast.walk(function) for note in _annotations(a) for n in ast.walk(note)}
     read = {n.id for s in function.body for n in ast.walk(s) if isinstance(n, ast.Name) and id(n) not in notes}
     return read - own
 
 
+def _annotations(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.AnnAssign(annotation=note) | ast.arg(annotation=ast.expr() as note):
+            return [note]
+        case ast.FunctionDef(returns=ast.expr() as note):
+            return [note]
+    return []
+
+
 def _own(function: ast.FunctionDef) -> set[str]:
-    """The parameters and variables of a function, those of a lambda or a comprehension in it too."""
-    return {
-        node.arg if isinstance(node, ast.arg) else node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    }
+    """The parameters and variables of a function, those of a lambda, a comprehension or a function in it too."""
+    nodes = [*ast.walk(function)]
+    inner = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node is not function}
+    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return inner | parameters | {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def variables(function: ast.FunctionDef, otherwise: dict[str, str]) -> None:
@@ -132,9 +152,10 @@ def variables(function: ast.FunctionDef, otherwise: dict[str, str]) -> None:
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "append"
         if isinstance(n.func.value, ast.Name)
     }
+    grown |= entries(function.body)
     for node in ast.walk(function):
         for target, value in _pairs(node):
-            if target in grown and not isinstance(value, ast.List | ast.ListComp):
+            if target in grown and not isinstance(value, ast.List | ast.ListComp | ast.Dict):
                 raise refuse(value, "a list that grows may have another name")
             if isinstance(value, ast.Name) and value.id in grown:
                 raise refuse(value, "a list that grows gets another name")

@@ -19,7 +19,8 @@ def theory(chain: str) -> str:
     return "".join(word.capitalize() for word in RULES[chain].file.split("_"))
 
 
-RUNNING = ("Loops", "Running", "RunningTrees", "RunningSiblings")  # files in which every rule has theorems of its name
+# Files in which every rule has theorems of its name.
+RUNNING = ("Loops", "Running", "RunningTrees", "RunningSiblings", "RunningTypical", "RunningNucleus")
 
 # How a theorem `File.name` begins -> the chains that it speaks of; the longest beginning counts.
 ABOUT = {
