@@ -58,10 +58,11 @@ Definition put A (s : seq (nat * A)) (node : nat) (a : A) : seq (nat * A) :=
 
 (** [max] by a key: the first item whose key no other one's exceeds; keys in the order of tuples. *)
 Definition less (a b : R) : bool := a < b.
-Definition by_both (A : eqType) B (lt : A -> A -> bool) (lt' : B -> B -> bool) (a b : A * B) : bool :=
-  lt a.1 b.1 || ((a.1 == b.1) && lt' a.2 b.2).
-Definition greatest A K (lt : K -> K -> bool) (s : seq (A * K)) (k : A -> law R O) : law R O :=
-  if s is a :: s' then k (foldl (fun best a => if lt best.2 a.2 then a else best) a s').1 else raised.
+Definition fewer (a b : nat) : bool := (a < b)%N.
+Definition by_both (A : eqType) B (below : A -> A -> bool) (below' : B -> B -> bool) (a b : A * B) : bool :=
+  below a.1 b.1 || ((a.1 == b.1) && below' a.2 b.2).
+Definition greatest A K (below : K -> K -> bool) (s : seq (A * K)) (k : A -> law R O) : law R O :=
+  if s is a :: s' then k (foldl (fun best a => if below best.2 a.2 then a else best) a s').1 else raised.
 
 (** The last value of a loop's variable, if there was one. *)
 Definition bound A (o : option A) (k : A -> law R O) : law R O := if o is Some a then k a else raised.

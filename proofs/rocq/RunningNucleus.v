@@ -24,7 +24,7 @@ Section Filtered.
 Variables (R : realFieldType) (V : vocab) (level : R) (d : V).
 Hypothesis level_pos : 0 < level.
 
-Lemma heaviest_kept (r : V -> R) : dist r -> kept level r (first_max d r).
+Lemma heaviest_kept (r : V -> R) : dist r -> kept level r (first_max d r) = true.
 Proof.
 case=> r0 r1; rewrite /kept r1 mulr1 [X in X < _](_ : _ = 0) // -[RHS](@total0 R V); apply: total_ext => y.
 rewrite /Medusa.before [_ < r y]ltNge first_max_ge /=; case: eqP => [e|_]; last by rewrite mul0r.
@@ -61,7 +61,7 @@ Notation path_to := (word xs parents d).
 Notation the_block := (flat xs parents qs).
 Notation rows := (rows_of xs parents d p h0).
 Notation nodes_to := (ancestry the_block).
-Notation tokens_of := (map tok).
+Notation tokens_of s := [seq tok j | j <- s].
 Notation r := (filtered level p).
 Notation top := (fun h => first_max d (filtered level p h)).
 
@@ -106,7 +106,7 @@ Qed.
 
 (** ** The leaves *)
 
-Definition is_leaf j : bool := nilp (children_of the_block j.+1).
+Definition is_leaf j : bool := size (children_of the_block j.+1) == 0%N.
 Definition leaf_nodes : seq nat := rev [seq j <- iota 0 (size xs) | is_leaf j].
 
 Lemma paths_are : paths (placed xs parents) = [seq path_to u | u <- iota 0 (size xs).+1].
@@ -130,7 +130,7 @@ rewrite /leaves /leaf_nodes -filter_rev placed_size //.
 have e j : j \in rev (iota 0 (size xs)) -> (j < size xs)%N by rewrite mem_rev mem_iota.
 have -> : [seq j <- rev (iota 0 (size xs)) | ~~ has (fun c : candidate V => c.2 == j.+1) (placed xs parents)]
         = [seq j <- rev (iota 0 (size xs)) | is_leaf j].
-  apply: eq_in_filter => j _; rewrite /is_leaf children_are_kids // /nilp size_filter -leqn0 leqNgt -has_count.
+  apply: eq_in_filter => j _; rewrite /is_leaf children_are_kids // size_filter -leqn0 leqNgt -has_count.
   congr (~~ _); rewrite -[placed xs parents](mkseq_nth (d, 0%N)) placed_size // has_map.
   by apply: eq_has => i /=; rewrite placed_at.
 apply/eq_in_map => j; rewrite mem_filter => /andP[_ /e lt].
@@ -139,10 +139,10 @@ Qed.
 
 (** ** The longest agreeing path, by its nodes *)
 
-Fixpoint longest_of leaves best : law R (seq nat) :=
-  if leaves is leaf :: leaves' then
+Fixpoint longest_of js best : law R (seq nat) :=
+  if js is leaf :: js' then
     n <~ agreeing r h0 (tokens_of (nodes_to leaf.+1));;
-    longest_of leaves' (if (size best < n)%N then take n (nodes_to leaf.+1) else best)
+    longest_of js' (if (size best < n)%N then take n (nodes_to leaf.+1) else best)
   else ret best.
 
 Definition nucleus_nodes : law R (outcome V) :=
@@ -150,17 +150,17 @@ Definition nucleus_nodes : law R (outcome V) :=
   let s := tokens_of best in
   if fast then ret (rcons s (top (h0 ++ s)), best) else y <~ pick (r (h0 ++ s));; ret (rcons s y, best).
 
-Lemma lawful_longest_of leaves best : lawful (longest_of leaves best).
+Lemma lawful_longest_of js best : lawful (longest_of js best).
 Proof.
-elim: leaves best => [|leaf leaves IH] best /=; first exact: lawful_ret.
+elim: js best => [|leaf js IH] best /=; first exact: lawful_ret.
 by apply: lawful_bind => [|n]; [apply: (lawful_agreeing rowsP) | apply: IH].
 Qed.
 
-Lemma longest_said leaves best (F : seq V -> R) :
-  longest_of leaves best (fun b => F (tokens_of b))
-  = longest_agreeing r h0 [seq tokens_of (nodes_to j.+1) | j <- leaves] (tokens_of best) F.
+Lemma longest_said js best (F : seq V -> R) :
+  longest_of js best (fun b => F (tokens_of b))
+  = longest_agreeing r h0 [seq tokens_of (nodes_to j.+1) | j <- js] (tokens_of best) F.
 Proof.
-elim: leaves best => [|leaf leaves IH] best //=; apply: (law_ext (lawful_agreeing rowsP _ _)) => n.
+elim: js best => [|leaf js IH] best //=; apply: (law_ext (lawful_agreeing rowsP _ _)) => n.
 by rewrite IH size_map; case: ifP => _; rewrite // map_take.
 Qed.
 
@@ -193,9 +193,9 @@ have emits v : (v <= size xs)%N -> after (nodes_to v) f = emitted (nodes_to v).
     rewrite /write (for_in_map (g := tok)) => [|j made next out jin]; first by rewrite /ret cats1.
     by rewrite (item_nth raised d) // (way_in le jin).
   have -> : after (nodes_to v) = onward v.
-    rewrite -[LHS]/(if ~~ nilp (nodes_to v) then last_item raised (nodes_to v) (fun j => onward j.+1) else onward 0%N).
+    rewrite -[LHS]/(if size (nodes_to v) != 0%N then last_item raised (nodes_to v) (fun j => onward j.+1) else onward 0%N).
     case: (v) le => [|j] le' //; rewrite (ancestry_next qs parents_first) //.
-    by rewrite /nilp size_rcons /= /last_item rev_rcons.
+    by rewrite size_rcons /= /last_item rev_rcons.
   rewrite /onward row_of // -said_word //; case: (fast); first by rewrite (best_row _ d) written.
   rewrite choose_dist; last exact: rowsP.
   by apply: total_ext => y; rewrite written.

@@ -23,7 +23,7 @@ Section Loops.
 Variables (R : realFieldType) (O : Type) (raised : law R O).
 
 (** A loop that makes a list item by item, and is never left. *)
-Lemma for_in_mapped (I : eqType) A B (s : seq I) (a : I -> A) (g : I -> B) (made : seq B) body (k : seq B -> law R O) :
+Lemma for_in_mapped A B (s : seq nat) (a : nat -> A) (g : nat -> B) (made : seq B) body (k : seq B -> law R O) :
   (forall i made next out, i \in s -> body (a i) made next out = next (rcons made (g i))) ->
   for_in [seq a i | i <- s] made body k = k (made ++ [seq g i | i <- s]).
 Proof.
@@ -32,7 +32,7 @@ rewrite turn ?mem_head // IH ?cat_rcons // => j made' next out js.
 by apply: turn; rewrite inE js orbT.
 Qed.
 
-Lemma for_in_map (A : eqType) B (s : seq A) (g : A -> B) (made : seq B) body (k : seq B -> law R O) :
+Lemma for_in_map B (s : seq nat) (g : nat -> B) (made : seq B) body (k : seq B -> law R O) :
   (forall a made next out, a \in s -> body a made next out = next (rcons made (g a))) ->
   for_in s made body k = k (made ++ [seq g a | a <- s]).
 Proof. by move=> turn; rewrite -{1}(map_id s); apply: for_in_mapped. Qed.
@@ -49,14 +49,14 @@ Qed.
 Lemma keys_of A (g : nat -> A) s : keys [seq (u, g u) | u <- s] = s.
 Proof. by rewrite /keys -map_comp map_id. Qed.
 
-Lemma look_up_of A (g : nat -> A) s u (k : A -> law R O) : u \in s ->
+Lemma look_up_of A (g : nat -> A) (s : seq nat) u (k : A -> law R O) : u \in s ->
   look_up raised [seq (v, g v) | v <- s] u k = k (g u).
 Proof.
 rewrite /look_up; elim: s => [|v s IH] //=; rewrite inE eq_sym.
 by case: (v =P u) => [->|_] //=.
 Qed.
 
-Lemma put_new A (g : nat -> A) s u : u \notin s ->
+Lemma put_new A (g : nat -> A) (s : seq nat) u : u \notin s ->
   put [seq (v, g v) | v <- s] u (g u) = [seq (v, g v) | v <- rcons s u].
 Proof. by move=> new; rewrite /put /has_key keys_of (negbTE new) map_rcons. Qed.
 
@@ -193,7 +193,7 @@ Qed.
 
 Lemma better_so_far u n best : (u + n = (size xs).+1)%N -> (best <= size xs)%N -> is_reached best ->
   let far := foldl take_better best (iota u n) in
-  [/\ (far <= size xs)%N, is_reached far
+  [/\ (far <= size xs)%N, is_reached far = true
     & foldl (@pick_best R V) (path_to best, likelihood_of best) [seq stand v | v <- iota u n]
       = (path_to far, likelihood_of far)].
 Proof.
@@ -208,9 +208,9 @@ rewrite step; apply: IH; first by rewrite addSnnS.
 - by rewrite /take_better; case: ifP => // /andP[].
 Qed.
 
-Lemma reached_root : is_reached 0. Proof. by rewrite /is_reached stand_root. Qed.
+Lemma reached_root : is_reached 0 = true. Proof. by rewrite /is_reached stand_root. Qed.
 
-Lemma longest_is : [/\ (longest_node <= size xs)%N, is_reached longest_node
+Lemma longest_is : [/\ (longest_node <= size xs)%N, is_reached longest_node = true
   & longest_passing p passes h0 placed = path_to longest_node].
 Proof.
 have [le ok e] := better_so_far (add1n _) (leq0n _) reached_root.
@@ -223,11 +223,11 @@ Qed.
 
 (** The key by which the program compares nodes has the same order on nodes that come later. *)
 Definition key_of u : nat * (nat * R * nat) := (u, (size (ancestry the_block u), likelihood_of u, u)).
-Notation exceeds := (by_both (by_both ltn (@less R)) ltn).
+Notation exceeds := (by_both (by_both fewer (@less R)) fewer).
 
 Lemma exceeds_is u u' : (u < u')%N -> exceeds (key_of u).2 (key_of u').2 = at_least_as_good u u'.
 Proof.
-move=> lt; rewrite /by_both /= /less lt andbT !ancestry_size /at_least_as_good /better /= xpair_eqE le_eqVlt.
+move=> lt; rewrite /by_both /= /less /fewer lt andbT !ancestry_size /at_least_as_good /better /= xpair_eqE le_eqVlt.
 by case: (_ < _)%N => //=; case: (_ == _) => //=; rewrite orbC.
 Qed.
 
@@ -315,8 +315,11 @@ Lemma verdicts_run test (k : seq bool -> answer R V) :
   = k (verdicts (fun h x => test (p h) (p h x))).
 Proof.
 rewrite /zipped /= parents_size eqxx -/placed.
-rewrite (for_in_map (g := fun e => test (p (h0 ++ path_to e.2)) (p (h0 ++ path_to e.2) e.1))) //.
-move=> [x u] made next out /(nthP (d, 0%N))[j]; rewrite placed_size => lt; rewrite placed_at => -[_ <-].
+have e : placed = [seq (tok j, par j) | j <- iota 0 (size xs)].
+  by rewrite -[LHS](mkseq_nth (d, 0%N)) placed_size; apply: eq_map => j; apply: placed_at.
+rewrite /verdicts e (for_in_mapped (g := fun j => test (p (h0 ++ path_to (par j))) (p (h0 ++ path_to (par j)) (tok j)))).
+  by rewrite -map_comp.
+move=> j made next out; rewrite mem_iota => /andP[_ lt].
 by rewrite !row_of // (leq_trans (parents_first lt) (ltnW lt)).
 Qed.
 

@@ -186,7 +186,7 @@ Definition py_nucleus (p : seq (V -> R)) (block : flat_block R V) (top_p : R) (f
   (fun v1 =>
     let filtered := v1 in
     for_in (iota 0 (size (block_tokens block))) [::] (fun j v4 next out =>
-      if (~~ (~~ nilp (children_of block (j.+1)))) then
+      if (~~ (size (children_of block (j.+1)) != 0%N)) then
       next (rcons v4 j)
       else
       next v4)
@@ -216,7 +216,7 @@ Definition py_nucleus (p : seq (V -> R)) (block : flat_block R V) (top_p : R) (f
       (fun 'best =>
         let either9 := (fun v9 =>
           row_after raised filtered v9 (fun v11 =>
-            let last := v11 in
+            let final := v11 in
             let either12 := (fun v12 =>
               let token := v12 in
               for_in best [::] (fun j v15 next out =>
@@ -225,12 +225,12 @@ Definition py_nucleus (p : seq (V -> R)) (block : flat_block R V) (top_p : R) (f
               (fun v15 =>
                 k ((v15 ++ [:: token]), best))) in
             if fast then
-            argmax_row raised last (fun v13 =>
+            argmax_row raised final (fun v13 =>
               either12 v13)
             else
-            ask_choose raised last (fun v14 =>
+            ask_choose raised final (fun v14 =>
               either12 v14))) in
-        if (~~ nilp best) then
+        if (size best != 0%N) then
         last_item raised best (fun v10 =>
           either9 (v10.+1))
         else
@@ -296,7 +296,7 @@ Definition py_longest_passing (p : seq (V -> R)) (block : flat_block R V) (passi
           look_up raised likelihood j (fun v9 =>
             next (rcons v7 (j, ((size v8), v9, j))))))
       (fun v7 =>
-        greatest raised (by_both (by_both ltn (@less R)) ltn) v7 (fun v10 =>
+        greatest raised (by_both (by_both fewer (@less R)) fewer) v7 (fun v10 =>
           let best := v10 in
           row_after raised p best (fun v11 =>
             argmax_row raised v11 (fun v12 =>

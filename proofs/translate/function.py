@@ -29,7 +29,7 @@ from proofs.translate.terms import (
 
 RESULTS = {"prefix_weights": "seq num", "longest_passing": "pair"}  # of helpers; of the others a row
 NUMBERS = {"INSIDE_LOG": "inside_log"}  # of which nothing is known
-LESS = {"num": "(@less R)", "nat": "ltn", "node": "ltn"}
+LESS = {"num": "(@less R)", "nat": "fewer", "node": "fewer"}
 
 Then = Callable[[Term], str]
 

@@ -26,7 +26,7 @@ KNOWN = {
     )
 }
 WHOLE = {"card", "rules/__init__"}  # nothing of the law is there: that a card is of the rule that stands above it
-OTHERWISE = {"at": "here", "left": "rest", "out": "said"}  # names that mean something else in Gallina
+OTHERWISE = {"at": "here", "left": "rest", "out": "said", "last": "final"}  # names that mean something else in Gallina
 COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
 COQ |= {"num": "R", "bool": "bool", "seq bool": "seq bool", "pair": "outcome V"}
 COQ |= {"seq num": "seq R", "option": "option nat", "seq token": "seq V", "nat": "nat", "set": "V -> bool"}

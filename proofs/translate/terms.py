@@ -137,7 +137,7 @@ def entries(body: list[ast.stmt]) -> set[str]:
 def truth(node: ast.AST, t: Term) -> str:
     """What stands as a condition: a list holds where it has items; a number would where it is not 0, and is refused."""
     if t.type.startswith("seq "):
-        return f"(~~ nilp {paren(t.text)})"
+        return f"(size {paren(t.text)} != 0%N)"
     if t.type != "bool":
         raise refuse(node, f"a condition of type {t.type}")
     return t.text
