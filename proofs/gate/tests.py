@@ -125,10 +125,16 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     return held | {"test/pyproject.toml": digest(repr(options))}
 
 
+def of_rooms(root: Path, pattern: str) -> list[Path]:
+    """The files of the rooms whose names are of that pattern."""
+    found = (file for room in ("refengine", *TESTS) for file in (root / room).rglob(pattern))
+    return sorted(file for file in found if file.is_file())
+
+
 def compiled(root: Path) -> Iterator[Path]:
     """Files of the rooms that Python runs in place of a text, and does not compare with it: a library, a `.pyc` beside
     a text, and one in `__pycache__` that is believed by its text's digest, which anybody may write there (PEP 552)."""
-    for file in sorted(file for room in ("refengine", *TESTS) for file in (root / room).rglob("*.*") if file.is_file()):
+    for file in of_rooms(root, "*.*"):
         believed = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") & BY_DIGEST
         beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
         if believed or beside or file.suffix in (".so", ".pyd"):
@@ -138,7 +144,7 @@ def compiled(root: Path) -> Iterator[Path]:
 def read_otherwise(root: Path) -> Iterator[Path]:
     """Texts that are not what Python runs: in another encoding a comment may be code, and a package that has the name
     of a file beside it is imported in its place."""
-    for file in sorted(file for room in ("refengine", *TESTS) for file in (root / room).rglob("*.py")):
+    for file in of_rooms(root, "*.py"):
         with file.open("rb") as source:
             encoding = tokenize.detect_encoding(source.readline)[0]
         hides = file.name == "__init__.py" and file.parent.with_suffix(".py").is_file()

@@ -233,10 +233,8 @@ class Function:
                 return self.expression(round, lambda t: then(Term(f"{t.text}.1", "seq token")))
             case ast.Compare(left, [op], [right]):
                 return self.expressions([left, right], lambda ts: then(comparison(node, op, *ts)))
-            case ast.BoolOp(ast.Or(), [first, second]):
-                return self.either(first, second, then)
-            case ast.BoolOp(ast.And(), [first, second]):
-                return self.both(first, second, then)
+            case ast.BoolOp(op, [first, second]):
+                return self.connected(op, first, second, then)
             case ast.IfExp(test, yes, no) if asks(yes) or asks(no):
                 return self.one_of(node, test, yes, no, then)
             case ast.IfExp(test, yes, no):
@@ -311,38 +309,21 @@ class Function:
             raise refuse(node, f"an index of type {index.type}")
         return self.effect(f"item raised {value.text} {paren(index.text)}", element(value), then)
 
-    def either(self, first: ast.expr, second: ast.expr, then: Then) -> str:
-        """`a or b`: b is not computed where a holds; what comes next is written once."""
+    def connected(self, op: ast.boolop, first: ast.expr, second: ast.expr, then: Then) -> str:
+        """`a or b`, `a and b`: b is not computed where a decides; what comes next is written once."""
         self.fresh += 1
-        name = f"either{self.fresh}"
+        name = f"{'either' if isinstance(op, ast.Or) else 'both'}{self.fresh}"
         types = dict(self.types)
         rest = then(Term("holds", "bool"))
         self.types = types
-        either = self.expression(
-            first,
-            lambda a: (
-                f"if {truth(first, a)} then {name} true else\n"
-                + self.expression(second, lambda b: f"{name} {truth(second, b)}")
-            ),
-        )
-        return f"let {name} := (fun holds : bool =>\n{rest}) in\n{either}"
 
-    def both(self, first: ast.expr, second: ast.expr, then: Then) -> str:
-        """`a and b`: b is not computed where a fails; what comes next is written once."""
-        self.fresh += 1
-        name = f"both{self.fresh}"
-        types = dict(self.types)
-        rest = then(Term("holds", "bool"))
-        self.types = types
-        both = self.expression(
-            first,
-            lambda a: (
-                f"if {truth(first, a)} then\n"
-                + self.expression(second, lambda b: f"{name} {truth(second, b)}")
-                + f"\nelse {name} false"
-            ),
-        )
-        return f"let {name} := (fun holds : bool =>\n{rest}) in\n{both}"
+        def decided(a: Term) -> str:
+            asked = self.expression(second, lambda b: f"{name} {truth(second, b)}")
+            if isinstance(op, ast.Or):
+                return f"if {truth(first, a)} then {name} true else\n{asked}"
+            return f"if {truth(first, a)} then\n{asked}\nelse {name} false"
+
+        return f"let {name} := (fun holds : bool =>\n{rest}) in\n{self.expression(first, decided)}"
 
     def one_of(self, node: ast.expr, test: ast.expr, yes: ast.expr, no: ast.expr, then: Then) -> str:
         """`a if test else b`, of which only one is computed; what comes next is written once."""

@@ -121,17 +121,18 @@ def _free(node: ast.AST) -> set[str]:
 
 
 def assigned(body: list[ast.stmt]) -> set[str]:
-    """The names that a body assigns or appends to, or to an entry of which it assigns."""
+    """The names that a body assigns, and those that grow in it."""
     found = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    found |= entries(body)
-    calls = [n.func for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    return found | {f.value.id for f in calls if f.attr == "append" and isinstance(f.value, ast.Name)}
+    return found | grown(body)
 
 
-def entries(body: list[ast.stmt]) -> set[str]:
-    """The names of dicts to an entry of which a body assigns."""
-    targets = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
-    return {n.value.id for n in targets if isinstance(n.value, ast.Name)}
+def grown(body: list[ast.stmt]) -> set[str]:
+    """The names of lists that a body appends to, and of dicts to an entry of which it assigns."""
+    nodes = [n for s in body for n in ast.walk(s)]
+    holders = [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    calls = [n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    holders += [method.value for method in calls if method.attr == "append"]
+    return {holder.id for holder in holders if isinstance(holder, ast.Name)}
 
 
 def truth(node: ast.AST, t: Term) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from proofs.translate.forms import changed_at_import
-from proofs.translate.terms import Untranslated, assigned, entries, names, refuse
+from proofs.translate.terms import Untranslated, assigned, grown, names, refuse
 
 CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
 # What a parameter is where nobody says: no stop token, and numbers that known.txt has.
@@ -146,20 +146,14 @@ def variables(function: ast.FunctionDef, otherwise: dict[str, str]) -> None:
     for name in sorted(own):
         if GALLINA.fullmatch(name) or otherwise.get(name) in own:
             raise Untranslated(f"line {function.lineno}: {function.name}: {name} would be another variable")
-    grown = {
-        n.func.value.id
-        for n in ast.walk(function)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "append"
-        if isinstance(n.func.value, ast.Name)
-    }
-    grown |= entries(function.body)
+    growing = grown(function.body)
     for node in ast.walk(function):
         for target, value in _pairs(node):
-            if target in grown and not isinstance(value, ast.List | ast.ListComp | ast.Dict):
+            if target in growing and not isinstance(value, ast.List | ast.ListComp | ast.Dict):
                 raise refuse(value, "a list that grows may have another name")
-            if isinstance(value, ast.Name) and value.id in grown:
+            if isinstance(value, ast.Name) and value.id in growing:
                 raise refuse(value, "a list that grows gets another name")
-        if isinstance(node, ast.For) and assigned(node.body) & grown & names(node.iter):
+        if isinstance(node, ast.For) and assigned(node.body) & growing & names(node.iter):
             raise refuse(node, "a list grows while it is read")
 
 

@@ -164,8 +164,9 @@ def company(n: int, longer: tuple[int, Options]) -> Steps:
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         """Where rows tell ties, sixteen of long answers, and eight of such in turn: some engines then put one off that
         was begun, and are so fast that short ones are hardly under way together."""
-        tokens, more = (4 * TOKENS, {}) if n == 8 and k % 2 == 0 else longer if n == 16 else (TOKENS, {})
-        tokens, more = (tokens, more) if bench.logprobs else (TOKENS, {})
+        short: tuple[int, Options] = TOKENS, {}
+        long = {8: short if k % 2 else (4 * TOKENS, {}), 16: longer}
+        tokens, more = long.get(n, short) if bench.logprobs else short
         asks = (plain(bench, k + i) for i in range(n))
         mine, *others = (replace(ask, tokens=tokens, options={**ask.options, **more}) for ask in asks)
         return [[mine], [*others, mine]]
@@ -311,7 +312,7 @@ def continued(bench: Bench, k: int) -> Ask:
     temperature 0, and one that was sampled with speculation, of which more drafts were refused, as one of several
     choices where there are some."""
     first, at_the_edge = bench.fresh(3000 + k), k % 3 == 1
-    tokens, goes_on = some_tokens(k) + BLOCK, at_the_edge or k % 6 in (1, 3)
+    tokens, goes_on = some_tokens(k) + BLOCK, at_the_edge or k % 6 == 3
     if at_the_edge:
         asked = bench.without([Ask((first,), 1)])[0].usage.get("prompt_tokens", 0)
         tokens += -(asked + tokens) % BLOCK + (k // 3 % 3 == 1)
