@@ -17,8 +17,9 @@ from proofs.bridge import coq_list, coq_number, coq_tokens
 from proofs.gate.build import compiled
 from proofs.translate import forms, running, words
 from proofs.translate import rules as translate
-from proofs.translate.function import Function
 from proofs.translate.rules import FILE, needed, translated, written
+from proofs.translate.scope import Scope
+from proofs.translate.statements import statements
 from proofs.translate.terms import Untranslated
 from refengine.bugs.mutation.mutants import mutants
 from refengine.exact.block import ROOT, Block, Rule
@@ -313,9 +314,9 @@ def test_what_is_read_is_what_runs(done: str, seen: list[str]) -> None:
 def test_what_it_has_no_words_for_is_refused(text: str) -> None:
     """Kills: a translator that skips what it does not know."""
     types = {"p": "row", "q": "row", "x": "token", "a": "bool", "left": "num", "right": "num"}
-    function = Function(set(), types | {"path": "seq nat", "up": "node", "nodes": "seq node"})
+    scope = Scope(set(), types | {"path": "seq nat", "up": "node", "nodes": "seq node"})
     with pytest.raises(Untranslated, match=r"^line "):
-        function.block(ast.parse(text).body, lambda: "raised", None)
+        statements(scope, ast.parse(text).body, lambda: "raised", None)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 
 from proofs.translate import forms, sites, words
-from proofs.translate.function import RESULTS, Function
+from proofs.translate.calls import RESULTS
+from proofs.translate.scope import Scope
+from proofs.translate.statements import statements
 from proofs.translate.terms import Untranslated
 from refengine.exact import rules
 from refengine.source_tree import PROOFS, ROOT
@@ -112,7 +114,7 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     answer = "law R (seq V)" if result == "tuple[int, ...]" else "answer R V"
     k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> {answer})"
     counters = {ast.unparse(n.target) for n in ast.walk(function) if isinstance(n, ast.AugAssign)}
-    body = Function(helpers, dict(types), counters).block(function.body, lambda: "raised", None)
+    body = statements(Scope(helpers, dict(types), counters), function.body, lambda: "raised", None)
     start = f"let k := @ret R {RETURNED[result]} in\n" if rule else ""
     head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : {answer} :="
     return f"{head}\n{indented(start + body)}.\n"

@@ -46,10 +46,6 @@ def balanced(text: str) -> bool:
     return False
 
 
-def number(t: Term) -> str:
-    return t.text
-
-
 def element(t: Term) -> str:
     return "row" if t.type == "rows" else t.type.removeprefix("seq ") if t.type.startswith("seq ") else "?"
 
