@@ -111,7 +111,22 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
         ("loop", "len(prompt) + len(out)", "len(out) + len(out)", "not its place"),
         ("loop", "block, here).tokens", "block, Shifted(chance, len(prompt))).tokens", "no known use"),
         ("loop", "here = Shifted(chance, len(prefix))", "here: Chance = Shifted(chance, len(prompt))", "no known use"),
-        ("rules/block", "w, gamma = ", "chance, w, gamma = chance, ", "no known use"),
+        ("rules/block", "w, gamma = ", "chance, w, gamma = chance, ", "chance is not the same"),
+        ("loop", "        prefix = prompt", "        prompt = out\n        prefix = prompt", "not at their places"),
+        ("loop", "        here = ", "        whole, prefix = prefix, prompt\n        here = ", "not at their places"),
+        (
+            "loop",
+            "        block = ",
+            "        prefix: tuple[int, ...] = prompt\n        block = ",
+            "prefix is not the same",
+        ),
+        ("loop", "        here = ", "        if len(out) == 0:\n            here = ", "not at their places"),
+        (
+            "rules/leviathan",
+            "gamma = ",
+            "all_ = [chance.accept(1, 2, ('accept', gamma)) for i in p]\n    gamma = ",
+            "turns",
+        ),
         ("rules/leviathan", "        return Round(", "        done = Round(", "no known use"),
     ],
 )
@@ -129,7 +144,7 @@ def test_a_coin_that_may_be_used_twice_is_refused(
 @pytest.mark.parametrize(
     ("begins", "why"),
     [
-        ("chance = Shifted(chance, len(block.tokens))", "are others than"),
+        ("chance = Shifted(chance, len(block.tokens))", "not at their places"),
         ("prefix = block.tokens\n    here = Shifted(chance, len(prefix))", "not at their places"),
     ],
 )
@@ -162,6 +177,12 @@ ELSEWHERE = [
     ("rules/without_replacement", "taken: list[int] = []", "taken: list[int] = tokens"),
     ("rules/without_replacement", "for earlier in taken:", "for earlier in taken:\n            taken.append(x)"),
     ("rules/greedy", "while True:", "k = 0\n    while True:"),
+    ("rules/greedy", "if block.tokens[j] == best", "if block.tokens[j] == argmax(row_after(p, at))"),
+    ("rules/greedy", "        hit = ", "        before = path if path else path\n        hit = "),
+    ("rules/nucleus", "best: tuple[int, ...] = ()", "best: tuple[int, ...] = ()\n    ROOT = len(leaves)"),
+    ("rules/typical", "    passing = [", "    inside_log = 0.0\n    passing = ["),
+    ("loop", "    out: tuple[int, ...] = ()", "    again = rule\n    out: tuple[int, ...] = ()"),
+    ("row", "zip(p, q, strict=True)", "zip(p, q)"),
     ("rules/typical", "epsilon: float = EPSILON", "epsilon: float = DELTA"),
     ("rules/typical", "0.09, 0.3, 1e-5", "0.09, 0.3, 0.0"),
     ("rules/typical", "if px > 0)", "if px > 1)"),
@@ -309,12 +330,19 @@ def test_what_is_read_is_what_runs(done: str, seen: list[str]) -> None:
         "return 1 if up else 0",
         "path.append(up)",  # a place among nodes, which count from the root
         "return Round((x,), tuple(nodes))",
+        "at = len(path)\nat = up",  # a place and a node
+        "return p[up]",
+        "return path[:up]",
+        "at = [] if a else path\nreturn at[at[-1]]",
+        "left = len(path) if a else up",
+        "at = (*path, up)",
+        "at = up\nfor x in path:\n    at = x\n    return path[at]",
     ],
 )
 def test_what_it_has_no_words_for_is_refused(text: str) -> None:
     """Kills: a translator that skips what it does not know."""
     types = {"p": "row", "q": "row", "x": "token", "a": "bool", "left": "num", "right": "num"}
-    scope = Scope(set(), types | {"path": "seq nat", "up": "node", "nodes": "seq node"})
+    scope = Scope(set(), types | {"path": "seq nat", "up": "node", "nodes": "seq node"}, learned={})
     with pytest.raises(Untranslated, match=r"^line "):
         statements(scope, ast.parse(text).body, lambda: "raised", None)
 

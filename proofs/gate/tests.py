@@ -30,13 +30,16 @@ from refengine.source_tree import PACKAGE, ROOT
 
 EVIDENCE = (
     *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "bugs/process", "strategies.py"),
-    *("exact/law.py", "exact/merged.py"),
+    *("exact/law.py", "exact/merged.py", "exact/tables.py"),
     *("source_edits", "source_tree.py"),  # which text is read, and whether a record is of it
 )
 TESTS = ("proofs", "properties", "statistical_tests")
 HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
-EVALUATORS = ("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main")
+EVALUATORS = (
+    *("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main"),
+    *("proofs/translate/running.py::told", "proofs/statements.py::named_by"),
+)
 JUDGES = (  # of mutants, which a child looks up by a string
     *("refengine/selfcheck/claims/checks.py::exact", "refengine/selfcheck/claims/checks.py::engine"),
     "refengine/bugs/process/job.py::make",
@@ -44,7 +47,11 @@ JUDGES = (  # of mutants, which a child looks up by a string
 PLUGIN = "refengine/pytest_plugin.py"
 RUN = (
     *("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt"),
-    *("proofs/links.json", "proofs/own_tests.json"),  # results under digests, which a hand could write
+    *(
+        "proofs/links.json",
+        "proofs/own_tests.json",
+        "refengine/bugs/mutation/survivors.toml",
+    ),  # results under digests, which a hand could write
 )
 INSTALLED = ("build-system", "project", "dependency-groups")  # tables of pyproject.toml, with tools that run or build
 TOOLS = ("pytest", "hatch")

@@ -113,11 +113,11 @@ Definition py_greedy (p : seq (V -> R)) (block : flat_block R V) : answer R V :=
 
 (** refengine/exact/row.py, normalised *)
 Definition py_normalised (weights : V -> R) (k : (V -> R) -> answer R V) : answer R V :=
-  let total := (total weights) in
-  if (total == 0) then
+  let mass := (total weights) in
+  if (mass == 0) then
   raised
   else
-  k (fun z : V => ((weights z) / total)).
+  k (fun z : V => ((weights z) / mass)).
 
 (** refengine/exact/rules/iid_candidates.py, iid_candidates *)
 Definition py_iid_candidates (p : seq (V -> R)) (block : flat_block R V) : answer R V :=

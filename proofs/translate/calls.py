@@ -3,7 +3,7 @@
 import ast
 
 from proofs.translate.scope import Scope, Then
-from proofs.translate.terms import Term, as_node, element, paren, refuse
+from proofs.translate.terms import Term, as_node, element, paren, refuse, truth
 
 RESULTS = {"prefix_weights": "seq num", "longest_passing": "pair"}  # of helpers; of the others a row
 
@@ -35,7 +35,7 @@ def call(scope: Scope, node: ast.expr, name: str, ts: list[Term], then: Then) ->
             return then(Term(texts[0], kind))
         case "enumerate", [kind] if kind.startswith("seq "):
             return then(Term(f"(enumerate {texts[0]})", f"seq nat*{kind.removeprefix('seq ')}"))
-        case "Round", ["seq token", "seq nat" | "seq ?"]:
+        case "Round", ["seq token", "seq nat"]:
             return then(Term(f"({texts[0]}, {texts[1]})", "pair"))
         case "row_after", ["rows", _]:
             return scope.effect(f"row_after raised {texts[0]} {paren(as_node(ts[1]).text)}", "row", then)
@@ -60,12 +60,12 @@ def call(scope: Scope, node: ast.expr, name: str, ts: list[Term], then: Then) ->
 
 
 def subscript(scope: Scope, node: ast.expr, value: Term, index: Term, then: Then) -> str:
-    if value.type == "row":
+    if value.type == "row" and index.type == "token":
         return then(Term(f"({value.text} {index.text})", "num"))
     if value.type.startswith("dict ") and index.type in ("nat", "node"):
         type = value.type.removeprefix("dict ")
         return scope.effect(f"look_up raised {value.text} {paren(as_node(index).text)}", type, then)
-    if index.type not in ("nat", "?") or not (value.type == "rows" or value.type.startswith("seq ")):
+    if index.type != "nat" or not (value.type == "rows" or value.type.startswith("seq ")):
         raise refuse(node, f"an index of type {index.type}")
     return scope.effect(f"item raised {value.text} {paren(index.text)}", element(value), then)
 
@@ -74,3 +74,15 @@ def zipped(scope: Scope, node: ast.expr, one: Term, two: Term, then: Then) -> st
     if not (one.type.startswith("seq ") and two.type.startswith("seq ")):
         raise refuse(node)
     return scope.effect(f"zipped raised {one.text} {two.text}", f"seq {element(one)}*{element(two)}", then)
+
+
+def beginning(node: ast.expr, value: Term, upper: Term) -> Term:
+    if not value.type.startswith("seq ") or upper.type != "nat":
+        raise refuse(node, f"the first {upper.type} of a {value.type}")
+    return Term(f"(take {upper.text} {value.text})", value.type)
+
+
+def chosen(node: ast.expr, asked: ast.expr, test: Term, yes: Term, no: Term) -> Term:
+    if yes.type != no.type:
+        raise refuse(node, f"one of {yes.type} and {no.type}")
+    return Term(f"(if {truth(asked, test)} then {yes.text} else {no.text})", yes.type)

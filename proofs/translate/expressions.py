@@ -3,9 +3,20 @@
 import ast
 from collections.abc import Callable
 
-from proofs.translate.calls import call, subscript, zipped
+from proofs.translate.calls import beginning, call, chosen, subscript, zipped
 from proofs.translate.scope import Scope, Then
-from proofs.translate.terms import Substituted, Term, as_node, combined, comparison, element, paren, refuse, truth
+from proofs.translate.terms import (
+    Substituted,
+    Term,
+    as_node,
+    combined,
+    comparison,
+    element,
+    names,
+    paren,
+    refuse,
+    truth,
+)
 
 NUMBERS = {"INSIDE_LOG": "inside_log"}  # of which nothing is known
 LESS = {"num": "(@less R)", "nat": "fewer", "node": "fewer"}
@@ -50,17 +61,11 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
         case ast.IfExp(test, yes, no) if asks(yes) or asks(no):
             return one_of(scope, node, test, yes, no, then)
         case ast.IfExp(test, yes, no):
-            return expressions(
-                scope,
-                [test, yes, no],
-                lambda ts: then(Term(f"(if {truth(test, ts[0])} then {ts[1].text} else {ts[2].text})", ts[1].type)),
-            )
+            return expressions(scope, [test, yes, no], lambda ts: then(chosen(node, test, *ts)))
         case ast.Subscript(value, ast.UnaryOp(ast.USub(), ast.Constant(1))):
             return expression(scope, value, lambda s: scope.effect(f"last_item raised {s.text}", element(s), then))
         case ast.Subscript(value, ast.Slice(None, upper, None)) if upper is not None:
-            return expressions(
-                scope, [value, upper], lambda ts: then(Term(f"(take {ts[1].text} {ts[0].text})", ts[0].type))
-            )
+            return expressions(scope, [value, upper], lambda ts: then(beginning(node, *ts)))
         case ast.Subscript(value, index):
             return expressions(scope, [value, index], lambda ts: subscript(scope, node, *ts, then))
         case ast.Tuple(elements) | ast.List(elements):
@@ -116,7 +121,7 @@ def connected(scope: Scope, op: ast.boolop, first: ast.expr, second: ast.expr, t
     name = f"{'either' if isinstance(op, ast.Or) else 'both'}{scope.fresh}"
     types = dict(scope.types)
     rest = then(Term("holds", "bool"))
-    scope.types = types
+    scope.back_to(types)
 
     def decided(a: Term) -> str:
         asked = expression(scope, second, lambda b: f"{name} {truth(second, b)}")
@@ -167,10 +172,10 @@ def sequence(scope: Scope, elements: list[ast.expr], then: Then) -> str:
 
     def write(ts: list[Term]) -> str:
         parts = [t.text if star else f"[:: {t.text}]" for t, star in zip(ts, starred, strict=True)]
-        kinds = {element(t) if star else t.type for t, star in zip(ts, starred, strict=True)}
-        return then(
-            Term(f"({' ++ '.join(parts)})" if parts else "[::]", f"seq {kinds.pop() if len(kinds) == 1 else '?'}")
-        )
+        kinds = {element(t) if star else t.type for t, star in zip(ts, starred, strict=True) if t.type != "seq ?"}
+        if len(kinds) > 1 or "?" in kinds:
+            raise refuse(elements[0], f"a sequence of {' and '.join(sorted(kinds))}")
+        return then(Term(f"({' ++ '.join(parts)})" if parts else "[::]", f"seq {[*kinds, '?'][0]}"))
 
     return expressions(scope, inner, write)
 
@@ -209,7 +214,7 @@ def pointwise(scope: Scope, body: ast.expr, generator: ast.comprehension, then: 
             ast.Tuple([ast.Name(token), ast.Name(a)]), ast.Call(ast.Name("enumerate"), [row], []), []
         ):
             bound, rows = [a], [row]
-        case ast.comprehension(ast.Tuple([ast.Name(a), ast.Name(b)]), ast.Call(ast.Name("zip"), [one, two]), []):
+        case ast.comprehension(ast.Tuple([ast.Name(a), ast.Name(b)]), ast.Call(ast.Name("zip"), [one, two], [_]), []):
             token, bound, rows = "z", [a, b], [one, two]
         case ast.comprehension(ast.Name(a), row, []):
             token, bound, rows = "z", [a], [row]
@@ -219,35 +224,42 @@ def pointwise(scope: Scope, body: ast.expr, generator: ast.comprehension, then: 
     def write(ts: list[Term]) -> str:
         if any(t.type != "row" for t in ts):
             raise refuse(generator, "only rows are read token by token")
-        scope.types |= {token: "token"} | dict.fromkeys(bound, "num")
         values = {name: f"({t.text} {token})" for name, t in zip(bound, ts, strict=True)}
         outside = [n for n in ast.walk(body) if isinstance(n, ast.Subscript)]
-        return expressions(
-            scope,
-            list(outside),
-            lambda done: then(Term(f"(fun {token} : V => {inside(scope, body, values, outside, done)})", "row")),
-        )
+        if any(names(n) & {token, *bound} for n in outside):
+            raise refuse(generator, "what depends on the token is not computed before")
+
+        def made(done: list[Term]) -> str:
+            types = dict(scope.types)
+            scope.types |= {token: "token"} | dict.fromkeys(bound, "num")
+            row = Term(f"(fun {token} : V => {inside(scope, body, values, outside, done)})", "row")
+            scope.types = types
+            return then(row)
+
+        return expressions(scope, list(outside), made)
 
     return expressions(scope, rows, write)
 
 
 def first_found(scope: Scope, found: ast.GeneratorExp, then: Then) -> str:
-    """`next((j for j in nodes if block.tokens[j] == x), None)`: the nodes are nodes of the block, so none fails."""
+    """`next((j for j in block.children(at) if block.tokens[j] == x), None)`: these are nodes, so none fails."""
     match found:
         case ast.GeneratorExp(
             ast.Name(a),
             [
                 ast.comprehension(
                     ast.Name(b),
-                    nodes,
+                    ast.Call(ast.Attribute(ast.Name("block"), "children"), [ast.Name()]) as nodes,
                     [
                         ast.Compare(
-                            ast.Subscript(ast.Attribute(ast.Name("block"), "tokens"), ast.Name(c)), [ast.Eq()], [x]
+                            ast.Subscript(ast.Attribute(ast.Name("block"), "tokens"), ast.Name(c)),
+                            [ast.Eq()],
+                            [ast.Name(wanted) as x],
                         )
                     ],
                 )
             ],
-        ) if a == b == c:
+        ) if a == b == c != wanted:
             return expressions(
                 scope,
                 [nodes, x],

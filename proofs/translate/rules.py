@@ -28,7 +28,8 @@ KNOWN = {
     )
 }
 WHOLE = {"card", "rules/__init__"}  # nothing of the law is there: that a card is of the rule that stands above it
-OTHERWISE = {"at": "here", "left": "rest", "out": "said", "last": "final"}  # names that mean something else in Gallina
+# Names that mean something else in Gallina.
+OTHERWISE = {"at": "here", "left": "rest", "out": "said", "last": "final", "total": "mass"}
 COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
 COQ |= {"num": "R", "bool": "bool", "seq bool": "seq bool", "pair": "outcome V"}
 COQ |= {"seq num": "seq R", "option": "option nat", "seq token": "seq V", "nat": "nat", "set": "V -> bool"}
@@ -47,6 +48,7 @@ TYPES = {
 }
 TYPES |= {"tuple[int, ...]": "seq token", "Target": "target", "Drafter": "drafter", "Rule": "rule"}
 NAMED = {"at": "node", "max_new_tokens": "nat", "chance": "chance"}  # where the annotation does not tell
+MARK = "_variable"  # behind a name while the text is written
 RETURNED = {"Round": "(outcome V)", "tuple[int, ...]": "(seq V)"}  # by a function that asks chance
 HEADER = """(** The rules of refengine/exact, as they run.
 
@@ -113,11 +115,43 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     result = ast.unparse(function.returns) if function.returns else ""
     answer = "law R (seq V)" if result == "tuple[int, ...]" else "answer R V"
     k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> {answer})"
-    counters = {ast.unparse(n.target) for n in ast.walk(function) if isinstance(n, ast.AugAssign)}
-    body = statements(Scope(helpers, dict(types), counters), function.body, lambda: "raised", None)
+    body = text(function, types, helpers)
     start = f"let k := @ret R {RETURNED[result]} in\n" if rule else ""
     head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : {answer} :="
     return f"{head}\n{indented(start + body)}.\n"
+
+
+def text(function: ast.FunctionDef, types: dict[str, str], helpers: set[str]) -> str:
+    """Its statements in Gallina, read twice: the first reading says what the empty lists will hold. Its variables are
+    marked meanwhile; raises Untranslated where one of them is a word of the rest."""
+    own = {OTHERWISE.get(name, name) for name in words.own(function)} - {"block", "chance"}
+    types = {name + MARK * (name in own): type for name, type in types.items()}
+    learned: dict[str, str] | None = None
+    for _ in range(2):
+        marked = Marked(own).visit(copy.deepcopy(function))
+        counters = {ast.unparse(n.target) for n in ast.walk(marked) if isinstance(n, ast.AugAssign)}
+        scope = Scope(helpers, dict(types), counters, learned=learned)
+        try:
+            written = statements(scope, marked.body, lambda: "raised", None)
+        except Untranslated as refused:
+            raise Untranslated(str(refused).replace(MARK, "")) from None
+        learned = scope.types
+    for name in sorted(own & {*re.findall(r"[\w']+", written)}):
+        raise Untranslated(f"line {function.lineno}: {function.name}: {name} is a word of the translation")
+    return written.replace(MARK, "")
+
+
+class Marked(ast.NodeTransformer):
+    """Variables with a mark behind them."""
+
+    def __init__(self, own: set[str]) -> None:
+        self.own = own
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(node.id + MARK * (node.id in self.own), node.ctx)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(node.arg + MARK * (node.arg in self.own))
 
 
 def read(file: str, name: str) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proofs.translate.terms import Term, element, refuse
+from proofs.translate.terms import Term, element, refuse, same
 
 Then = Callable[[Term], str]  # an expression is told what comes next: a text about its term
 
@@ -19,6 +19,28 @@ class Scope:
     types: dict[str, str] = field(default_factory=dict)
     counters: set[str] = field(default_factory=set)
     fresh: int = 0  # how many names were made up
+    learned: dict[str, str] | None = None  # the types that the first reading ended with, in the second
+
+    def back_to(self, types: dict[str, str]) -> None:
+        """The types before a branch; what was empty then may have got items in it."""
+        self.types = {name: self.types[name] if kind.endswith("seq ?") else kind for name, kind in types.items()}
+
+    def gets(self, node: ast.AST, name: str, kind: str) -> None:
+        """A variable has one type in all of its life; of an empty list the first reading says what it will hold."""
+        if kind == "seq ?":
+            kind = (self.learned or {}).get(name, kind)
+        self.known(node, kind)
+        self.types[name] = same(node, self.types.get(name, kind), kind)
+
+    def holds(self, node: ast.AST, name: str, made: str, item: Term) -> None:
+        """A list, or a dict, whose items have one type."""
+        self.known(node, item.type)
+        before = self.types[name].removeprefix(f"{made} ")
+        self.types[name] = f"{made} {item.type if before == '?' else same(node, before, item.type)}"
+
+    def known(self, node: ast.AST, kind: str) -> None:
+        if self.learned is not None and kind == "?":
+            raise refuse(node, "it is not known what this is")
 
     def effect(self, call: str, type: str, then: Then) -> str:
         """A call that is told what comes next."""
@@ -33,7 +55,7 @@ class Scope:
     def bind_item(self, target: ast.expr, kind: str) -> str:
         match target:
             case ast.Name(name):
-                self.types[name] = kind
+                self.gets(target, name, kind)
                 return name
             case ast.Tuple([one, two]) if "*" in kind:
                 left, _, right = kind.partition("*")

@@ -49,22 +49,32 @@ def check(function: ast.FunctionDef) -> None:
 def _rounds(function: ast.FunctionDef) -> dict[str, tuple[ast.expr, ...]]:
     """The names of chance, and what counts their coins beyond the site: the start of a round."""
     names: dict[str, tuple[ast.expr, ...]] = {"chance": ()}
-    whole = False  # whether what comes before a round is the prompt and what followed it
+    loops = [node for node in ast.walk(function) if isinstance(node, ast.While)]
     for node in ast.walk(function):
         match node:
-            case ast.Assign([ast.Name("prefix")], ast.BinOp(ast.Name("prompt"), ast.Add(), ast.Name(out))):
-                whole = out != "prompt"
-            case ast.Assign([ast.Name("prefix")]):
-                whole = False
-            case ast.Assign([ast.Name("chance")]):
-                raise refuse(node, "the coins of a round are others than those that it is given")
             case ast.Assign([ast.Name(name)], ast.Call(ast.Name("Shifted"), [ast.Name("chance"), start])):
-                if ast.unparse(start) != "len(prefix)" or not whole:
+                if not any(node in loop.body[1:2] and _at_place(loop.body[0], start) for loop in loops):
                     raise refuse(node, "coins of tokens are not at their places in the text")
                 names[name] = (start,)
             case ast.Assign([ast.Name(name)], ast.Name("chance")):
                 names[name] = ()
+    for node in ast.walk(function):
+        several = isinstance(node, ast.ListComp | ast.GeneratorExp | ast.Lambda)
+        if several and any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node)):
+            raise refuse(node, "several turns may ask chance at this site")
+    stored = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and _stored(node)]
+    for name in (*names, "prefix", "prompt"):
+        if stored.count(name) > (name not in ("chance", "prompt")):
+            raise refuse(function, f"{name} is not the same in all of the text")
     return names
+
+
+def _at_place(before: ast.stmt, start: ast.expr) -> bool:
+    """Whether a round starts behind the prompt and what followed it."""
+    match before:
+        case ast.Assign([ast.Name("prefix")], ast.BinOp(ast.Name("prompt"), ast.Add(), ast.Name(out))):
+            return out != "prompt" and ast.unparse(start) == "len(prefix)"
+    return False
 
 
 def _refuse_other_uses(function: ast.FunctionDef, names: set[str]) -> None:

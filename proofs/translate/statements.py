@@ -35,11 +35,7 @@ def statements(
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [value])):
             return expression(scope, value, lambda t: appended(scope, first, name, t) + go())
         case ast.Assign([ast.Subscript(ast.Name(name), key)], value) if scope.types[name].startswith("dict "):
-            return expressions(
-                scope,
-                [value, key],
-                lambda ts: f"let {name} := put {name} {paren(as_node(ts[1]).text)} {paren(ts[0].text)} in\n{go()}",
-            )
+            return expressions(scope, [value, key], lambda ts: put(scope, first, name, *ts) + go())
         case ast.AugAssign(ast.Name(name), ast.Add(), ast.Constant(1)) if scope.types[name] == "nat":
             return f"let {name} := {name}.+1 in\n{go()}"
         case ast.Assign([target], value):
@@ -56,8 +52,7 @@ def statements(
 
             def branches(t: Term) -> str:
                 taken = statements(scope, yes, go, loop)
-                learned = {n: kind for n, kind in scope.types.items() if types.get(n) == "seq ?"}  # of what was empty
-                scope.types = {**types, **learned}
+                scope.back_to(types)
                 return f"if {truth(test, t)} then\n{taken}\nelse\n{statements(scope, [*no, *rest], end, loop)}"
 
             return expression(scope, test, branches)
@@ -84,10 +79,13 @@ def statements(
 
 def appended(scope: Scope, node: ast.stmt, name: str, t: Term) -> str:
     """Places are no nodes: these count from the root."""
-    if t.type == "?" or scope.types[name] not in ("seq ?", f"seq {t.type}"):
-        raise refuse(node, f"a {t.type} behind {scope.types[name]}")
-    scope.types[name] = f"seq {t.type}"
+    scope.holds(node, name, "seq", t)
     return f"let {name} := rcons {name} {paren(t.text)} in\n"
+
+
+def put(scope: Scope, node: ast.stmt, name: str, value: Term, key: Term) -> str:
+    scope.holds(node, name, "dict", value)
+    return f"let {name} := put {name} {paren(as_node(key).text)} {paren(value.text)} in\n"
 
 
 def for_loop(
@@ -146,7 +144,7 @@ def assign(scope: Scope, target: ast.expr, value: ast.expr, go: Callable[[], str
             shifted = as_node(t) if scope.types.get(name) == "node" else t
             if name in scope.counters and t.type == "literal":
                 shifted = Term(f"{t.text}%N", "nat")
-            scope.types[name] = shifted.type
+            scope.gets(values[at], name, shifted.type)
             return f"let {name} := {shifted.text} in\n{chain(at + 1)}"
 
         return expression(scope, values[at], write)

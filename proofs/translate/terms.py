@@ -52,7 +52,16 @@ def element(t: Term) -> str:
 
 def as_node(t: Term) -> Term:
     """A node as it is named here: its place plus one."""
+    if t.type not in ("nat", "node"):
+        raise Untranslated(f"{t.text}: a node is wanted, and this is a {t.type}")
     return t if t.type == "node" else Term(f"{paren(t.text)}.+1", "node")
+
+
+def same(node: ast.AST, before: str, now: str) -> str:
+    """The type of a variable in all of its life: an empty list may come to have items, and nothing else changes."""
+    if now != before and not {before, now} & {"?", "seq ?"}:
+        raise refuse(node, f"a {now} where there was a {before}")
+    return before if now.endswith("?") else now
 
 
 def combined(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:

@@ -23,6 +23,8 @@ LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere,
 # What a module may call while it is imported.
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
+READ = {"iter", "test"}  # the parts of a loop or a branch in which a list is read
+READERS = {"tuple", "len", "max"}
 GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
 
 
@@ -115,12 +117,12 @@ def free(function: ast.FunctionDef) -> set[str]:
     given = {(a.arg, ast.unparse(d)) for a, d in zip(last, arguments.defaults, strict=True)}
     if any(odd) or not given <= DEFAULTS.items():
         raise Untranslated(f"line {function.lineno}: {function.name}: only plain parameters are read, and no decorator")
-    own = _own(function)
-    if hidden := sorted(_calls(function) & own - CALLED):
+    mine = own(function)
+    if hidden := sorted(_calls(function) & mine - CALLED):
         raise Untranslated(f"line {function.lineno}: {function.name}: {hidden[0]} is called, and is a variable")
     notes = {id(n) for a in ast.walk(function) for note in _annotations(a) for n in ast.walk(note)}
     read = {n.id for s in function.body for n in ast.walk(s) if isinstance(n, ast.Name) and id(n) not in notes}
-    return read - own
+    return read - mine
 
 
 def _annotations(node: ast.AST) -> list[ast.expr]:
@@ -132,7 +134,7 @@ def _annotations(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _own(function: ast.FunctionDef) -> set[str]:
+def own(function: ast.FunctionDef) -> set[str]:
     """The parameters and variables of a function, those of a lambda, a comprehension or a function in it too."""
     nodes = [*ast.walk(function)]
     inner = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node is not function}
@@ -142,19 +144,42 @@ def _own(function: ast.FunctionDef) -> set[str]:
 
 def variables(function: ast.FunctionDef, otherwise: dict[str, str]) -> None:
     """Refuses variables that Gallina would take for something else, and lists that have two names."""
-    own = _own(function)
-    for name in sorted(own):
-        if GALLINA.fullmatch(name) or otherwise.get(name) in own:
+    mine = own(function)
+    for name in sorted(mine):
+        if GALLINA.fullmatch(name) or otherwise.get(name) in mine:
             raise Untranslated(f"line {function.lineno}: {function.name}: {name} would be another variable")
     growing = grown(function.body)
     for node in ast.walk(function):
         for target, value in _pairs(node):
+            if isinstance(value, ast.Name) and value.id in CALLED:
+                raise refuse(value, "what asks chance gets another name")
             if target in growing and not isinstance(value, ast.List | ast.ListComp | ast.Dict):
                 raise refuse(value, "a list that grows may have another name")
-            if isinstance(value, ast.Name) and value.id in growing:
-                raise refuse(value, "a list that grows gets another name")
+        for part, read in _named(node):
+            if read.id in growing and part not in READ and not _reads(node):
+                raise refuse(node, "a list that grows may get another name")
         if isinstance(node, ast.For) and assigned(node.body) & growing & names(node.iter):
             raise refuse(node, "a list grows while it is read")
+
+
+def _named(node: ast.AST) -> Iterator[tuple[str, ast.Name]]:
+    """The names that a node reads, with the part of it that each is."""
+    for part, value in ast.iter_fields(node):
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+                yield part, inner
+
+
+def _reads(node: ast.AST) -> bool:
+    """Whether its names are read and handed to nobody."""
+    match node:
+        case ast.Call(ast.Name(name)):
+            return name in READERS
+        case ast.Compare(_, [ast.In()], _) | ast.Attribute(attr="append") | ast.Starred() | ast.Return():
+            return True
+        case ast.Subscript(ctx=ast.Load() | ast.Store()):
+            return True
+    return False
 
 
 def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

@@ -31,7 +31,7 @@ def _logits(last: tuple[int, ...], noise: float) -> list[float]:
     return [*row, *(SELDOM + source.gauss(0.0, 0.5) for _ in JSON)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Language:
     """words, with the blank before them; end: the id that ends a text; logits(context, noise), noise for the draft."""
 
@@ -69,17 +69,18 @@ FILTERS = ("top_k", "top_p", "min_p")
 MEMORY = (*PENALTIES, "response_format", "tools")  # of what was said
 MEMORYLESS = ("temperature", *FILTERS, "logit_bias", "allowed_token_ids", "bad_words", "ignore_eos")
 MOST_SHAPED = 1 << 14
-shaped_before: dict[tuple[Any, ...], list[float]] = {}  # a model of few contexts comes to the same rows again
+NOTHING = -1  # between a prompt and its answer
+shaped_before: dict[tuple[Any, ...], list[float]] = {}  # each is wanted to draft, to verify and to report
 
 
 def shaped(
     row: list[float], body: dict[str, Any], out: list[int], least: int, language: Language = MARKOV
 ) -> list[float]:
     """Probabilities after the policy; at temperature 0 a point. Not to be changed."""
-    if not body.keys().isdisjoint(MEMORY) or any(" " in word.strip() for word in body.get("bad_words") or ()):
-        return _shaped(row, body, out, least, language)
-    told = [f"{name} {body[name]}" for name in MEMORYLESS if name in body]
-    key = (tuple(row), len(out) < least, language.end, *told)
+    remembers = not body.keys().isdisjoint(MEMORY) or any(" " in word.strip() for word in body.get("bad_words") or ())
+    said = (*body.get("prompt ids", []), NOTHING, *out) if remembers else ()
+    told = [f"{name} {body[name]}" for name in (*MEMORYLESS, *MEMORY, "grammar state") if name in body]
+    key = (tuple(row), said, len(out) < least, language, *told)
     made = shaped_before.get(key)
     if made is None:
         if len(shaped_before) > MOST_SHAPED:
