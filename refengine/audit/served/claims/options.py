@@ -161,11 +161,14 @@ def bias(value: float) -> Made:
 
 
 def slight_bias(plain: Choice, number: int) -> tuple[Options, ...]:
-    """In turn against half of what would be said, by about as much as tokens are apart, so that twice as much and none
-    are other texts; and for small ids, which is all where ids are not reported."""
+    """In turn by about as much as tokens are apart, so that twice as much and none are other texts: for a hundred ids
+    that there are, and against those that would be said; and for small ids, which is all where ids are not reported."""
     if number % 2 or not plain.ids:
         return bias(4.0)(plain, number)
-    return ({"logit_bias": {str(i): -1.0 - k % 3 for k, i in enumerate(sorted({*plain.ids})[:96:2])}},)
+    most, said = max(plain.ids), sorted({*plain.ids})[:100]
+    wished = dict.fromkeys(range(number % 3, most, max(3, most // 100)), 1.0)
+    told = wished | {i: -(2.0 ** (k % 4 - 2)) for k, i in enumerate(said)}
+    return ({"logit_bias": {str(i): value for i, value in told.items()}},)
 
 
 def some_ids(number: int, count: int) -> list[int]:
