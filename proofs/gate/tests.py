@@ -47,11 +47,8 @@ JUDGES = (  # of mutants, which a child looks up by a string
 PLUGIN = "refengine/pytest_plugin.py"
 RUN = (
     *("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt"),
-    *(
-        "proofs/links.json",
-        "proofs/own_tests.json",
-        "refengine/bugs/mutation/survivors.toml",
-    ),  # results under digests, which a hand could write
+    # Results under digests, and excuses of mutants, which a hand could write.
+    *("proofs/links.json", "proofs/own_tests.json", "refengine/bugs/mutation/survivors.toml"),
 )
 INSTALLED = ("build-system", "project", "dependency-groups")  # tables of pyproject.toml, with tools that run or build
 TOOLS = ("pytest", "hatch")

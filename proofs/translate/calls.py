@@ -1,4 +1,4 @@
-"""Calls and subscripts, of terms that are computed already."""
+"""Calls, subscripts, slices and choices, of terms that are computed already."""
 
 import ast
 
@@ -11,9 +11,7 @@ RESULTS = {"prefix_weights": "seq num", "longest_passing": "pair"}  # of helpers
 def call(scope: Scope, node: ast.expr, name: str, ts: list[Term], then: Then) -> str:
     texts = [t.text for t in ts]
     match name, [t.type for t in ts]:
-        case "Fraction", ["literal"]:
-            return then(Term(f"{texts[0]}", "num"))
-        case "Fraction", ["flag"]:
+        case "Fraction", ["literal" | "flag"]:
             return then(Term(texts[0], "num"))
         case "int", ["bool"]:
             return then(Term(f"(if {texts[0]} then 1 else 0)", "flag"))

@@ -136,8 +136,8 @@ def text(function: ast.FunctionDef, types: dict[str, str], helpers: set[str]) ->
         except Untranslated as refused:
             raise Untranslated(str(refused).replace(MARK, "")) from None
         learned = scope.types
-    for name in sorted(own & {*re.findall(r"[\w']+", written)}):
-        raise Untranslated(f"line {function.lineno}: {function.name}: {name} is a word of the translation")
+    if taken := sorted(own & {*re.findall(r"[\w']+", written)}):
+        raise Untranslated(f"line {function.lineno}: {function.name}: {taken[0]} is a word of the translation")
     return written.replace(MARK, "")
 
 

@@ -35,6 +35,7 @@ KERNELS: dict[str, set[str]] = {
 RULES = sorted(set().union(*KERNELS.values()))
 PAIRS = {pair.name: pair for pair in EVERY}
 CUDA = torch.cuda.is_available()
+ONE_OF_EACH = ("leviathan", "block", "without_replacement")
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Compiled:
     def lanes(self, count: int) -> int:
         """The interpreter takes hundredths of a second for a lane."""
         return max(4, count // 4) if self.way() == "interpreted" else count
+
+    def everything(self) -> bool:
+        """Whether it runs what all kernels have from the same lines: one of each kind does, and a device's all. numba
+        compiles a rule for every kind of rows, which takes seconds, and so does a run in the interpreter."""
+        return self.way() == "cuda" or self.rule in ONE_OF_EACH
 
     def plain(self) -> Callable[..., Round]:
         return PAIRS[self.rule].batched
@@ -208,7 +214,6 @@ def test_uniforms_on_the_edges_of_dyadic_rows(how: Compiled) -> None:
 
 
 TILES = {"numba": 1024, "interpreted": 1 << LEVELS, "cuda": 4096}
-ONE_OF_EACH = ("leviathan", "block", "without_replacement")  # for what all kernels have from the same lines
 DTYPES = {
     "float32": (torch.float32, torch.float32),
     "bfloat16": (torch.bfloat16, torch.bfloat16),
@@ -218,12 +223,11 @@ DTYPES = {
 
 
 def stored_rows() -> Iterator[Any]:
-    """Each backend with what it reads: all rules float32, which shows a number that is not made float64, since numba
-    compiles every rule for every kind, which takes seconds, and so does a run in the interpreter."""
+    """Each backend with what it reads; all rules float32, which shows a number that is not made float64."""
     for one in backends():
         (how,) = one.values
         for stored in DTYPES:
-            if how.way() == "cuda" or stored == "float32" or how.rule in ONE_OF_EACH:
+            if stored == "float32" or how.everything():
                 yield pytest.param(how, stored, marks=one.marks, id=f"{stored}-{one.id}")
 
 
@@ -245,8 +249,8 @@ def rows_of_models() -> Iterator[Any]:
     """Each backend with vocabularies of 8, 38 and 64 tiles of CUDA's; the interpreter takes seconds for each."""
     for one in backends():
         (how,) = one.values
-        sizes = (32_000, 151_936, 262_144) if how.way() != "interpreted" else (32_000,) * (how.rule in ONE_OF_EACH)
-        for vocabulary in sizes:
+        interpreted = [32_000] * how.everything()
+        for vocabulary in interpreted if how.way() == "interpreted" else (32_000, 151_936, 262_144):
             yield pytest.param(how, vocabulary, marks=one.marks, id=f"{vocabulary}-{one.id}")
 
 
@@ -258,7 +262,7 @@ def test_vocabularies_of_real_models(how: Compiled, vocabulary: int, monkeypatch
     p, block = forest(how, how.lanes(8), 2, vocabulary, seed=vocabulary)
     both(how, p, block)
     assert block.q is not None
-    if how.way() == "cuda" or (how.way() == "numba" and how.rule in ONE_OF_EACH):
+    if how.everything():
         both(how, p.bfloat16(), replace(block, q=block.q.bfloat16()))
 
 
