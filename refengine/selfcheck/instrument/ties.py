@@ -25,7 +25,7 @@ from refengine.decoder.targets.transformers import TransformersTarget
 from refengine.engine.block import Block
 from refengine.engine.coins import Philox
 from refengine.engine.policy import greedy, pipeline
-from refengine.report.finding import Finding, Recipe
+from refengine.report.finding import Finding, Quantity, Recipe
 from refengine.selfcheck.drafters.planted_bugs import NO_CROP, SHIFTED, TARGET
 from refengine.selfcheck.drafters.ties import Parting, parting
 from refengine.source_edits.edit import Edit
@@ -172,6 +172,17 @@ def counted(name: str, dtype: torch.dtype, seeds: range) -> Count:
     return count
 
 
+def of_a_processor(count: int, texts: int) -> Quantity:
+    """How many of so many texts part in bfloat16 is of the order in which a processor adds: any number of them may."""
+    return Quantity(value=float(count), tolerance=float(texts))
+
+
+def called(rows: list[tuple[str, str, Count]], what: str) -> list[int | Quantity]:
+    """A column of the table: exact in float32."""
+    counts = [(dtype, getattr(count, what), count.texts) for _, dtype, count in rows]
+    return [of_a_processor(n, texts) if dtype == "bfloat16" else n for dtype, n, texts in counts]
+
+
 def finding() -> list[Finding]:
     """The confusion matrix: what partings were called, by what they came from."""
     found = {
@@ -185,6 +196,7 @@ def finding() -> list[Finding]:
     missed = [f"{name} in {dtype}" for name, dtype, count in planted if not count.accused]
     sure = not any(said.endswith("float32") for said in missed)
     rows = [(name, dtype, count) for (name, dtype), count in found.items()]
+    half = sum(count.texts for _, dtype, count in rows if dtype == "bfloat16")
     return [
         Finding(
             id="evidence.ties",
@@ -196,8 +208,8 @@ def finding() -> list[Finding]:
             "without a defect), plain against drafted, greedy; margin and noise are of the first token that differs",
             recipe=Recipe(function=f"{__name__}:finding", arguments={}),
             numbers={
-                "partings": sum(count.ties + count.defects for count in found.values()),
-                "partings that rounding made": honest,
+                "partings": of_a_processor(sum(count.ties + count.defects for count in found.values()), half),
+                "partings that rounding made": of_a_processor(honest, half),
                 "false alarms": false_alarms,
                 "defects not told from rounding": len(missed),
             },
@@ -208,8 +220,8 @@ def finding() -> list[Finding]:
                     "planted": [name for name, _, _ in rows],
                     "dtype": [dtype for _, dtype, _ in rows],
                     "texts": [count.texts for _, _, count in rows],
-                    "called a tie": [count.ties for _, _, count in rows],
-                    "called a defect": [count.defects for _, _, count in rows],
+                    "called a tie": called(rows, "ties"),
+                    "called a defect": called(rows, "defects"),
                     "models": [count.sets for _, _, count in rows],
                     "models accused": [count.accused for _, _, count in rows],
                 }
