@@ -6,6 +6,8 @@ READY  := $(VENV)/.ready
 
 export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
+export PYTHONDONTWRITEBYTECODE :=  # some containers set it: every worker and child would compile all modules again
+TESTS  := not stat and not coq
 # Of the shell that asks, what would have Python or pytest leave something out.
 ALONE  := env -u PYTEST_ADDOPTS -u PYTEST_PLUGINS -u PYTHONPATH -u PYTHONOPTIMIZE -u PYTHONSTARTUP -u PYTHONPYCACHEPREFIX
 
@@ -21,7 +23,7 @@ records: $(READY)           ## make again every committed record that is stale; 
 	$(BIN)/python -m refengine.selfcheck.records $(RECORDS)
 
 test: $(READY)              ## the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not stat and not coq"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "$(TESTS)"
 
 docs: $(READY)              ## the site of all pages, with one of each rule, drafter and module: build/site (needs the extra `docs`)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site

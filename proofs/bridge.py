@@ -137,15 +137,12 @@ def printed(law: Law) -> dict[str, str]:
 def write() -> None:
     """Generate the instances and ask Coq for every law."""
     from proofs.instances import instances
-    from refengine.selfcheck.claims.coq_bridge import RECORD, digest_of
+    from refengine.selfcheck.claims.coq_bridge import RECORD, definitions
 
     found = list(instances())
     laws = ask([instance["query"] for instance in found])
     RECORD.write(
-        {
-            i["name"]: {"digest": digest_of(i["name"]), **i, "law": printed(law)}
-            for i, law in zip(found, laws, strict=True)
-        }
+        {i["name"]: {"digest": definitions(), **i, "law": printed(law)} for i, law in zip(found, laws, strict=True)}
     )
 
 

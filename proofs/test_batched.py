@@ -54,6 +54,8 @@ MISTAKES = [
     ("leviathan", "rules.leviathan", "block.tokens.unbind(1)", "block.tokens.unbind(1)[:3]"),
     ("greedy", "path", "kept.sum(1)\n", "kept.sum(1)\n    last = last[torch.arange(len(last)).clamp(max=1)]\n"),
     ("typical", "rules.typical", "probability > threshold", "probability >= threshold"),
+    ("typical", "rules.typical", "+ 1].double()", "+ 1].where((block.tokens != NOTHING)[:, :, None], 0.0)"),
+    ("nucleus", "rules.nucleus", "head(p.double(), top_p)", "head(p, top_p)"),
     ("typical", "rules.typical", "threshold(at, epsilon, delta, INSIDE_LOG)", "threshold(at, epsilon, delta, 0.0)"),
     (
         "typical",

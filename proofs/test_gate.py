@@ -123,6 +123,16 @@ def test_the_list_of_files_takes_no_options(tmp_path: Path, line: str) -> None:
     assert list(text.project(sources)) != []
 
 
+def test_a_file_without_a_capital_is_refused(tmp_path: Path) -> None:
+    """Kills: a definition in a file whose name nobody takes for a file's, so that its body has no digest."""
+    sources = tmp_path / "rocq"
+    shutil.copytree(SOURCES, sources)
+    (sources / "bounded.v").touch()
+    with (sources / "_CoqProject").open("a") as project:
+        project.write("bounded.v\n")
+    assert "capital" in " ".join(text.project(sources))
+
+
 def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
     """Kills: a theorem in a folder below that is cited and never compiled."""
     sources = tmp_path / "rocq"

@@ -34,10 +34,11 @@ def known(node: ast.AST) -> bool:
         case ast.Attribute(attr=word):
             said = {word, f"special_{word}"} & {*WORDS, *MAKERS, *OTHERS}
             return bool(said) or (hasattr(Terms, word) and not hasattr(Terms, f"__{word}__"))
-        case ast.ImportFrom(str() as module):
-            return f"{module}.".startswith(FROM)
-        case ast.Import(aliases):
-            return all(f"{alias.name}.".startswith(FROM) for alias in aliases)
+        case ast.ImportFrom(str() as module, names):
+            of_torch = module.split(".")[0] == "torch"
+            return f"{module}.".startswith(FROM) and all(a.name in {"Tensor", *WORDS} or not of_torch for a in names)
+        case ast.Import([ast.alias("torch", None)]):
+            return True
     return False
 
 

@@ -1,7 +1,7 @@
 """That a text can tell where it runs, on what numbers, in what company, or makes a number that nobody would see.
 
-z3's tensors have no kinds, are never changed in place, and their lanes are three: a text that asks about any of these
-could be right there and wrong elsewhere. All of it is read from the syntax tree.
+z3's tensors are no tensors of torch, are never changed in place, and their lanes are three: a text that asks about any
+of these could be right there and wrong elsewhere. All of it is read from the syntax tree.
 """
 
 import ast
@@ -16,9 +16,23 @@ NARROW = ("half", "float", "bfloat16", "to", "type", "type_as", "int", "short", 
 def telling(text: str) -> set[str]:
     """Words by which a text may do something else on other numbers, devices or batches. A number of lanes and a device
     may be handed on to what makes a tensor, and no more."""
-    tree = ast.parse(text)
+    tree = Bare().visit(ast.parse(text))
     scopes: list[ast.AST] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] or [tree]
     return set().union(*map(_telling, scopes))
+
+
+class Bare(ast.NodeTransformer):
+    """Without what says nothing while a text runs: its types, and the message of an error."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(node.arg)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
 
 
 def _telling(scope: ast.AST) -> set[str]:
@@ -27,9 +41,9 @@ def _telling(scope: ast.AST) -> set[str]:
     found = {ast.unparse(node) for node in numbered(scope, counts)}
     for node in ast.walk(scope):
         match node:
-            case ast.Name(id=name) if hasattr(builtins, name) and name not in PLAIN:
+            case ast.Name(id=name) if name.startswith("__") or (hasattr(builtins, name) and name not in PLAIN):
                 found.add(name)
-            case ast.Attribute(attr=attr) if attr in TELL or attr.startswith("is_"):
+            case ast.Attribute(attr=attr) if attr in TELL or attr.startswith(("is_", "_")):
                 found.add(ast.unparse(node))
             case ast.Call(ast.Name("int" | "float" | "len"), [made_of]) if is_number(made_of):
                 found.add(ast.unparse(node))
@@ -37,12 +51,15 @@ def _telling(scope: ast.AST) -> set[str]:
                 found.add(ast.unparse(node))
             case ast.keyword(arg="dtype", value=kind) if ast.unparse(kind) not in KINDS:
                 found.add(ast.unparse(kind))
-            case ast.Match() | ast.AugAssign() | ast.NamedExpr() | ast.Delete() | ast.keyword(arg=None):
+            case (
+                ast.Match() | ast.AugAssign() | ast.NamedExpr() | ast.Delete() | ast.keyword(arg=None) | ast.JoinedStr()
+            ):
                 found.add(type(node).__name__)
             case ast.Attribute(attr=attr) if attr in NARROW or attr.endswith("_"):  # a method that changes in place
                 found.add(ast.unparse(node))
             case ast.Subscript(ast.Attribute(attr="shape"), ast.Slice() | ast.UnaryOp(operand=ast.Constant(2))):
-                found.add(ast.unparse(node))
+                if id(node) not in made:
+                    found.add(ast.unparse(node))
             case ast.Try():
                 found.add("try")
             case (
@@ -62,7 +79,9 @@ def numbered(scope: ast.AST, counts: set[str]) -> list[ast.AST]:
         n for n in ast.walk(scope) if isinstance(n, ast.Assign) and any(part in lanes for part in ast.walk(n.value))
     ]
     kept = {first_name(n): n for n in assigns if not isinstance(n.value, ast.Subscript) or n.value.value in lanes}
-    indices = {id(x) for n in ast.walk(scope) if isinstance(n, ast.Subscript) for x in ast.walk(n.slice)}
+    places = [n.slice for n in ast.walk(scope) if isinstance(n, ast.Subscript)]
+    alike = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith("_like")]
+    indices = {id(x) for part in (*places, *(n.args[0] for n in alike if n.args)) for x in ast.walk(part)}
     named = {id(node) for n in kept.values() for node in (n.value, getattr(n.value, "value", None))}
     uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in kept]
     return [n for n in (*uses, *(n for n in lanes if id(n) not in named)) if id(n) not in indices]
@@ -83,14 +102,17 @@ def is_number(node: ast.AST) -> bool:
 def makes(node: ast.AST) -> bool:
     """A call that makes a tensor, or spreads one over lanes."""
     return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-        ("torch.full", "torch.ones", "torch.zeros", "torch.arange", ".expand")
+        ("torch.full", "torch.ones", "torch.zeros", "torch.arange", ".expand", ".reshape", "_like")
     )
 
 
 def handed(call: ast.AST) -> list[ast.expr]:
+    """What says how large a tensor is, and where; not what it is filled with."""
     assert isinstance(call, ast.Call)
-    arguments = [*call.args, *(k.value for k in call.keywords)]
-    return [*arguments, *(e for a in arguments if isinstance(a, ast.Tuple) for e in a.elts)]
+    sizes = call.args if ast.unparse(call.func).endswith((".expand", ".reshape")) else call.args[:1]
+    spread = [a.value for a in sizes if isinstance(a, ast.Starred)]
+    parts = [e for a in sizes if isinstance(a, ast.Tuple) for e in a.elts]
+    return [*sizes, *spread, *parts, *(k.value for k in call.keywords if k.arg == "device")]
 
 
 def of_shape(value: ast.expr) -> bool:

@@ -12,11 +12,13 @@ that runs here runs in the same steps on every vocabulary.
 
 import builtins
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+import z3
 from torch.overrides import TorchFunctionMode
 
 from proofs.batched.masses import greatest_of, weighed
@@ -133,14 +135,15 @@ class Terms:
     ) -> "Terms":
         """one: whether a whole number is told from another, or is moved to the one beside it."""
         there = lift(other, self.world)
-        kinds = {self.dtype, there.dtype}
-        if torch.float32 in kinds:
-            raise NotImplementedError("a number of a row is rounded to its own precision: double() is missing")
-        dtype = torch.float64 if torch.float64 in kinds else torch.int64
+        dtype = promoted(self, other)
+        self.unrounded(there.dtype, dtype)
+        dtype = torch.float64 if dtype == torch.float64 else torch.int64
         if dtype == torch.int64 and (not one or self.moved or there.moved):
             raise NotImplementedError("what is right of the first nodes may be wrong of those that are counted so")
         found = self.each(computed(word, idle), other, dtype=dtype)
         found.moved = dtype == torch.int64
+        if dtype == torch.float64 and any(map(is_large, found.array.reshape(-1))):
+            raise NotImplementedError("a number above two is made: beside it what stands in a row would be rounded")
         return found
 
     def __add__(self, other: Any) -> "Terms":
@@ -166,17 +169,27 @@ class Terms:
     __radd__, __rmul__ = __add__, __mul__
     sub, mul, neg, rsub = __sub__, __mul__, __neg__, __rsub__
 
+    def unrounded(self, *kinds: torch.dtype) -> None:
+        if torch.float32 in (self.dtype, *kinds):
+            raise NotImplementedError("a number of a row is rounded to its own precision: double() is missing")
+
+    def beside(self, other: Any, word: Callable[[Any, Any], Any]) -> "Terms":
+        """Compared: torch rounds a number that is no tensor to what it stands beside."""
+        if not isinstance(other, Terms | torch.Tensor) and other not in (0, 1):
+            self.unrounded()
+        return self.each(compared(word, self.world), other, dtype=torch.bool)
+
     def __lt__(self, other: Any) -> "Terms":
-        return self.each(compared(lambda a, b: a < b, self.world), other, dtype=torch.bool)
+        return self.beside(other, lambda a, b: a < b)
 
     def __le__(self, other: Any) -> "Terms":
-        return self.each(compared(lambda a, b: a <= b, self.world), other, dtype=torch.bool)
+        return self.beside(other, lambda a, b: a <= b)
 
     def __gt__(self, other: Any) -> "Terms":
-        return self.each(compared(lambda a, b: a > b, self.world), other, dtype=torch.bool)
+        return self.beside(other, lambda a, b: a > b)
 
     def __ge__(self, other: Any) -> "Terms":
-        return self.each(compared(lambda a, b: a >= b, self.world), other, dtype=torch.bool)
+        return self.beside(other, lambda a, b: a >= b)
 
     def __eq__(self, other: Any) -> "Terms":  # type: ignore[override]
         return self.each(same(self.world), other, dtype=torch.bool)
@@ -304,6 +317,7 @@ class Terms:
         """Which tokens of each row `refengine.engine.policy.head` keeps: the stub in mutated.py asks this."""
         if not self.rows:
             raise NotImplementedError("only the head of a row is known here")
+        self.unrounded()
         whole = lift(share, self.world).array[()]
         out = np.empty(self.array.shape, dtype=object)
         for at in np.ndindex(*self.array.shape[:-1]):
@@ -350,6 +364,8 @@ class Terms:
         return self.made(self.array[self.places(index)], rows=self.rows)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if promoted(self, value) != self.dtype:
+            raise NotImplementedError("what is put into a tensor is rounded to its kind")
         value = lift(value, self.world)
         if any(np.shares_memory(self.array, array) for array in self.world.handed):
             raise NotImplementedError("what the rule was given is written over")
@@ -398,6 +414,14 @@ def is_one(number: Any) -> bool:
     return type(number) is int and number == 1
 
 
+def is_large(entry: Entry) -> bool:
+    """A number that does not depend on a row, above those that a text may have (`test_engine_texts`)."""
+    if z3.is_expr(entry) and z3.is_arith(entry):
+        entry = z3.simplify(entry)
+        entry = entry.as_fraction() if z3.is_rational_value(entry) else 0
+    return type(entry) in (int, float, Fraction) and abs(entry) > 2
+
+
 def put(at: tuple[int, ...], dim: int, place: int) -> tuple[int, ...]:
     dim %= len(at)
     return (*at[:dim], place, *at[dim + 1 :])
@@ -441,12 +465,21 @@ def world_of(*values: Any) -> Paths:
     return next(value.world for value in values if isinstance(value, Terms))
 
 
+def promoted(a: Any, b: Any) -> torch.dtype:
+    """What torch makes of the two: a number that is no tensor, or has no axis, does not widen a tensor of its sort."""
+
+    def like(value: Any) -> Any:
+        if isinstance(value, Terms):
+            return torch.empty((1,) * value.array.ndim, dtype=value.dtype)
+        return value if isinstance(value, torch.Tensor | bool | int) else 0.0
+
+    return torch.result_type(like(a), like(b))
+
+
 def where(condition: Any, a: Any, b: Any) -> Terms:
-    world = world_of(condition, a, b)
+    world, dtype = world_of(condition, a, b), promoted(a, b)
     condition, a, b = (lift(value, world) for value in (condition, a, b))
-    whole = not {torch.float32, torch.float64} & {a.dtype, b.dtype}
-    dtype = a.dtype if a.dtype == b.dtype else torch.int64 if whole else torch.float64
-    return condition.each(chosen(world, whole), a, b, dtype=dtype)
+    return condition.each(chosen(world, whole=not dtype.is_floating_point), a, b, dtype=dtype)
 
 
 def full_like(value: Entry) -> Callable[..., Terms]:
@@ -480,7 +513,13 @@ def pad(tensor: Terms, widths: tuple[int, int], mode: str = "constant", value: E
 def xlogy(a: Terms, b: Any) -> Terms:
     """a log b, and 0 where a is 0."""
     times = computed(lambda x, y: x * y)
+    a.unrounded(lift(b, a.world).dtype)
     return a.each(lambda x, y: times(x, function("log", y)), b, dtype=torch.float64)
+
+
+def exp(numbers: Terms) -> Terms:
+    numbers.unrounded()
+    return numbers.each(partial(function, "exp"))
 
 
 WORDS: dict[str, Callable[..., Any]] = {
@@ -491,6 +530,6 @@ WORDS: dict[str, Callable[..., Any]] = {
     "ones_like": full_like(1),
     "full_like": full_like(0),
     "frexp": Magnitude,
-    "exp": lambda numbers: numbers.each(partial(function, "exp")),
+    "exp": exp,
     "special_xlogy": xlogy,
 }

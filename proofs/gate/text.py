@@ -53,9 +53,9 @@ def project(sources: Path = SOURCES) -> Iterator[str]:
     lines = (sources / "_CoqProject").read_text().splitlines()
     if tuple(lines[: len(PROJECT)]) != PROJECT:
         yield f"_CoqProject does not begin with {PROJECT}"
-    yield from (
-        f"_CoqProject: {line!r} is no file" for line in lines[len(PROJECT) :] if not re.fullmatch(r"[A-Za-z]+\.v", line)
-    )
+    for line in lines[len(PROJECT) :]:
+        if not re.fullmatch(r"[A-Z][A-Za-z]*\.v", line):
+            yield f"_CoqProject: {line!r} is no file whose name begins with a capital, by which its words are known"
     files = [f"{name}.v" for name in listed(sources)]
     there = sorted(str(file.relative_to(sources)) for file in sources.rglob("*") if file.is_file())
     yield from alike(files)

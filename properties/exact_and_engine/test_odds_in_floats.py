@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 import refengine.engine.row
+import refengine.engine.rules.agreement
 import refengine.engine.rules.block
 import refengine.engine.rules.iid_candidates
 import refengine.engine.rules.point_mass
@@ -21,7 +22,11 @@ import refengine.engine.rules.without_replacement
 from refengine.commands.rounding import UNIT, levels
 from refengine.engine.block import Block
 from refengine.engine.coins import Site
+from refengine.engine.row import row_at
 from refengine.engine.rules import RULES
+from refengine.exact.block import Block as OneBlock
+from refengine.exact.row import argmax, normalised
+from refengine.exact.rules import RULES as EXACT
 
 Row = list[Fraction]
 SIBLINGS = 6
@@ -86,6 +91,48 @@ def test_the_odds_have_the_roundings_of_the_theorem(rule: str, vocabulary: int) 
     """Kills a rule that computes in another precision or another order than the theorem about it."""
     for seed in range(2):
         assert list(faults(rule, vocabulary, seed)) == []
+
+
+@dataclass
+class Keeping:
+    """Chooses the heaviest token, and keeps the rows that it was asked about."""
+
+    weights: list[Row] = field(default_factory=list)
+
+    def accept(self, num: Fraction, den: Fraction, site: object) -> bool:
+        raise AssertionError("these rules toss no coin")
+
+    def choose(self, weights: Row, site: object) -> int:
+        self.weights.append([*weights])
+        return argmax(weights)
+
+
+def handed_over(rule: str, vocabulary: int, seed: int) -> list[list[tuple[Fraction, ...]]]:
+    """The rows that the batched rule hands to its coins, and those of the exact text, of a root with some children."""
+    row = row_of(vocabulary, seed)
+    numbers = tuple(Fraction(x) for x in row.tolist())
+    tokens = [*row.topk(SIBLINGS).indices.tolist()[::-1]]
+    roots, none = (-1,) * SIBLINGS, (None,) * SIBLINGS
+    seen, kept = Refusing(), Keeping()
+    rows = row.expand(1, SIBLINGS + 1, vocabulary)
+    RULES[rule](rows, Block(torch.tensor([tokens]), torch.tensor([roots]), None), seen)
+    EXACT[rule].rule((numbers,) * (SIBLINGS + 1), OneBlock(tuple(tokens), roots, none, none), kept)
+    return [[*map(normalised, rows)] for rows in (seen.weights, kept.weights)]
+
+
+@pytest.mark.parametrize("rule", ["agreement", "typical", "typical_inclusive", "nucleus"])
+def test_rows_are_handed_over_as_they_are(rule: str) -> None:
+    """Kills a row whose last bits are lost on its way, by a sum that is taken back: no real number shows that."""
+    for seed in range(2):
+        given, wanted = handed_over(rule, 3000, seed)
+        assert given == wanted
+
+
+def test_a_row_that_was_moved_away_and_back_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison that lets the last bits of a row go."""
+    monkeypatch.setattr(refengine.engine.rules.agreement, "row_after", lambda p, at: row_at(p, at + 1) + 2.0 - 2.0)
+    given, wanted = handed_over("agreement", 3000, 0)
+    assert given != wanted
 
 
 def added_up(row: list[float]) -> float:

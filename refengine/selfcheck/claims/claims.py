@@ -197,8 +197,8 @@ def markdown(by_file: dict[str, Source]) -> str:
         "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Below them "
         "stand the axioms that their files may use (`proofs/gate/granted.toml`); where none stands they rest on none. "
         "Tests are checked by `make test`, most of z3's by `make prove` and large samples by `make stat`. "
-        "A reader has accepted each sentence, with the theorems, axioms and tests "
-        "that it cites, as it is now (`proofs/gate/accepted.txt`).",
+        "The digest of each sentence, with the theorems, axioms and tests that it cites, stands in "
+        "`proofs/gate/accepted.txt`: who changes one of these changes that file too, where a reader sees it.",
         *_chains(),
     ]
     for source in by_file.values():

@@ -73,13 +73,12 @@ def chain_finding(chain: str, instances: list[Instance], stale: str) -> Finding:
 
 
 @cache
-def digest_of(instance: str) -> str:
-    """Of every Coq source that Bridge.v rests on, whichever the instance: a law on record was printed by these
-    definitions and no others."""
+def definitions() -> str:
+    """The digest of every Coq source that Bridge.v rests on: a law on record was printed by these and no others."""
     return digest(*(f"{name} {(DEFINITIONS / f'{name}.v').read_text('utf-8')}" for name in sorted(required("Bridge"))))
 
 
-RECORD = Committed(FILE, digest_of, COMMAND)
+RECORD = Committed(FILE, lambda instance: definitions(), COMMAND)
 
 
 def recorded() -> list[Instance]:
@@ -87,6 +86,7 @@ def recorded() -> list[Instance]:
     return [{k: v for k, v in entry.items() if k != "digest"} for entry in RECORD.entries().values()]
 
 
+@cache
 def required(file: str) -> set[str]:
     """The file itself and all that it imports of ours, however indirectly."""
     text = (DEFINITIONS / f"{file}.v").read_text()

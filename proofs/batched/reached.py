@@ -1,0 +1,100 @@
+"""The texts that the batched rules come to: of every module the definitions that a rule uses, however indirectly.
+
+z3 runs them wherever they are, so they are followed and not listed: a word that is moved to another file is still one
+that may not tell where it runs.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from refengine.engine.rules import RULES
+from refengine.source_edits.loader import source_path
+
+OURS = "refengine."
+COINS = "refengine.engine.coins"  # how a coin is compared with what a rule hands over
+DECIDES = ("accept_below", "choose_below")
+NUMBERS = ("float", "Fraction")  # what may be called once for all
+HOLDS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
+
+
+class Unreadable(AssertionError):
+    """A text uses something that is no definition of one of our files, or that lives from one call to the next."""
+
+
+def reached() -> dict[str, str]:
+    """Module -> its definitions that are reached, in its order, and the imports from elsewhere that they use."""
+    found: dict[str, dict[str, ast.stmt]] = {}
+    for name, rule in RULES.items():
+        follow(rule.__module__, name, found)
+    for name in DECIDES:
+        follow(COINS, name, found)
+    return {
+        module: "\n".join(ast.unparse(node) for node in sorted(parts.values(), key=lambda node: node.lineno))
+        for module, parts in sorted(found.items())
+    }
+
+
+def follow(module: str, name: str, found: dict[str, dict[str, ast.stmt]]) -> None:
+    if name in found.setdefault(module, {}):
+        return
+    tree = ast.parse(source_path(module).read_text("utf-8"))
+    defined, imported = dict(definitions(tree)), dict(imports(tree))
+    if name not in defined:
+        raise Unreadable(f"{module} defines no {name}")
+    found[module][name] = node = defined[name]
+    for kept in lasting(node):
+        raise Unreadable(f"{module}.{name} keeps {ast.unparse(kept)} from one call to the next")
+    for word in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
+        if word in defined:
+            follow(module, word, found)
+        match imported.get(word):
+            case ast.ImportFrom(module=str() as other, names=[alias]) if f"{other}.".startswith(OURS):
+                follow(other, alias.name, found)
+            case ast.Import(names=[alias]) if f"{alias.name}.".startswith(OURS):
+                raise Unreadable(f"a module is imported whole: {alias.name}")
+            case ast.stmt() as foreign:
+                found[module][word] = foreign
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, node
+            case ast.Assign(targets):
+                yield from ((n.id, node) for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
+            case ast.AnnAssign(ast.Name(name)):
+                yield name, node
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, ast.Import | ast.ImportFrom]]:
+    """Wherever in the file: the name that it has here, and its import alone."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            for alias in node.names:
+                one = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
+                yield alias.asname or alias.name.partition(".")[0], ast.copy_location(one, node)
+
+
+def lasting(node: ast.stmt) -> Iterator[ast.AST]:
+    """Where a definition holds what a later call could find changed: a list of the module, a default, a mark."""
+    match node:
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            yield from changing(value or node)
+        case ast.ClassDef(body=body):
+            yield from (part for inner in body for part in lasting(inner))
+        case ast.FunctionDef():
+            yield from (mark for mark in node.decorator_list if ast.unparse(mark) != "property")
+            for part in ast.walk(node):
+                match part:
+                    case ast.Global() | ast.Nonlocal() | ast.Attribute(ctx=ast.Store() | ast.Del()):
+                        yield part
+                    case ast.arguments(defaults=plain, kw_defaults=named):
+                        yield from (part for value in (*plain, *named) if value for part in changing(value))
+
+
+def changing(value: ast.AST) -> Iterator[ast.AST]:
+    """What is made when a file is read, and is no number."""
+    for part in ast.walk(value):
+        if isinstance(part, HOLDS) or (isinstance(part, ast.Call) and ast.unparse(part.func) not in NUMBERS):
+            yield part
