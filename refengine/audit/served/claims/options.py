@@ -191,9 +191,15 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def stop_token_after_minimum(plain: Choice, number: int) -> tuple[Options, ...]:
-    """After a few tokens, of which none may end the text, soon one does: half of the ids that alone can come, or in
-    turn one of the first ids, of which the end of a text is one in most vocabularies; every other time the first token
-    that may be it is the last that may come."""
+    """After a few tokens, of which none may end the text, soon one does. Where ids are reported, every other time a
+    token that would be said before, in the middle of what drafters propose. Else half of the ids that alone can come,
+    or in turn one of the first ids, of which the end of a text is one in most vocabularies; of these every other time
+    the first token that may be it is the last that may come."""
+    if plain.ids:
+        number, said = number // 2, plain.ids if number % 2 else ()
+        if len(said) > (least := 2 + number % 7):
+            place = least + number * 5 % (len(said) - least)
+            return ({"stop_token_ids": [said[place]], "min_tokens": min(TOKENS, place + least)},)
     least, ids = 2 + number // 2 % 7, some_ids(number, 8)
     if number % 2:
         return ({**alone(ids), "min_tokens": least, "stop_token_ids": ids[::2]},)
