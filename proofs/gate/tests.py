@@ -137,12 +137,18 @@ def of_rooms(root: Path, pattern: str) -> list[Path]:
 
 def compiled(root: Path) -> Iterator[Path]:
     """Files of the rooms that Python runs in place of a text, and does not compare with it: a library, a `.pyc` beside
-    a text, and one in `__pycache__` that is believed by its text's digest, which anybody may write there (PEP 552)."""
+    a text, and one in `__pycache__` that is believed by its text's digest, which anybody may write there (PEP 552). So
+    does pytest, here: where git tells what came with the repository, `ignored` finds those that did."""
+    told_by_git = has_git(root)
     for file in of_rooms(root, "*.*"):
         believed = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") & BY_DIGEST
         beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
-        if believed or beside or file.suffix in (".so", ".pyd"):
+        if (believed and not told_by_git) or beside or file.suffix in (".so", ".pyd"):
             yield file
+
+
+def has_git(root: Path) -> bool:
+    return (root / ".git").exists() and which("git") is not None
 
 
 def read_otherwise(root: Path) -> Iterator[Path]:
@@ -161,7 +167,7 @@ def ignored(root: Path) -> Iterator[Path]:
     built."""
     brought = (word for pattern in BROUGHT for word in ("-x", pattern))
     asked = ["git", "-C", str(root), "ls-files", "-z", "-ci", *brought, "--exclude-standard"]
-    if (root / ".git").exists() and which("git"):
+    if has_git(root):
         run = subprocess.run(asked, capture_output=True, text=True, check=True)
         yield from (root / name for name in run.stdout.split("\0") if (root / name).is_file())
 
