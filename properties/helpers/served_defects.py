@@ -103,6 +103,7 @@ ALONE = (  # of a judge's server, and not found on it: what is wrong where a req
     "acceptance restarts when the server wakes", "a seed is forgotten beside requests without",
     "a chat takes over the system message before it", "in chat a likely draft is kept",
     "seeds fail under load after the first token", "in chat an end that is accepted does not end",
+    "a filter outlives a stop",
 )  # fmt: skip
 LEAKS = (
     "a request that was left leaks a token", "a request that was left late leaks a token",
@@ -154,6 +155,8 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.pop("min_p", None)
     if engine.has("counts survive a stop"):
         seen = engine.counted + now
+    if engine.has("a filter outlives a stop") and engine.counted:
+        policy.setdefault("top_k", engine.kept)
     if engine.has("preemption forgets what was counted") and node.company > 5:
         seen = now[8:]
     if engine.has("bias ignored"):

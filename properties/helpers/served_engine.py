@@ -56,6 +56,7 @@ class Engine:
     prompts: set[tuple[int, ...]] = field(default_factory=set)
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
+    kept: int = 0  # the top_k of that one
     held: dict[str, Any] | None = None  # the grammar of the last request
     echoed: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts that were echoed
     finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
@@ -155,6 +156,7 @@ class Engine:
             rows = [*first, *rows[len(first) :]][: len(rows)]
             first.extend(rows[len(first) :])
         self.counted = out if cut(self, out, stops, borders) is not None else []
+        self.kept = body.get("top_k", 0)
         self.held = body.get("response_format")
         self.last_prefix = prompt
         self.prompts.add(tuple(prompt))

@@ -81,6 +81,14 @@ def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
     return alike(answers[1::2], nats)
 
 
+def filter_left(answers: Sequence[Answer], nats: float) -> Pairs:
+    """Every second one begins alike, or has no token that is not one of the two likeliest of its row."""
+    chosen = [choice for answer in answers[1::2] for choice in answer.choices]
+    rows = [pair for c in chosen for pair in zip(c.logprobs or (), c.top or (), strict=False)]
+    two = rows and all(lp is not None and sum(other > lp for other in row.values()) < 2 for lp, row in rows)
+    return alike(answers[1::2], nats) + [(answers[1], answers[1])] * bool(two)
+
+
 def filters_moved(answers: Sequence[Answer], nats: float) -> Pairs:
     """One that a filter leaves one token is not as at temperature 0."""
     return differing(answers[2:3], answers[0], nats) if len(answers) == 4 else []  # with fewer it is another's

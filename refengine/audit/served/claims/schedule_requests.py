@@ -102,10 +102,20 @@ def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def after_stopped_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Each right after one with a seed that a stop has ended, by a letter that comes soon."""
-    letters = Counter("".join(bench.plain(k + 1, TOKENS)[1].text.split())).most_common(STOPS)
-    stop = {"stop": [letter for letter, _ in letters] or ["."]}
-    return [[replace(sampled(bench, k + 1, 1000 + k), options=stop)], [sampled(bench, k, None)]] * 3
+    """Each right after one with a seed that a stop has ended."""
+    return [[stopped(bench, k + 1, 1000 + k, {})], [sampled(bench, k, None)]] * 3
+
+
+def after_stopped_filter(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    """Each right after one with a filter of one or two tokens that a stop has ended. Hot: any token comes."""
+    free = replace(sampled(bench, k, None, HOT), options=bench.logprobs)
+    return [[stopped(bench, k + 1, None, {"top_k": 1 + (k % 3 > 0)})], [free]] * 3
+
+
+def stopped(bench: Bench, k: int, seed: int | None, options: Options) -> Ask:
+    """By a letter that comes soon."""
+    letters = Counter("".join(bench.plain(k, TOKENS)[1].text.split())).most_common(STOPS)
+    return replace(sampled(bench, k, seed), options={"stop": [letter for letter, _ in letters] or ["."], **options})
 
 
 def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:

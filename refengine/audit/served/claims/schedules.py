@@ -100,6 +100,9 @@ def others_parameters(greedy: partial[Own], extra: dict[str, bool]) -> list[Cell
     if extra["together"] and extra["neighbour"]:
         moved = "Parameters of a request do not move another's answer."
         cells.append(greedy("independence", moved, asks.neighbours, fault.in_company_differ, 12))
+    if extra["filters"] and extra["stop"]:
+        free = "Any token comes after a request whose filter leaves one or two, and which a stop has ended."
+        cells.append(Own("independence/after a stop", free, asks.after_stopped_filter, fault.filter_left, 12))
     if extra["together"] and extra["filters"]:
         theirs = "The filters of a request are its own in company."
         cells.append(greedy("independence/filters", theirs, asks.among_filters, fault.filters_moved, 8))
