@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -79,12 +80,19 @@ def test_every_step_of_the_proofs_decides(fails: str | None, tmp_path: Path) -> 
 
 
 def test_every_test_of_the_proofs_is_run_by_some_command() -> None:
-    """Kills: tests that neither `make test` nor `make prove` chooses. `stat` is of other folders."""
-    chosen = re.findall(r'-m "([^"]*)"', (ROOT / "Makefile").read_text())
-    assert len(chosen) == 2
-    for marks in (set(), {"long"}, {"coq"}, {"text"}, {"long", "coq"}, {"long", "text"}):
-        found = [Expression.compile(text).evaluate(lambda name, **_: name in marks) for text in chosen]  # noqa: B023
+    """Kills: tests that neither `make test`, as a shell or CI asks it, nor `make prove` chooses. `stat` is of other
+    folders."""
+    makefile, in_ci = (ROOT / "Makefile").read_text(), (ROOT / ".ci" / "run").read_text()
+    by_itself, proves = re.findall(r'-m "([^"]*)"', makefile)
+    assert by_itself == "$(TESTS)"
+    told = *re.findall(r"^TESTS +:= (.*)$", makefile, re.M), *re.findall(r'^make test TESTS="(.*?)"', in_ci, re.M)
+    assert len(told) == 2
+    for tests, marks in product(told, (set[str](), {"long"}, {"coq"}, {"text"}, {"long", "coq"}, {"long", "text"})):
+        chosen, proved = (
+            Expression.compile(text).evaluate(lambda name, **_: name in marks)  # noqa: B023
+            for text in (tests, proves)
+        )
         by_default = "long" not in marks  # which `conftest.py` leaves out where nothing names it
-        assert (found[0] and by_default) or found[1], marks
-        assert found[1] or not marks, marks
+        assert (chosen and by_default) or proved, marks
+        assert proved or not marks, marks
     assert (PROOFS / "check.sh").relative_to(ROOT).as_posix() in (ROOT / "Makefile").read_text()

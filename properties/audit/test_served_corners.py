@@ -14,7 +14,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS, Parity, Plain, compare_logprobs, logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.ends import found_ends
-from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, several_stops, stop_at_once
+from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, TOKENS, several_stops, stop_at_once
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
 from refengine.audit.served.claims.schedule_requests import BLOCK, continued, greedy_choices
@@ -192,8 +192,12 @@ def test_an_end_is_asked_about_where_it_comes() -> None:
     assert limits == {5, 6, 7}
     stops = {tuple(asked["stop_token_ids"](ended, k)[0]["stop_token_ids"]) for k in range(1, 30)}
     assert {(i,) for i in ended.ids or ()} <= stops
-    at_the_limit = asked["min_tokens and ends"](ended, 4)[0]
+    at_the_limit = asked["min_tokens and ends"](ended, 8)[0]
     assert at_the_limit["max_tokens"] == at_the_limit["min_tokens"] + 1
+    too_early = [asked["min_tokens and ends"](ended, k)[0] for k in range(1, 12, 2)]
+    said = [told for told in too_early if told["stop_token_ids"][0] in (ended.ids or ())]
+    assert all((ended.ids or ()).index(told["stop_token_ids"][0]) < told["min_tokens"] <= TOKENS for told in said)
+    assert len(said) >= 4
 
 
 def test_a_choice_that_is_no_json_shows() -> None:
