@@ -109,7 +109,7 @@ def after_stopped_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 def after_stopped_filter(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """Each right after one with a filter of one or two tokens that a stop has ended. Hot: any token comes."""
     free = replace(sampled(bench, k, None, HOT), options=bench.logprobs)
-    return [[stopped(bench, k + 1, None, {"top_k": 1 + (k % 3 > 0)})], [free]] * 3
+    return [[stopped(bench, k + 1, None, {"top_k": 1 if k % 3 == 2 else 2})], [free]] * 3
 
 
 def stopped(bench: Bench, k: int, seed: int | None, options: Options) -> Ask:

@@ -102,7 +102,8 @@ def others_parameters(greedy: partial[Own], extra: dict[str, bool]) -> list[Cell
         cells.append(greedy("independence", moved, asks.neighbours, fault.in_company_differ, 12))
     if extra["filters"] and extra["stop"]:
         free = "Any token comes after a request whose filter leaves one or two, and which a stop has ended."
-        cells.append(Own("independence/after a stop", free, asks.after_stopped_filter, fault.filter_left, 12))
+        left, cost = asks.after_stopped_filter, 12
+        cells.append(Own("independence/after a stop", free, left, fault.filter_left, cost, wanted=1))
     if extra["together"] and extra["filters"]:
         theirs = "The filters of a request are its own in company."
         cells.append(greedy("independence/filters", theirs, asks.among_filters, fault.filters_moved, 8))
@@ -126,7 +127,7 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 20))
     if extra["seed"] and extra["stop"]:
         free = "Requests without a seed are independent after one whose seed a stop has ended."
-        cells.append(Own("seed/after a stop", free, asks.after_stopped_seed, fault.unseeded_alike, 12))
+        cells.append(Own("seed/after a stop", free, asks.after_stopped_seed, fault.unseeded_alike, 12, wanted=2))
     if extra["seed"] and extra["together"] and (extra["filters"] or extra["neighbour"]):
         one_token = alone([5]) if extra["neighbour"] else {"top_k": 1}
         cells += [OthersSeeds(one_token), BesideUnseeded(one_token)]
