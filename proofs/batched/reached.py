@@ -7,6 +7,7 @@ that may not tell where it runs.
 import ast
 from collections.abc import Iterator
 
+from proofs.gate.tests import bound
 from refengine.engine.rules import RULES
 from refengine.source_edits.loader import source_path
 
@@ -23,57 +24,43 @@ class Unreadable(AssertionError):
 
 def reached() -> dict[str, str]:
     """Module -> its definitions that are reached, in its order, and the imports from elsewhere that they use."""
-    found: dict[str, dict[str, ast.stmt]] = {}
+    found: dict[str, set[ast.stmt]] = {}
     for name, rule in RULES.items():
         follow(rule.__module__, name, found)
     for name in DECIDES:
         follow(COINS, name, found)
     return {
-        module: "\n".join(ast.unparse(node) for node in sorted(parts.values(), key=lambda node: node.lineno))
+        module: "\n".join(ast.unparse(node) for node in sorted(parts, key=lambda node: node.lineno))
         for module, parts in sorted(found.items())
     }
 
 
-def follow(module: str, name: str, found: dict[str, dict[str, ast.stmt]]) -> None:
-    if name in found.setdefault(module, {}):
-        return
-    tree = ast.parse(source_path(module).read_text("utf-8"))
-    defined, imported = dict(definitions(tree)), dict(imports(tree))
-    if name not in defined:
+def follow(module: str, name: str, found: dict[str, set[ast.stmt]]) -> None:
+    given = bound(source_path(module))
+    nodes = [node for node in given.get(name, []) if not isinstance(node, ast.Import | ast.ImportFrom)]
+    if not nodes:
         raise Unreadable(f"{module} defines no {name}")
-    found[module][name] = node = defined[name]
-    for kept in lasting(node):
-        raise Unreadable(f"{module}.{name} keeps {ast.unparse(kept)} from one call to the next")
-    for word in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
-        if word in defined:
+    for node in set(nodes).difference(found.setdefault(module, set())):
+        found[module].add(node)
+        for kept in lasting(node):
+            raise Unreadable(f"{module}.{name} keeps {ast.unparse(kept)} from one call to the next")
+        for word in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & given.keys():
+            for binding in given[word]:
+                follow_binding(module, word, binding, found)
+
+
+def follow_binding(module: str, word: str, binding: ast.stmt, found: dict[str, set[ast.stmt]]) -> None:
+    match binding:
+        case ast.ImportFrom(module=str() as other, names=names) if f"{other}.".startswith(OURS):
+            for alias in names:
+                if word == (alias.asname or alias.name):
+                    follow(other, alias.name, found)
+        case ast.Import(names=names) if any(f"{alias.name}.".startswith(OURS) for alias in names):
+            raise Unreadable(f"a module is imported whole: {ast.unparse(binding)}")
+        case ast.ImportFrom() | ast.Import():
+            found[module].add(binding)
+        case _:
             follow(module, word, found)
-        match imported.get(word):
-            case ast.ImportFrom(module=str() as other, names=[alias]) if f"{other}.".startswith(OURS):
-                follow(other, alias.name, found)
-            case ast.Import(names=[alias]) if f"{alias.name}.".startswith(OURS):
-                raise Unreadable(f"a module is imported whole: {alias.name}")
-            case ast.stmt() as foreign:
-                found[module][word] = foreign
-
-
-def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    for node in tree.body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name, node
-            case ast.Assign(targets):
-                yield from ((n.id, node) for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
-            case ast.AnnAssign(ast.Name(name)):
-                yield name, node
-
-
-def imports(tree: ast.Module) -> Iterator[tuple[str, ast.Import | ast.ImportFrom]]:
-    """Wherever in the file: the name that it has here, and its import alone."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom | ast.Import):
-            for alias in node.names:
-                one = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
-                yield alias.asname or alias.name.partition(".")[0], ast.copy_location(one, node)
 
 
 def lasting(node: ast.stmt) -> Iterator[ast.AST]:
