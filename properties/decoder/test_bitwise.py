@@ -135,6 +135,29 @@ def test_a_model_whose_lanes_differ_gets_one(monkeypatch: pytest.MonkeyPatch) ->
     assert bitwise.BitwiseTarget(model("dense", torch.float32), 16).lanes == 1
 
 
+@pytest.mark.parametrize("which", range(3))
+def test_a_lane_that_few_rows_feel_is_found(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a guard that asks one row: bits that are other in the last lane alone, of one token in three."""
+    called = bitwise.called
+
+    def feels(model: Any, tokens: Any, *rest: Any) -> Any:
+        out = called(model, tokens, *rest)
+        off = torch.where(torch.arange(len(tokens)) == len(tokens) - 1, tokens[:, 0] % 3 == which, False)
+        out.logits = out.logits * (1 + 2.0**-20 * off[:, None, None])
+        return out
+
+    monkeypatch.setattr(bitwise, "called", feels)
+    assert bitwise.BitwiseTarget(model("dense", torch.float32), 16).lanes == 1
+
+
+def test_rows_that_do_not_fill_vectors_have_one_lane() -> None:
+    """Bug: five rows of 24 numbers, the last of which ends in the middle of a vector. Its sigmoid is other code there,
+    and one row in forty has other bits; the rows that were asked had not."""
+    target: Any = load_target(FIXTURES / "deepseek" / "mtp2", torch.float32, slots=32)
+    assert target.lanes == bitwise.LANES
+    assert [bitwise.lanes_that_hold(target, lanes) for lanes in (5, 8, 12, 16)] == [1, 8, 1, 16]
+
+
 @pytest.mark.parametrize("name", ["dspark", "eagle2", "lookahead", "gemma4_assistant", "qwen_mtp", "deepseek_mtp"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_speculative_output_is_plain_output(name: str, dtype: torch.dtype) -> None:

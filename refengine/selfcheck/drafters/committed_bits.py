@@ -47,7 +47,7 @@ def company(drafter: str, dtype: str, number: int) -> tuple[Company, random.Rand
     row, mode = varied(ROWS[drafter], source), list(MODES)[number % len(MODES)]
     if dtype == PADDED:
         return Company(row, torch.float64, mode=mode), source
-    slots, lanes = source.choice((32, 48)), source.choice((None, 5, 16, 16))
+    slots, lanes = source.choice((32, 48)), source.choice((None, 1, 16, 16))
     return Company(row, BITWISE[dtype], slots, lanes, mode), source
 
 
