@@ -13,7 +13,8 @@ from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.ends import found_ends, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Sampled
-from refengine.audit.served.claims.schedule_requests import HEAVY, LONG, as_ids
+from refengine.audit.served.claims.schedule_prompts import LONG, as_ids
+from refengine.audit.served.claims.schedule_requests import HEAVY
 from refengine.audit.served.claims.schedules import schedules
 from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
 from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied

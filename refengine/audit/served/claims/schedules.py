@@ -1,19 +1,21 @@
 """The claims in which a side is held to itself: seeds, independence, streams, and state that requests leave behind.
 
 Each is done to both sides alike, so that a server whose numerics depend on its company accuses nobody: it must be the
-side with speculation that differs from itself. What is asked is in `schedule_requests.py`, what of the answers is a
-fault in `schedule_faults.py`.
+side with speculation that differs from itself. What is asked is in `schedule_requests.py` and of which
+prompts in `schedule_prompts.py`, what of the answers is a fault in `schedule_faults.py`.
 """
 
 from functools import partial
 
 from refengine.audit.served.claims import schedule_faults as fault
+from refengine.audit.served.claims import schedule_prompts as prompts
 from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
 from refengine.audit.served.claims.coins_by_arm import BesideUnseeded, OneByOne
 from refengine.audit.served.claims.coins_in_company import OthersSeeds
 from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
-from refengine.audit.served.claims.schedule_requests import LONG, Steps
+from refengine.audit.served.claims.schedule_prompts import LONG
+from refengine.audit.served.claims.schedule_requests import Steps
 from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -37,7 +39,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         asked = f"{SAME} whether log probabilities are asked for or not."
         cells.append(Own("logprobs/asked", asked, asks.with_rows_and_without, differ, 4, noise.asked_share(), True))
     cells += seeds(noise, extra)
-    cells += prompts(noise, rows, extra, long)
+    cells += at_edges(noise, rows, extra, long)
     cells += clients_that_left(greedy, noise, rows, extra)
     if extra["together"] and extra["seed"]:
         begins = "With one seed equal requests begin in few ways in company."
@@ -58,7 +60,7 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
         cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
     if extra["chat"]:
         cells.append(Plain("chat", noise, rows, chat=True, wanted=6))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=asks.conversation, cost=4, wanted=4))
+        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=prompts.conversation, cost=4, wanted=4))
         cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
         cells.append(greedy("state/after a system message", told, asks.after_system, fault.last_ones_differ, 14))
@@ -141,23 +143,23 @@ def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
     return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8), OneByOne()]
 
 
-def prompts(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list[Cell]:
+def at_edges(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list[Cell]:
     """Prompts and lengths at which a cache or a counter turns over: either side has the other's answer."""
     unending = {"ignore_eos": True} if extra["ignore_eos"] else {}
-    any_tokens, fresh = 4 * TOKENS, asks.not_asked_yet
+    any_tokens, fresh = 4 * TOKENS, prompts.not_asked_yet
     cells: list[Cell] = [
         Plain("state/long", noise, rows, tokens=long, options=unending),
         Plain(ANY_REQUEST, noise, rows, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
-        Plain("state/short prompt", noise, rows, turns=asks.one_word, wanted=5),
-        Plain("state/long prompt", noise, rows, turns=asks.long_prompt, wanted=6),
-        Plain("state/shared prefix", noise, rows, turns=asks.shared_prefix),
-        Plain("state/continued", noise, rows, asked=asks.continued, cost=4, wanted=8),
+        Plain("state/short prompt", noise, rows, turns=prompts.one_word, wanted=5),
+        Plain("state/long prompt", noise, rows, turns=prompts.long_prompt, wanted=6),
+        Plain("state/shared prefix", noise, rows, turns=prompts.shared_prefix),
+        Plain("state/continued", noise, rows, asked=prompts.continued, cost=4, wanted=8),
     ]
     if extra["ids"]:
-        cells.append(Plain("greedy/token ids", noise, rows, asked=asks.as_ids, wanted=4))
+        cells.append(Plain("greedy/token ids", noise, rows, asked=prompts.as_ids, wanted=4))
     if extra["echo"] and rows:
         echoed = {"echo": True}
-        cells.append(Plain("state/echoed prefix", noise, rows, turns=asks.echoed_prompt, options=echoed, wanted=6))
+        cells.append(Plain("state/echoed prefix", noise, rows, turns=prompts.echoed_prompt, options=echoed, wanted=6))
     return cells
 
 
@@ -169,8 +171,8 @@ def clients_that_left(greedy: partial[Own], noise: Noise, rows: bool, extra: dic
     if extra["penalties"]:
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
-    name, cached = "state/after a client left", asks.after_left_in_cache
-    cells.append(Plain(name, noise, rows, turns=asks.after_left(extra["penalties"]), cost=4, wanted=5))
+    name, cached = "state/after a client left", prompts.after_left_in_cache
+    cells.append(Plain(name, noise, rows, turns=prompts.after_left(extra["penalties"]), cost=4, wanted=5))
     return [*cells, Plain(f"{name}, in the cache", noise, rows, turns=cached, cost=5, wanted=3)]
 
 
