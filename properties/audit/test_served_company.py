@@ -9,7 +9,14 @@ import pytest
 
 from properties.audit.test_served import audited, violated
 from refengine.audit.served.claims.cells import LOGPROBS, Plain
-from refengine.audit.served.claims.coins_in_company import ARMS, EVERY_WAY, SIZE, Followed, bet, bet_on_batches
+from refengine.audit.served.claims.schedules.coins_in_company import (
+    ARMS,
+    EVERY_WAY,
+    SIZE,
+    Followed,
+    bet,
+    bet_on_batches,
+)
 from refengine.audit.served.diagnosis import diagnosis
 from refengine.audit.served.locate import ALONE, only_in
 from refengine.audit.served.locate import COMPANY as BESIDE

@@ -16,10 +16,10 @@ from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.ends import found_ends
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, TOKENS, several_stops, stop_at_once
 from refengine.audit.served.claims.sampled import Sampled
-from refengine.audit.served.claims.schedule_faults import choices_differ, no_json
-from refengine.audit.served.claims.schedule_prompts import BLOCK, continued
-from refengine.audit.served.claims.schedule_requests import greedy_choices
-from refengine.audit.served.claims.schedules import schedules
+from refengine.audit.served.claims.schedules.claims import schedules
+from refengine.audit.served.claims.schedules.faults import choices_differ, no_json
+from refengine.audit.served.claims.schedules.prompts import BLOCK, continued
+from refengine.audit.served.claims.schedules.requests import greedy_choices
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
 from refengine.audit.served.noise import Noise

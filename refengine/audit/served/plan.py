@@ -8,14 +8,14 @@ from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedl
 from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import FAR_SHARE, Bench
 from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain, logprobs_apart
-from refengine.audit.served.claims.coins_in_company import OneBatch
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.ends import found_ends, shown_tokens, there
 from refengine.audit.served.claims.options import OPTIONS, PENALISED, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Sampled
-from refengine.audit.served.claims.schedule_prompts import LONG, as_ids
-from refengine.audit.served.claims.schedule_requests import HEAVY
-from refengine.audit.served.claims.schedules import schedules
+from refengine.audit.served.claims.schedules.claims import schedules
+from refengine.audit.served.claims.schedules.coins_in_company import OneBatch
+from refengine.audit.served.claims.schedules.prompts import LONG, as_ids
+from refengine.audit.served.claims.schedules.requests import HEAVY
 from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
 from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together

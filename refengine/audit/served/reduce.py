@@ -12,7 +12,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, difference
 from refengine.audit.served.claims.options import TOKENS
 from refengine.audit.served.claims.sampled import Sampled
-from refengine.audit.served.claims.schedules import COMPANIES
+from refengine.audit.served.claims.schedules.claims import COMPANIES
 from refengine.audit.served.claims.ties import FRONT_END, parted
 from refengine.audit.served.locate import located
 

@@ -19,9 +19,9 @@ from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
 from refengine.audit.served.bench import FAR, UNANSWERED, Bench, titled
 from refengine.audit.served.claims.cells import Cell, Own, Parity
-from refengine.audit.served.claims.coins_by_arm import BesideUnseeded, OneByOne
-from refengine.audit.served.claims.coins_in_company import OneBatch, OthersSeeds
 from refengine.audit.served.claims.sampled import FEW, Law, Sampled
+from refengine.audit.served.claims.schedules.coins_by_arm import BesideUnseeded, OneByOne
+from refengine.audit.served.claims.schedules.coins_in_company import OneBatch, OthersSeeds
 from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.plan import Plan

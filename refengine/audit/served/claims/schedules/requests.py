@@ -1,4 +1,4 @@
-"""What is asked in the claims of `schedules.py`: steps of requests, each step under way together.
+"""What is asked in the claims of `claims.py`: steps of requests, each step under way together.
 
 The `k` of each is the number of the look, so that looks at one claim are at different prompts.
 """
@@ -12,7 +12,7 @@ from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import streamed
 from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Options
-from refengine.audit.served.claims.schedule_prompts import BLOCK, LONG, PIECES, long_prompt, one_word, plain
+from refengine.audit.served.claims.schedules.prompts import BLOCK, LONG, PIECES, long_prompt, one_word, plain
 
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 PLACES = 6  # requests under way together

@@ -17,7 +17,8 @@ from typing import Any
 
 from refengine.audit.served.ask import Choice, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.coins_in_company import (
+from refengine.audit.served.claims.options import Options
+from refengine.audit.served.claims.schedules.coins_in_company import (
     FEW_TOKENS,
     SIZE,
     Followed,
@@ -25,8 +26,7 @@ from refengine.audit.served.claims.coins_in_company import (
     bet_on_batches,
     neighbour,
 )
-from refengine.audit.served.claims.options import Options
-from refengine.audit.served.claims.schedule_requests import sampled
+from refengine.audit.served.claims.schedules.requests import sampled
 from refengine.audit.served.claims.scores import pieces
 from refengine.audit.served.faults import shown
 from refengine.evidence.e_process_of_prefixes import Prefixes, Step

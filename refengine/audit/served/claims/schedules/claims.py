@@ -1,21 +1,21 @@
 """The claims in which a side is held to itself: seeds, independence, streams, and state that requests leave behind.
 
 Each is done to both sides alike, so that a server whose numerics depend on its company accuses nobody: it must be the
-side with speculation that differs from itself. What is asked is in `schedule_requests.py` and of which
-prompts in `schedule_prompts.py`, what of the answers is a fault in `schedule_faults.py`.
+side with speculation that differs from itself. What is asked is in `requests.py` and of which prompts in
+`prompts.py`, what of the answers is a fault in `faults.py`.
 """
 
 from functools import partial
 
-from refengine.audit.served.claims import schedule_faults as fault
-from refengine.audit.served.claims import schedule_prompts as prompts
-from refengine.audit.served.claims import schedule_requests as asks
 from refengine.audit.served.claims.cells import Cell, Own, Plain
-from refengine.audit.served.claims.coins_by_arm import BesideUnseeded, OneByOne
-from refengine.audit.served.claims.coins_in_company import OthersSeeds
 from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
-from refengine.audit.served.claims.schedule_prompts import LONG
-from refengine.audit.served.claims.schedule_requests import Steps
+from refengine.audit.served.claims.schedules import faults as fault
+from refengine.audit.served.claims.schedules import prompts
+from refengine.audit.served.claims.schedules import requests as asks
+from refengine.audit.served.claims.schedules.coins_by_arm import BesideUnseeded, OneByOne
+from refengine.audit.served.claims.schedules.coins_in_company import OthersSeeds
+from refengine.audit.served.claims.schedules.prompts import LONG
+from refengine.audit.served.claims.schedules.requests import Steps
 from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 

@@ -1,4 +1,4 @@
-"""The prompts of the claims of `schedules.py`, and what is asked first so that a cache holds of them what it should.
+"""The prompts of the claims of `claims.py`, and what is asked first so that a cache holds of them what it should.
 
 The `k` of each is the number of the look, so that looks at one claim are at different prompts.
 """

@@ -35,7 +35,7 @@ import numpy as np
 from refengine.audit.served.ask import Answer, Ask, Refused
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import TOKENS, Options
-from refengine.audit.served.claims.schedule_requests import sampled
+from refengine.audit.served.claims.schedules.requests import sampled
 from refengine.audit.served.faults import shown
 from refengine.evidence.rows import Rows, log_sum
 
