@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from refengine.exact.loop import plain
 from refengine.exact.row import Row, argmax, overlap, point, residual, row
 from refengine.exact.rules.leviathan import leviathan
 from refengine.selfcheck.documents.child import loaded
-from refengine.selfcheck.documents.judges import GRID, least_refusing
+from refengine.selfcheck.documents.judges import GRID, Scripted, least_refusing
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
@@ -199,12 +200,33 @@ def test_greedy_agreement_says_nothing_about_the_law() -> None:
 def test_parallel_drafts_collide() -> None:
     """("of course", "no problem") with equal odds: independent slots propose a phrase that exists half of the time.
 
-    Acceptance of slot 2 after slot 1 is 1/2, and 1 with the pair's own conditional (the Markov head).
+    Acceptance of slot 2 after slot 1 is 1/2, and 1 with the pair's own conditional (the Markov head). In "a x c" and
+    "b x d" the third slot stays at 1/2: the token before it is the same.
     """
     half = row([1, 1])
     conditional = {0: row([1, 0]), 1: row([0, 1])}  # after "of" comes "course", after "no" comes "problem"
     assert sum((half[x] * overlap(conditional[x], half) for x in range(2)), Fraction(0)) == Fraction(1, 2)
     assert all(overlap(conditional[x], conditional[x]) == 1 for x in range(2))
+    third = {(0, 2): row([1, 0]), (1, 2): row([0, 1])}  # by the two tokens before it
+    after_x = row([sum(half[first] * third[first, 2][y] for first in range(2)) for y in range(2)])
+    assert sum((half[x] * overlap(third[x, 2], after_x) for x in range(2)), Fraction(0)) == Fraction(1, 2)
+
+
+def test_printed_probabilities_are_those_drawn_from() -> None:
+    """Every token is drawn from the row that is handed on as its q, and the row after it has the bias of that token.
+
+    Kills a q from before the Markov head, of the anchor's bias at every place, and at another temperature.
+    """
+    program: Any = loaded("dspark", [])
+    program.torch = script = Scripted([])
+    generator = torch.Generator().manual_seed(0)
+    hidden, bias = torch.randn(2, 4, 8, generator=generator), torch.randn(8, 8, generator=generator)
+    network, anchor = SimpleNamespace(lm_head=nn.Identity(), markov_bias=bias.__getitem__), torch.tensor([3, 5])
+    tokens, q = program.DSparkDraft.draft_block(network, hidden, anchor, 0.7)
+    before = torch.cat((anchor[:, None], tokens[:, :-1]), 1)
+    assert len(script.rows) == 4
+    assert all(map(torch.equal, script.rows, q.unbind(1)))
+    assert torch.equal(q, ((hidden + bias[before]) / 0.7).softmax(-1))
 
 
 NETWORKS = {  # the fixture's drafter -> its passes for a block, by the method that makes one

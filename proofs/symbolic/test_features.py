@@ -118,9 +118,16 @@ def test_lambda_stands_at_the_wrong_term() -> None:
 
     Kills Delta^T (W^T H W + lambda I) Delta: the two are proportional for no positive lambda but sqrt(2).
     """
-    x = sp.symbols("lambda", positive=True)
-    ours, text = (sp.S(1), x / 2), (x, sp.S(1))  # coefficients of |Delta|^2 and of Delta^T W^T H W Delta
-    assert sp.solve(ours[0] * text[1] - ours[1] * text[0], x) == [sp.sqrt(2)]
+    x, delta = sp.symbols("lambda", positive=True), sp.Matrix(sp.symbols("d0:2", real=True))
+    head, feature = sp.Matrix([[1, 0], [0, 1], [1, 1]]), sp.Matrix([0, sp.log(2)])
+    p, q = (sp.Matrix([sp.exp(z) for z in head * f]) for f in (feature, feature + delta))
+    p, q = p / sum(p), q / sum(q)
+    objective = delta.dot(delta) - x * sum(a * sp.log(b) for a, b in zip(p, q, strict=True))
+    form = head.T * (sp.diag(*p) - p * p.T) * head
+    found = sp.hessian(objective, list(delta)).subs(dict.fromkeys(delta, 0)) / 2
+    assert sp.simplify(found - (sp.eye(2) + x / 2 * form)) == sp.zeros(2)
+    printed = form + x * sp.eye(2)
+    assert sp.solve(sp.simplify(found[0, 0] * printed[0, 1] - found[0, 1] * printed[0, 0]), x) == [sp.sqrt(2)]
 
 
 def test_the_surrogate_has_lambda_at_its_feature_term() -> None:

@@ -90,7 +90,8 @@ EFFECTS: dict[str, Effect] = {
     ),
     "own-steps": Effect(
         "recurrences.step_weights",
-        "A module of one depth drafts its third token better once it was tuned on steps that it feeds itself.",
+        "A module of one depth drafts its third token better once it was tuned, for as many steps again, on three "
+        "steps that are fed its own states.",
         "EAGLE notes, line 737",
         "as step-weights; FastMTP's weights against no tuning, trained on its first step alone",
         (
@@ -160,7 +161,8 @@ EFFECTS: dict[str, Effect] = {
     ),
     "warm-centroids": Effect(
         "heads.centroids",
-        "Centroids that start from k-means over the frozen output embedding overlap more than those that start cold.",
+        "Clusters and centroids by k-means of the frozen output embedding overlap more than clusters and centroids "
+        "by chance.",
         "Gemma 4 MTP document, line 205",
         "Qwen's module, and Gemma 4's head that scores the tokens of two of six centroids, trained beside each other "
         "after the target; cold: clusters and centroids by chance; the gap: to scoring every token",
@@ -174,7 +176,7 @@ EFFECTS: dict[str, Effect] = {
     ),
     "dspark-heads": Effect(
         "blocks.dspark_heads",
-        "DSpark's two heads, trained anew on a frozen backbone from no bias at all, raise tau.",
+        "DSpark's two heads, trained anew on a frozen backbone from no bias at all, raise tau at temperature 1.",
         "DSpark document, section 8, lines 575-640",
         "a drafter trained whole, then its backbone frozen and its heads started anew (W2 = 0: a parallel block); 0.1 "
         "cross-entropy + 0.9 L1 + confidence; drafts drawn at temperature 1, where the document decodes greedily",
