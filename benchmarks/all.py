@@ -26,7 +26,7 @@ from markupsafe import Markup
 from benchmarks.turns import where
 from refengine.evidence.alpha import NATS
 from refengine.files import write_atomic
-from refengine.report.plots import PLOTS
+from refengine.report.plots import PLOTS, growth
 
 HERE = Path(__file__).parent
 ENGINE_SIZES = ("--vocabularies", "32000", "--batches", "1", "64", "256")
@@ -77,7 +77,7 @@ COLUMNS = ("series", "x", "y", "low", "high")
 def drawn(rows: list[tuple[Any, ...]], x_name: str, y_name: str) -> Markup:
     """Rows (series, x, y, low, high) as the report draws a growth."""
     columns: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(COLUMNS)}
-    return PLOTS["growth"](columns | {"x name": [x_name], "y name": [y_name]})
+    return growth(columns | {"x name": [x_name], "y name": [y_name]})
 
 
 def figures(parts: dict[str, Any]) -> Iterator[tuple[str, str, Markup]]:

@@ -10,7 +10,11 @@ import pytest
 
 from properties.helpers.command_line import run
 from refengine.commands.vectors_release import write_release
+from refengine.exact.vectors import LOSSLESS
 from refengine.source_tree import ROOT
+
+# A rule that is written later is named by the engines as one that they do not know.
+IMPLEMENTED = {"leviathan", "block", "point_mass", "iid_candidates", "without_replacement", "agreement", "greedy"}
 
 # What each language needs; the file, the text and the mistake that is planted in it; what the audit says of that.
 # Then further mistakes, each in a rule of its own. All are there at once: the vectors of those rules find them, no
@@ -76,7 +80,9 @@ def test_an_engine_is_right_and_its_planted_mistake_is_found(
     assert built.returncode == 0, built.stdout + built.stderr
     checked = shell(check, tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert re.fullmatch(r"(\d{3}) of \1 vectors agree\n", checked.stdout), "a rule of the vectors is not implemented"
+    *unknown, agreed = checked.stdout.splitlines()
+    assert {line.removeprefix("not implemented here: ") for line in unknown} == {*LOSSLESS} - IMPLEMENTED
+    assert re.fullmatch(r"(\d{3}) of \1 vectors agree", agreed)
     assert run(*audit.removeprefix("refengine ").replace("--calls 600", "--calls 300").split()) == 0
 
     source = tmp_path / "examples" / language / file

@@ -13,13 +13,13 @@ from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, logprobs_apart
 from refengine.audit.served.claims.options import Options
-from refengine.audit.served.claims.sampled import PROMPTS, Law
+from refengine.audit.served.claims.sampled import LAW_PROMPTS, Law
 from refengine.audit.served.claims.scores import ORDER, Reader
 from refengine.audit.served.claims.ties import ties
 from refengine.audit.served.diagnosis import how_it_differs
 from refengine.audit.served.endpoint import Opened
 from refengine.audit.served.faults import faults
-from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, Noise
+from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, TIE_SHARE, Noise
 from refengine.audit.served.plan import Plan, printed
 from refengine.audit.served.suite import IDLE, SUSPECT_NATS, Suite, beliefs
 
@@ -98,7 +98,7 @@ def test_a_fault_of_both_sides_accuses_nobody() -> None:
 
 def test_a_few_ties_are_no_defect() -> None:
     """Kills evidence against a share of partings that ties account for."""
-    belief = Partings()
+    belief = Partings(TIE_SHARE)
     for k in range(60):
         belief.add(k % 5 == 0)
     assert belief.log_evidence < 0
@@ -190,7 +190,7 @@ def test_a_sample_at_one_odd_prompt_is_no_law() -> None:
     odd, wrong = Law(Reader({}, 1.0)), Law(Reader({}, 1.0))
     coin = random.Random(0)
     for k in range(300):
-        place, other = k % PROMPTS, str(coin.randrange(5))
+        place, other = k % LAW_PROMPTS, str(coin.randrange(5))
         odd.add(place, [Choice(other if place else "9")], [Choice(str(coin.randrange(5)) if place else "8")])
         wrong.add(place, [Choice(other)], [Choice("1" + other)])
     assert odd.log_evidence < 3

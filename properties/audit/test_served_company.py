@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from properties.audit.test_served import audited, violated
-from refengine.audit.served.claims.cells import LOGPROBS, Plain
+from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Plain
 from refengine.audit.served.claims.schedules.coins_in_company import (
     ARMS,
     EVERY_WAY,
@@ -92,7 +92,10 @@ def test_one_text_in_other_tokens_is_called_so(tokens: tuple[str, ...], apart: f
     suite: Any = SimpleNamespace(bench=SimpleNamespace(noise=Noise(20)), states=[])
     state: Any = SimpleNamespace(cell=Plain("greedy", Noise(20), True))
     witness = {"reported": tokens, "nats apart": apart}
-    assert diagnosis(suite, "greedy", LOGPROBS, state.cell.beliefs[LOGPROBS], state, witness) == f"greedy: {said}"
+    assert (
+        diagnosis(suite, "greedy", LOGPROBS_EQUAL, state.cell.beliefs[LOGPROBS_EQUAL], state, witness)
+        == f"greedy: {said}"
+    )
 
 
 def test_what_shows_beside_others_alone_is_called_so() -> None:

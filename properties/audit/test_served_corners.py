@@ -11,7 +11,14 @@ from properties.helpers.served_http import serving
 from properties.helpers.served_model import MARKOV
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import LOGPROBS, Parity, Plain, compare_logprobs, logprobs_apart, rows_apart
+from refengine.audit.served.claims.cells import (
+    LOGPROBS_EQUAL,
+    Parity,
+    Plain,
+    compare_logprobs,
+    logprobs_apart,
+    rows_apart,
+)
 from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.ends import found_ends
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, TOKENS, several_stops, stop_at_once
@@ -101,7 +108,7 @@ def test_one_text_is_reported_in_the_same_tokens() -> None:
         cell = Parity(option, bench.noise, rows=True, stream=True)
         for said in (whole, Choice("a b", "length", (" b",), (-0.5,), ({" b": -0.5},)), Choice("a b", "length")):
             compare_logprobs(cell.beliefs, bench, Answer((said,)), Answer((whole,)), {})
-        assert (cell.beliefs[LOGPROBS].looks, cell.beliefs[LOGPROBS].parted) == (3, 2)
+        assert (cell.beliefs[LOGPROBS_EQUAL].looks, cell.beliefs[LOGPROBS_EQUAL].parted) == (3, 2)
 
 
 @pytest.mark.parametrize(("noise", "shows"), [(Noise(tokens=640), 1), (Noise(tokens=640, sides_apart=0.01), 0)])
@@ -112,7 +119,7 @@ def test_where_rows_were_the_same_a_small_distance_is_none_of_rounding(noise: No
     with Bench(Counts(9), Counts(9), noise=noise) as bench:
         cell = Plain("state/continued", noise, rows=True)
         compare_logprobs(cell.beliefs, bench, on, off, {})
-    assert cell.beliefs[LOGPROBS].parted == shows
+    assert cell.beliefs[LOGPROBS_EQUAL].parted == shows
 
 
 def test_choices_at_temperature_0_are_told_apart_by_their_rows() -> None:

@@ -15,7 +15,7 @@ from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.audit import misread
 from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import LOGPROBS
+from refengine.audit.served.claims.cells import LOGPROBS_EQUAL
 from refengine.audit.served.claims.options import SAMPLED, Setting
 from refengine.audit.served.claims.sampled import CLAIM, Law, Sampled
 from refengine.audit.served.claims.scores import COPIES, Policy, Reader, against_row, as_reported, with_policy
@@ -198,7 +198,7 @@ def copying(coin: random.Random, more: float, rows: bool) -> Choice:
     return Choice("".join(told), "length", *some)
 
 
-@pytest.mark.parametrize("claim", [LOGPROBS, SHARED_ROWS])
+@pytest.mark.parametrize("claim", [LOGPROBS_EQUAL, SHARED_ROWS])
 def test_a_law_is_not_called_another_by_rows_that_are_wrong(claim: str) -> None:
     """Kills accusations of sampling that a wrong row makes: nine of them stood beside the one that was right."""
     law, told = Law(Reader({}, 1.0)), Partings(0.02)

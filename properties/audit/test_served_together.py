@@ -10,7 +10,7 @@ import pytest
 
 from properties.audit.test_served import audited, violated
 from refengine.audit.served.ask import Ask, Choice, Failed, Gone
-from refengine.audit.served.claims.sampled import PROMPTS, Law
+from refengine.audit.served.claims.sampled import LAW_PROMPTS, Law
 from refengine.audit.served.claims.scores import Reader
 from refengine.audit.served.claims.together import Together
 from refengine.audit.served.transports import http
@@ -31,9 +31,9 @@ def told(pairs: int, lean: dict[tuple[int, int], float], everywhere: float = 0.0
     laws = [Law(Reader({}, 1.0)) for _ in SETTINGS]
     for k in range(pairs):
         for i, law in enumerate(laws):
-            more = lean.get((i, k % PROMPTS), everywhere)
+            more = lean.get((i, k % LAW_PROMPTS), everywhere)
             on, off = said(coin, [1 + more, *[1] * 7]), said(coin, [1] * 8)
-            belief.told(k, SETTINGS[i], law.add(k % PROMPTS, on, off))
+            belief.told(k, SETTINGS[i], law.add(k % LAW_PROMPTS, on, off))
     return belief, laws
 
 
@@ -49,7 +49,7 @@ def test_every_bet_on_all_laws_is_fair() -> None:
         after = []
         for first, second in ((on, off), (off, on)):
             tried, scored = deepcopy(belief), (reader.scores(first), reader.scores(second))
-            tried.told(k, SETTINGS[k % len(SETTINGS)], (k % PROMPTS, first, second, scored))
+            tried.told(k, SETTINGS[k % len(SETTINGS)], (k % LAW_PROMPTS, first, second, scored))
             tried.settle()
             after.append(np.exp(tried.left_out()))
         assert sum(after) / 2 == pytest.approx(np.exp(before), rel=1e-9)
@@ -67,7 +67,7 @@ def test_what_leans_one_way_at_every_setting_is_seen() -> None:
 
 def test_what_leans_at_some_settings_is_seen_there() -> None:
     """Kills a bet that settings which are alike on both sides ruin: three of six lean, none is decided alone."""
-    lean = {(i, k): 1.4 for i in range(3) for k in range(PROMPTS)}
+    lean = {(i, k): 1.4 for i in range(3) for k in range(LAW_PROMPTS)}
     belief, laws = told(45, lean)
     assert belief.log_evidence > NATS
     assert all(law.log_evidence < NATS for law in laws)
@@ -76,7 +76,7 @@ def test_what_leans_at_some_settings_is_seen_there() -> None:
 
 def test_one_odd_prompt_and_one_odd_setting_accuse_nobody() -> None:
     """Kills a claim about all settings that one of them decides, as where rounding changes what one filter keeps."""
-    odd = {(i, 2): 20.0 for i in range(len(SETTINGS))} | {(3, k): 20.0 for k in range(PROMPTS)}
+    odd = {(i, 2): 20.0 for i in range(len(SETTINGS))} | {(3, k): 20.0 for k in range(LAW_PROMPTS)}
     assert told(45, odd)[0].log_evidence < 3
 
 
@@ -86,7 +86,9 @@ def test_a_server_that_samples_nothing_is_not_bet_on() -> None:
     for k in range(40):
         for setting in SETTINGS:
             law = Law(Reader({}, 1.0))
-            belief.told(k, setting, law.add(k % PROMPTS, [Choice(f"a {k % PROMPTS}")], [Choice(f"b {k % PROMPTS}")]))
+            belief.told(
+                k, setting, law.add(k % LAW_PROMPTS, [Choice(f"a {k % LAW_PROMPTS}")], [Choice(f"b {k % LAW_PROMPTS}")])
+            )
     assert belief.log_evidence == 0.0
     assert belief.looks == 0
 

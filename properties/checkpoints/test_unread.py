@@ -13,36 +13,21 @@ from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.checkpoints.reading.unread_fields import SWITCHES, refuse_unread
 from refengine.errors import BadInput
+from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
-# Where a layout's sizes stand, and the target it is for.
-LAYOUTS = {
-    "dart/drafter": ("", "tiny/target"),
-    "dflash/speculators": ("transformer_layer_config", "tiny/target"),
-    "dflash/transformers": ("", "tiny/target"),
-    "dflash/zlab": ("", "tiny/target"),
-    "dspark/speculators": ("transformer_layer_config", "tiny/target"),
-    "eagle/eagle1": ("", "tiny/target"),
-    "eagle/eagle3": ("", "tiny/target"),
-    "eagle/eagle3_deepspec": ("", "tiny/target"),
-    "eagle/p_eagle": ("transformer_layer_config", "tiny/target"),
-    "gemma4/assistant": ("text_config", "gemma4/target"),
-    "p_eagle/amazon": ("", "tiny/target"),
-    "qwen_mtp/speculators": ("transformer_layer_config", "qwen_mtp/target"),
-    "tiny/dspark": ("", "tiny/target"),
-    "variants/dspark_gemma4": ("", "gemma4/target"),
-    "variants/eagle3_speculators": ("transformer_layer_config", "tiny/target"),
-}
+WITHOUT = {"tiny/ar", "heads/medusa"}  # read by transformers; heads alone, which have no layers
+LAYOUTS = sorted({row.folder for row in ROWS.values() if row.folder not in ("", row.target)} - WITHOUT)
+TARGETS = {row.folder: row.target for row in ROWS.values()}
 
 
 def loading(name: str, tmp_path: Path, change: Callable[[dict[str, Any], dict[str, Any]], object]) -> None:
     """Load a tiny drafter whose config was changed. change(the whole config, the part with the sizes)"""
-    part, target = LAYOUTS[name]
     folder = shutil.copytree(FIXTURES / name, tmp_path / "drafter")
     config = json.loads((folder / "config.json").read_text())
-    change(config, config[part] if part else config)
+    change(config, next((x for x in config.values() if isinstance(x, dict) and "num_hidden_layers" in x), config))
     (folder / "config.json").write_text(json.dumps(config))
-    load_drafter(folder, load_target(FIXTURES / target, torch.float32))
+    load_drafter(folder, load_target(FIXTURES / TARGETS[name], torch.float32))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import all as bench
 from benchmarks import detection, engine_throughput, frontier, turns, unseen
-from refengine.report.plots import plot
+from refengine.report import plots
 
 
 def growth(ratios: list[float]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def test_a_line_is_drawn_through_every_point_with_its_spread() -> None:
 def test_one_point_is_drawn() -> None:
     """Kills: a division by the width of a window around one point."""
     columns = {"series": ["a"], "x": [1], "y": [2.0], "low": [2.0], "high": [2.0]}
-    assert plot("growth", columns | {"x name": ["x"], "y name": ["y"]}) is not None
+    assert plots.growth(columns | {"x name": ["x"], "y name": ["y"]})
 
 
 def test_what_was_measured_is_text_and_not_markup() -> None:

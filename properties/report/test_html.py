@@ -18,6 +18,7 @@ from properties.helpers import report_example as example
 from refengine.report import plots
 from refengine.report.canonical import canonical
 from refengine.report.changes import changes
+from refengine.report.finding import DRAWN
 from refengine.report.html import command, render
 from refengine.report.report import Report, make_report, parse_report
 from refengine.report.tables import matrix
@@ -225,6 +226,11 @@ def test_kill_matrix_counts_kills(page: str) -> None:
 
 def bars(svg: str) -> list[float]:
     return [float(width) for width in re.findall(r'width="([\d.]+)" height="11"', svg)]
+
+
+def test_what_a_finding_may_have_drawn_is_drawn() -> None:
+    """Kills a table that `DRAWN` promises and nobody draws, and a plot whose columns are written down nowhere."""
+    assert DRAWN.keys() == plots.PLOTS.keys() | {"kill matrix", "battery"}
 
 
 def test_law_plot_shows_shares() -> None:

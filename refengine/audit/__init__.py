@@ -11,6 +11,17 @@ A false alarm is chased from the finding back to the call. Where the finding's m
 Where it says "sequential evidence": `kernel/campaign.py` spends the calls, `kernel/history.py` turns tokens into draws
 (a draw that depends on the current draft or on the coming length would accuse correct rules), `evidence/e_process.py`
 bets on them. `kernel/diagnosis.py` or `kernel/explain_law.py` names the class of the defect.
-Of a trace, the evidence is `evidence/e_process_of_rounds.py`'s on the rounds of `trace.py`; of a server,
-`served/faults.py` and `served/noise.py` say what counts against it, `served/belief.py` how much.
+Of a trace, the evidence is `evidence/e_process_of_rounds.py`'s on the rounds of `trace.py`.
+
+Of a server it is told by the beginning of the finding's name. How much an answer counts says `served/belief.py`; the
+journal (`--journal`) has every answer.
+
+parity, greedy, chat, long    `served/claims/cells.py`; `served/claims/ties.py` and `served/noise.py` say what was a tie
+metadata                      `served/faults.py`
+state, seed, n, independence  `served/claims/schedules/requests.py` has what was asked,
+                              `served/claims/schedules/faults.py` what was held against it
+law                           `served/claims/sampled.py`, `served/claims/together.py`
+logprobs                      `served/claims/shared_rows.py`
+
+An honest manner that was accused becomes an entry of `ODD` in the tests' server.
 """

@@ -1,9 +1,7 @@
 """The kill matrix: every entry of the catalogue against every check, each entry in a process of its own."""
 
-import json
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from refengine.bugs.catalogue import NOT_EXPRESSED, all_bugs, find
@@ -15,7 +13,6 @@ from refengine.source_edits.edit import Bug
 from refengine.source_edits.loader import edited_source
 
 LAWS = ("rounds:law", "rounds:coins", "loops:law", "loops:coins", "decoding:law", "decoding:coins")
-WITNESSES = Path(__file__).parent / "catalogue" / "witnesses.json"
 SECONDS = 30.0  # processor time of one check; the longest takes one second
 
 
@@ -72,9 +69,6 @@ def finding(bug: Bug, answers: list[Answer]) -> Finding:
     ]
     if bug.expected == "violated" and killers and named is None:
         notes.append(f"expected to be seen by {bug.check}, which held")
-    known = json.loads(WITNESSES.read_text()).get(bug.id)
-    if named and known != named.detail:
-        notes.append(f"the catalogue's smallest witness was: {known}")
     return Finding(
         id=f"bugs/{bug.id}",
         subject=f"refengine where {bug.title}",
@@ -135,17 +129,3 @@ def columns(bug: Bug, answers: list[Answer]) -> dict[str, list[Any]]:
         "check": [check.rpartition("/")[2].removesuffix(".py") for check in CHECKS],  # of a file of tests, its name
         "outcome": [words.get(outcome.get(check, ""), outcome.get(check, "not concerned")) for check in CHECKS],
     }
-
-
-def write_witnesses() -> None:
-    """Write down what every entry's own check says, for review after a check or an entry has changed."""
-    said = {}
-    for found in kill_matrix():
-        name = found.id.removeprefix("bugs/")
-        if found.witness and found.recipe.arguments.get("name") == name and found.witness["check"] == find(name).check:
-            said[name] = found.witness["what"]
-    WITNESSES.write_text(json.dumps(said, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    write_witnesses()

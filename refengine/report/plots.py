@@ -355,7 +355,6 @@ PLOTS: dict[str, Callable[[Columns], Markup]] = {
     "sweep": sweep,
     "calibration": calibration,
     "power": power,
-    "growth": growth,
 }
 
 

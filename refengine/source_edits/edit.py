@@ -27,8 +27,8 @@ class Bug:
     law_class the class: entries of one class have one law at the audited signature, so data cannot tell them apart
     edits     how the source changes
     expected  "violated" for a defect; "consistent" for what the field takes for one and is none
-    check     the check that must see it (other checks may see it too); `witnesses.json` has what it then says: the
-              smallest case in which its claim is false, or the first assertion that fails
+    check     the check that must see it (other checks may see it too); what it then says, the smallest case in which
+              its claim is false or the first assertion that fails, is on record (`benchmarks/results/findings.json`)
     """
 
     id: str

@@ -10,7 +10,7 @@ from typing import Any
 
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import ROWS, titled
-from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Parity
+from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, TEXT, Parity
 from refengine.audit.served.claims.sampled import Law
 from refengine.audit.served.claims.shared_rows import RESCORED, SHARED_ROWS
 from refengine.audit.served.claims.together import Together
@@ -19,7 +19,7 @@ from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
-OF_ROWS = (LOGPROBS, RESCORED, SHARED_ROWS)
+OF_ROWS = (LOGPROBS_EQUAL, RESCORED, SHARED_ROWS)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _not_done(state: State) -> bool:
 
 def _no_tokens(claim: str, belief: Any, state: State) -> bool:
     """Its texts were compared, and none of them had a token whose log probability could be."""
-    return claim == LOGPROBS and not belief.looks and state.cell.beliefs[TEXT].looks > 0
+    return claim == LOGPROBS_EQUAL and not belief.looks and state.cell.beliefs[TEXT].looks > 0
 
 
 def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, state: State | None) -> Finding:
@@ -100,7 +100,7 @@ def _finding(suite: Suite, named: Named, name: str, claim: str, belief: Any, sta
         )
         return told("not tested", reason=reason)
     if belief.log_evidence >= suite.bar:
-        small = (state.small or {}) if state is not None and claim != LOGPROBS else {}
+        small = (state.small or {}) if state is not None and claim != LOGPROBS_EQUAL else {}
         witness = small if "request" in small or "requests" in small else belief.witnesses[0] | small
         return told("violated", witness=witness, diagnosis=diagnosis(suite, name, claim, belief, state, witness))
     if reason := _untested(suite, belief, state):

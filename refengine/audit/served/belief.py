@@ -24,12 +24,12 @@ from refengine.evidence.rows import log_sum
 RATES = ((0.99, 0.01), (0.8, 0.05), (0.5, 0.05), (0.2, 0.01))  # of a fault with speculation and without, to bet on
 # Of the way from the share of ties to every prompt: what partings are bet to be.
 SHARES = (0.01, 0.04, 0.15, 0.5, 0.8, 0.99)
-TIE_SHARE = 0.2  # of prompts at which an honest pair of servers may part, each by a tie
 OPEN = 2  # looks
 HONEST_TOO = (
     "its answer is another in company, with speculation alone: so it is where fewer tokens are drafted under load, "
     "which moves no law, and where requests share coins"
 )
+SIGN_NATS = 1.0  # of evidence, from which a claim is looked at more closely
 WITNESSES = 3  # that are kept of a claim
 SEEN = 4096  # counts whose evidence is remembered: that of every claim is asked for before each look
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
@@ -83,7 +83,7 @@ class Faults:
 class Partings:
     """How many of so many prompts parted, against the null of at most a share of ties."""
 
-    tie_share: float = TIE_SHARE
+    tie_share: float
     parted: int = 0
     looks: int = 0
     witnesses: list[dict[str, Any]] = field(default_factory=list)

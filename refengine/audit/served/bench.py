@@ -32,7 +32,7 @@ OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "
 HEATED = "a temperature other than 1"
 USAGE = "the same text has another usage than without speculation"
 ROWS = "a sampled token has another row than without speculation after the same tokens"
-FAR = "a text is another, far from any tie"
+FAR_FROM_A_TIE = "a text is another, far from any tie"
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
 PAUSE = 0.005  # seconds between two requests that are to come one after the other
 Said: TypeAlias = Answer | Refused | Failed
@@ -48,7 +48,7 @@ def parts_of(witness: Mapping[str, Any]) -> set[str]:
 
 def titled(name: str) -> str:
     """What was gathered from all answers, as its finding is called."""
-    return f"{'greedy' if name == FAR else 'metadata'}/{name}"
+    return f"{'greedy' if name == FAR_FROM_A_TIE else 'metadata'}/{name}"
 
 
 @dataclass
@@ -149,11 +149,14 @@ class Bench:
 
     def of_answers(self) -> dict[str, Faults | Partings]:
         """What was gathered from all answers, by its name."""
-        return {**self.metadata, USAGE: self.usage, FAR: self.far}
+        return {**self.metadata, USAGE: self.usage, FAR_FROM_A_TIE: self.far}
 
     def inspect(self, ask: Ask, on: Answer, off: Answer, sampled: bool = False) -> None:
-        """Hold the metadata of two answers to one request side against side; of sampled ones only for what never showed
-        without speculation in a request of such parts or fewer: how often a convention shows depends on the text."""
+        """Hold the metadata of two answers to one request side against side.
+
+        sampled  a fault counts only if the side without speculation has never shown it in a request with these
+                 parameters or with some of them: how often a convention shows depends on the text
+        """
         here, there = faults(ask, on), faults(ask, off)
         witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
         parts = frozenset(parts_of(witness))
@@ -190,11 +193,7 @@ class Bench:
 
     def apart(self, on: Ask, off: Ask) -> tuple[Answer, Answer]:
         """A request to either side, of its own, at the same time. Raises Refused, Failed."""
-        futures = [self.pool.submit(side.send, ask) for side, ask in ((self.on, on), (self.off, off))]
-        self.spend(2)
-        here, there = (future.result() for future in futures)
-        self.inspect(on, here, there, sampled=True)
-        return here, there
+        return self.company([on], [off])[0]
 
     def company(self, on: Sequence[Ask], off: Sequence[Ask]) -> list[tuple[Answer, Answer]]:
         """Requests to either side, all under way together. Raises Refused, Failed."""
@@ -229,7 +228,7 @@ class Bench:
                 self.far.add(shows, witness)
             if shows:
                 self.strayed.add(turns)
-                self.listened().add(FAR)
+                self.listened().add(FAR_FROM_A_TIE)
 
     def needs(self, name: str) -> list[str]:
         """What every request has at which a fault of answers showed with speculation alone, and others lack."""

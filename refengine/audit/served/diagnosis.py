@@ -3,8 +3,8 @@ when it is not there."""
 
 from typing import Any
 
-from refengine.audit.served.bench import FAR
-from refengine.audit.served.claims.cells import LOGPROBS, TEXT, Answered, Parity, Plain
+from refengine.audit.served.bench import FAR_FROM_A_TIE
+from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, TEXT, Answered, Parity, Plain
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.suite import State, Suite
@@ -28,8 +28,8 @@ def diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | N
         fault = name.partition("/")[2]
         needs = suite.bench.needs(fault)
         said = f"{fault}, with speculation alone" + (f", in requests with {' and '.join(needs)}" if needs else "")
-        said += _where(suite) if fault == FAR else ""
-    elif claim in (TEXT, LOGPROBS):
+        said += _where(suite) if fault == FAR_FROM_A_TIE else ""
+    elif claim in (TEXT, LOGPROBS_EQUAL):
         said = f"{name}: {of_text or _of_rows(suite, witness)}"
     else:
         said = f"{name}: not so with speculation: {claim.rstrip('.')}"
@@ -115,8 +115,10 @@ def alike(suite: Suite, cell: Sampled) -> str:
 
 def _where(suite: Suite) -> str:
     """The claims in whose looks a text strayed oftenest."""
-    found = sorted((s for s in suite.states if s.heard[FAR]), key=lambda s: -s.heard[FAR] / s.looks)
-    told = [f"{s.heard[FAR]} of {s.looks} looks at {s.cell.name}" for s in found[:SHOWN]]
+    found = sorted(
+        (s for s in suite.states if s.heard[FAR_FROM_A_TIE]), key=lambda s: -s.heard[FAR_FROM_A_TIE] / s.looks
+    )
+    told = [f"{s.heard[FAR_FROM_A_TIE]} of {s.looks} looks at {s.cell.name}" for s in found[:SHOWN]]
     return f"; oftenest in {', '.join(told)}" if told else ""
 
 

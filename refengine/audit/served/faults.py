@@ -11,8 +11,8 @@ from typing import Any
 
 from refengine.audit.served.ask import INCLUDED, LISTED, STOPPED, Answer, Ask, Choice, Row
 from refengine.audit.served.grammar import ungrammatical
+from refengine.audit.served.noise import ROUNDING
 
-ROUNDING = 1e-3  # nats by which printed log probabilities may be off
 FEW_ROWS = 4  # that are all alike by no accident
 ENDERS = {*STOPPED, "response_format", "tools"}  # options by which a text ends before its length
 TOP_ENTRIES = LISTED + 1  # of a row, with the token itself

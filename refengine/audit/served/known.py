@@ -16,6 +16,7 @@ from torch import Tensor
 from refengine.audit.common import MAX_UNSEEN_TV, Progress
 from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused, Subject
 from refengine.audit.served.audit import Named, suspicion
+from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.scores import PLACES
 from refengine.audit.served.known_law import Ids, KnownLaw
@@ -26,7 +27,6 @@ from refengine.report.finding import Finding, Quantity
 
 TOKENS, CHOICES = 16, (8, 4, 1)  # of a completion; of a request, the first that the server takes
 TURNS = 6  # requests of every claim before belief decides
-SIGN_NATS = 1.0
 IMPOSSIBLE = "a token comes that the policy leaves no chance"
 DRAFT = "some tokens follow the law of the drafter"
 SETTINGS: tuple[tuple[str, float, Options], ...] = (

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Answer, Choice
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.sampled import CLAIM, NOWHERE, PROMPTS, Law, Sampled
+from refengine.audit.served.claims.sampled import CLAIM, LAW_PROMPTS, NOWHERE, Law, Sampled
 from refengine.audit.served.claims.scores import EVERY, LIKELIEST, PLACES, against_row
 from refengine.evidence.e_process_of_prefixes import Step
 
@@ -73,17 +73,19 @@ def located(bench: Bench, cell: Sampled) -> dict[str, Any]:
     law = cell.beliefs[CLAIM]
     sets = Sets(law)
     requests = min(MOST_REQUESTS, ceil(SAMPLED / cell.choices))
-    asks = [[cell.ask(bench, i % PROMPTS, (7 << 24) + 2 * i + side) for i in range(2 * requests)] for side in (0, 1)]
+    asks = [
+        [cell.ask(bench, i % LAW_PROMPTS, (7 << 24) + 2 * i + side) for i in range(2 * requests)] for side in (0, 1)
+    ]
     alone = [bench.apart(on, off) for on, off in zip(asks[0][:requests], asks[1][:requests], strict=True)]
     company = bench.company(asks[0][requests:], asks[1][requests:])
     counted: tuple[Counted, Counted] = (defaultdict(list), defaultdict(list))
     name, gains = law.scores.strongest(), {ALONE: list[float](), COMPANY: list[float]()}
     for arm, pairs, first in ((ALONE, alone, 0), (COMPANY, company, requests)):
         for i, answers in enumerate(pairs):
-            on, off = (law.score(name, (first + i) % PROMPTS, answer.choices) for answer in answers)
+            on, off = (law.score(name, (first + i) % LAW_PROMPTS, answer.choices) for answer in answers)
             gains[arm].append(on - off)
             for side, answer in zip(counted, answers, strict=True):
-                _count(sets, side, (first + i) % PROMPTS, answer, arm)
+                _count(sets, side, (first + i) % LAW_PROMPTS, answer, arm)
     moved = _intervals(*counted)
     way = WAYS[not sets.sharper(EVERY)]
     said, only = _said(moved, way) or [law.named()], only_in(gains)

@@ -16,13 +16,13 @@ SAMPLED_TIE_SHARE = 0.1  # the same, where the other side is asked whether it is
 UNTOLD_TIES = 0.25  # of the ties that were measured: asked, the other side does not come to them again
 KNOWN_TIE_SHARE = 0.02  # the same, where the rows are reported and say of every parting whether it is a tie
 UNIT = 32  # tokens, of which that is the share
-LOOKS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
+NOISE_PROMPTS = 20  # at the side without speculation: none that parts puts the bound below at about TIE_SHARE
 DOUBT = 0.01  # that the share is larger than its bound
 NATS = 0.25  # by which two passes may report a token apart: two steps of bfloat16 at logits of 16 to 32
 QUIET_NATS = 0.05  # the margin of a tie, where nothing was seen to be rounded otherwise: a fifth of that
 QUIET_ROWS_NATS = 0.005  # by which such passes may report a token apart: five times what was not seen
 QUIET_SHARE = 0.005  # of prompts whose rows may be apart by more than NATS, where none was by more than ROUNDING
-FAR = 2.0  # times the least or the measured margin of a tie
+FAR_FACTOR = 2.0  # times the least or the measured margin of a tie
 ROUNDING = 1e-3  # nats, to which log probabilities may be printed, where it is not known
 CLOSE = 0.5  # nats: a margin below which the density of margins is taken to be even
 
@@ -103,4 +103,4 @@ class Noise:
     @property
     def far(self) -> float:
         """The margin, in nats, behind which no parting is rounding: many times what the sides were seen to be apart."""
-        return FAR * allowed(max(self.apart, self.sides_apart), NATS)
+        return FAR_FACTOR * allowed(max(self.apart, self.sides_apart), NATS)

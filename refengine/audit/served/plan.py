@@ -19,7 +19,7 @@ from refengine.audit.served.claims.schedules.requests import HEAVY
 from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
 from refengine.audit.served.claims.ties import FORCED, TEMPERATURE, asked_tie, parted, tied
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
-from refengine.audit.served.noise import CLOSE, LOOKS, ROUNDING, Noise
+from refengine.audit.served.noise import CLOSE, NOISE_PROMPTS, ROUNDING, Noise
 
 NOISE_COMPANY = 5  # prompts that are asked together, to see what company does to a text
 DIGITS, EXACT = 6, 1e-9  # behind the point that are told apart in print; what a printed number may miss its digits by
@@ -225,7 +225,7 @@ def measured(bench: Bench) -> Noise:
     Where rows say of the sides that they part at a tie, that is noise too."""
     parted, tied_sides, apart = 0, 0, 0.0
     sides, margins, decides = [], [], True
-    for first in range(0, LOOKS, NOISE_COMPANY):
+    for first in range(0, NOISE_PROMPTS, NOISE_COMPANY):
         numbers = range(first, first + NOISE_COMPANY)
         alone = [bench.plain(k, TOKENS)[1] for k in numbers]
         again = bench.without([Ask((bench.prompt(k),), TOKENS, options=bench.logprobs) for k in numbers])
@@ -245,7 +245,7 @@ def measured(bench: Bench) -> Noise:
     near = sorted(sides)[9 * len(sides) // 10]
     asked, parted = bench.choices > 1 or bench.samples, max(parted, tied_sides)
     step = printed(chance for said in bench.plain_answers.values() for chance in said[1].choices[0].logprobs or ())
-    return Noise(LOOKS, parted, apart, len(margins), close, near, step, asked, decides and bool(margins))
+    return Noise(NOISE_PROMPTS, parted, apart, len(margins), close, near, step, asked, decides and bool(margins))
 
 
 def printed(chances: Iterable[float | None]) -> float:

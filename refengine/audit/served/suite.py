@@ -1,11 +1,15 @@
 """The suite: looks at the claims of a plan are shared out by what has been seen so far.
 
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
-depend on the evidence. A quarter of the turns goes to the claims with signs against them that would be decided soonest,
-the others to all in turn, in proportion to what each wants: a small run sees a little of everything. Where there is
-more evidence than chance gives, it is half of the requests, and less with every claim that is decided: for one claim,
-or for many whose little evidence would together decide one, and then for that of them with most. When all had
-half of what they want, faint evidence is followed too, and else laws come first of which nothing could be said yet.
+depend on the evidence. Each turn takes the first of these that there is:
+
+1. Suspects that are pursued, with at most 1 / (2 + claims decided) of the requests: the two that are nearest to a
+   decision, if the nearest has more than SUSPECT_NATS; else, if the suspects' evidence together would decide one claim,
+   the one with most; else, once all had MOST of their looks, the one with most that has more than FAINT_NATS.
+2. Every fourth turn: the two suspects nearest to a decision.
+3. Claims that were never looked at.
+4. Whoever had the smallest share of the looks that it wants; past MOST of them laws come first of which nothing can be
+   said yet, and of these the one that is nearest to saying something.
 """
 
 from collections import Counter
@@ -17,7 +21,7 @@ from typing import Any, TypeAlias
 
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
-from refengine.audit.served.bench import FAR, UNANSWERED, Bench, titled
+from refengine.audit.served.bench import FAR_FROM_A_TIE, UNANSWERED, Bench, titled
 from refengine.audit.served.claims.cells import Cell, Own, Parity
 from refengine.audit.served.claims.sampled import FEW, Law, Sampled
 from refengine.audit.served.claims.schedules.coins_by_arm import BesideUnseeded, OneByOne
@@ -150,7 +154,7 @@ class Suite:
         spent = max(1, state.spent, *(2 * belief.looks for belief in state.cell.beliefs.values()))
         found = [(state.evidence(), state.evidence() / spent)]
         told = self.bench.of_answers()
-        names = {*state.heard, *([FAR] if self.bench.strayed and state.cell.name == ANY_REQUEST else [])}
+        names = {*state.heard, *([FAR_FROM_A_TIE] if self.bench.strayed and state.cell.name == ANY_REQUEST else [])}
         for name in sorted(names):
             a_sign = told[name].log_evidence / max(1, told[name].signs)
             often = (state.heard[name] + 1) / (state.spent + state.cell.cost)
@@ -171,8 +175,8 @@ class Suite:
         return LAW_LOOKS * law.wanted * max(1, FEW // law.choices) <= state.looks  # with fewer choices, more looks
 
     def due(self, state: State) -> tuple[bool, bool, float]:
-        """Among all: what had least of what it wants, in requests: looks that ask about ties are fewer. Of laws of
-        which nothing can be said yet, the one that is nearest: one that is looked at enough is more than two halves."""
+        """The order where nothing is suspected: claims short of MOST by what they had of what they want, in requests;
+        then laws of which nothing can be said yet, the nearest to it first; then the others."""
         if state.share < MOST:
             return False, False, state.share
         laws = [b for b in state.cell.beliefs.values() if isinstance(b, Law) and b.too_few(self.bar)]

@@ -4,7 +4,8 @@ Real rows are EAGLE-3's: the next token's embedding beside the fused features of
 Behind the anchor's row come `draft_length` MASK rows, with one learned vector in the place of the normed pair and its
 first half in the place of the feature. Row l is about the token at depth l; it has seen the MASKs before it but no
 drafted token, so every path of a tree reads the same logits, and an n-gram store says which tokens follow each other.
-MASK rows never enter the cache. `recurrence.py` holds what is shared with EAGLE, `trie.py` the n-gram store.
+MASK rows never enter the cache. `networks/feature_recurrence.py` holds what is shared with EAGLE, `dart_ngrams.py` the
+n-gram store.
 """
 
 from collections.abc import Mapping

@@ -7,8 +7,8 @@ k - 1; its logits are about x_{i+k+2}. Embedding and head are the target's. The 
 was released has the embedding first.
 
 There is one module in every release, and how to draft a second token with it is the engine's choice. That is a
-recurrence over features, EAGLE's in `recurrence.py`: row i + 1 is the drafted token with the output of row i, one
-position on, and sees the rows before it. Two conventions have been published for what that output is:
+recurrence over features, EAGLE's in `networks/feature_recurrence.py`: row i + 1 is the drafted token with the output of
+row i, one position on, and sees the rows before it. Two conventions have been published for what that output is:
 
 "normed"  after the module's own `shared_head.norm`, as the target's states are after theirs: SGLang, transformers
           (between modules), vLLM since its #45895

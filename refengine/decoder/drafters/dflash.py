@@ -3,7 +3,8 @@ another's token, so the rows of a block are independent given the prefix.
 
 Releases differ in what a slot is about. Unshifted (z-lab, transformers, speculators): slot i is about its own position,
 and the anchor's slot says nothing. Shifted (speculators with `sample_from_anchor`; DeepSpec's, which `dspark.py` runs
-with its heads off): slot i is about the position after it. `backbone.py` holds everything up to the hidden states.
+with its heads off): slot i is about the position after it. `networks/block_backbone.py` holds everything up to the
+hidden states.
 """
 
 from dataclasses import dataclass

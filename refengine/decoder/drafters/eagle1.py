@@ -1,8 +1,9 @@
 """EAGLE-1 (Li et al. 2024): one decoder layer predicts the target's next top feature; the target's own head reads it.
 
-EAGLE-2 (Li et al. 2024) has the same weights and grows another tree. `recurrence.py` holds what both share with
-EAGLE-3, `plans.py` EAGLE-1's static tree (drawn without replacement) and EAGLE-2's dynamic one (deterministic).
-Token and feature are joined before any norm, the first layer norms nothing on its way in, and there is no final norm.
+EAGLE-2 (Li et al. 2024) has the same weights and grows another tree. `networks/feature_recurrence.py` holds what both
+share with EAGLE-3, `eagle_trees.py` EAGLE-1's static tree (drawn without replacement) and EAGLE-2's dynamic one
+(deterministic). Token and feature are joined before any norm, the first layer norms nothing on its way in, and there is
+no final norm.
 """
 
 from collections.abc import Mapping

@@ -2,9 +2,9 @@
 
 One network for four released layouts: SafeAILab's (three taps, draft vocabulary), SpecForge's (the same tensors, widths
 of heads and angles of its own), DeepSpec's (five taps, whole vocabulary, Qwen3 or Gemma 4 layers) and that of
-speculators (its switches, further plain layers). `recurrence.py` holds what it shares with EAGLE-1, `windows.py` its
-sliding layers, `plans.py` how candidates are grown. Positions: row i is at i (SafeAILab, SpecForge, DeepSpec, vLLM);
-speculators trains at i + 1, a uniform shift that rotary embeddings cannot see.
+speculators (its switches, further plain layers). `networks/feature_recurrence.py` holds what it shares with EAGLE-1,
+`windows.py` its sliding layers, `eagle_trees.py` how candidates are grown. Positions: row i is at i (SafeAILab,
+SpecForge, DeepSpec, vLLM); speculators trains at i + 1, a uniform shift that rotary embeddings cannot see.
 """
 
 from collections.abc import Mapping

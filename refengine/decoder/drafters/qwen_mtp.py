@@ -1,11 +1,11 @@
 """The multi-token prediction module of Qwen3-Next and Qwen3.5: one decoder layer that the target's checkpoint carries.
 
-A row joins the normed embedding of a token with the normed hidden state of the position before it, embedding first,
-and runs the pair through a layer of the target's own full-attention kind, with a cache of its own. Embedding and head
-are the target's. It drafts one token, or several by recursion (FastMTP 2025 trains it for that): what the final norm
-puts out takes the place of the hidden state, one position on. So it is a recurrence over features, and `recurrence.py`
-is its loop: drafted rows attend to the rows before them, as vLLM runs it. (speculators trains each step on rows of
-that step alone, which differs from the second drafted token on.)
+A row joins the normed embedding of a token with the normed hidden state of the position before it, embedding first, and
+runs the pair through a layer of the target's own full-attention kind, with a cache of its own. Embedding and head are
+the target's. It drafts one token, or several by recursion (FastMTP 2025 trains it for that): what the final norm puts
+out takes the place of the hidden state, one position on. So it is a recurrence over features, and
+`networks/feature_recurrence.py` is its loop: drafted rows attend to the rows before them, as vLLM runs it. (speculators
+trains each step on rows of that step alone, which differs from the second drafted token on.)
 """
 
 from collections.abc import Mapping

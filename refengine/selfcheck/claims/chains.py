@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from refengine.exact.rules import RULES
-from refengine.source_tree import RESULTS
+from refengine.source_tree import RESULTS, ROOT
 
 TRUNCATED = ("causal", "stopping", "retrospective")  # ways of drafting; the rules behind them have chains of their own
 CHAINS = (*RULES, *TRUNCATED)
@@ -20,7 +20,7 @@ def theory(chain: str) -> str:
 
 
 # Files in which every rule has theorems of its name.
-RUNNING = ("Loops", "Running", "RunningTrees", "RunningSiblings", "RunningTypical", "RunningNucleus")
+RUNNING = ("Loops", *sorted(file.stem for file in (ROOT / "proofs" / "rocq").glob("Running*.v")))
 
 # How a theorem `File.name` begins -> the chains that it speaks of; the longest beginning counts.
 ABOUT = {
@@ -46,7 +46,7 @@ COQ = ("proofs/test_bridge.py::test_exact_is_what_coq_said", "proofs/test_bridge
 ENGINE = ("proofs/test_bridge.py::test_engine_is_what_coq_said",)
 TWINS = "properties/exact_and_engine/test_engine_laws.py::test_enumerated_engine_is_the_exact_law_decision_by_decision"
 LOOP = "properties/decoder/test_law.py::test_the_loop_has_the_targets_law"
-FEW = "/mixed/stop", "/mixed/truncated"  # how the short cells are named: with every kind of policy step, stopped or cut
+FEW = "/mixed/stop", "/mixed/truncated"  # how the short cells are named: with steps of several policies, stopped or cut
 
 
 def cells() -> dict[str, str]:

@@ -35,7 +35,7 @@ class Cell(Protocol):
 FEW_TOKENS = 4  # of an answer whose text is nobody's claim
 SEED_APART = 1 << 20  # of a request that is made again
 TEXT = "the text is that of plain decoding"
-LOGPROBS = "the log probabilities are those of plain decoding"
+LOGPROBS_EQUAL = "the log probabilities are those of plain decoding"
 
 
 # --- one right answer ------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Plain:
         share = KNOWN_TIE_SHARE if self.rows else self.noise.asked_share(self.tokens)
         self.beliefs: dict[str, Any] = {TEXT: Partings(share)}
         if self.rows:
-            self.beliefs[LOGPROBS] = Partings(self.noise.rows_share)
+            self.beliefs[LOGPROBS_EQUAL] = Partings(self.noise.rows_share)
 
     @property
     def after_others(self) -> bool:
@@ -118,7 +118,7 @@ class Parity:
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
-            self.beliefs[LOGPROBS] = Partings(self.noise.rows_share)
+            self.beliefs[LOGPROBS_EQUAL] = Partings(self.noise.rows_share)
 
     @property
     def name(self) -> str:
@@ -196,9 +196,9 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, on: Answer, off: Ans
     """Of the tokens that both emitted alike before they part; one text is reported in the same tokens."""
     mine, theirs = on.choices[0], off.choices[0]
     apart, others = logprobs_apart(mine, theirs), mine.text == theirs.text and mine.tokens != theirs.tokens
-    if LOGPROBS in beliefs and (others or apart is not None):
+    if LOGPROBS_EQUAL in beliefs and (others or apart is not None):
         more = {"reported": mine.tokens, "nats apart": apart and round(apart, 3)}
-        beliefs[LOGPROBS].add(others or (apart or 0.0) > bench.noise.rows_nats, witness | more)
+        beliefs[LOGPROBS_EQUAL].add(others or (apart or 0.0) > bench.noise.rows_nats, witness | more)
 
 
 @dataclass
@@ -234,7 +234,7 @@ class Answered:
 
 # --- a side against itself -------------------------------------------------------------------------------------------
 
-LOOKS = ((8, 4), (12, 3), (26, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
+LOOKS_BY_COST = ((8, 4), (12, 3), (26, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
 Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
 Pairs: TypeAlias = list[tuple[Answer, Answer]]
 Said: TypeAlias = tuple[list[Answer], list[Answer]]
@@ -262,7 +262,7 @@ class Own:
     wanted: int = 0
 
     def __post_init__(self) -> None:
-        self.wanted = self.wanted or next(looks for most, looks in LOOKS if self.cost <= most)
+        self.wanted = self.wanted or next(looks for most, looks in LOOKS_BY_COST if self.cost <= most)
         self.shown_at: list[int] = []
         self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
 

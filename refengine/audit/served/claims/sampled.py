@@ -16,6 +16,7 @@ import numpy as np
 
 from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.ask import Answer, Ask, Choice, Row
+from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.bench import ROWS, Bench
 from refengine.audit.served.claims.options import FILTERS, Setting
 from refengine.audit.served.claims.scores import ALIKE, Reader, pieces
@@ -31,13 +32,12 @@ from refengine.evidence.rows import log_sum
 CHOICES = (64, 16, 8, 4)  # of a request, the first that both sides take: they cost one request
 FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
-PROMPTS = 5  # few, so that each is sampled often
+LAW_PROMPTS = 5  # few, so that each is sampled often
 KINDS = 2 * WORDS + 1  # features of a completion
 # Learned scores: how many tokens each looks back.
 LEARNED = {"which tokens come": 0, "which tokens come after another": 1, "which tokens come after two others": 2}
 SCORES = READ + len(LEARNED)  # kinds of a score
 ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text comes to the same few tokens
-SIGN_NATS = 1.0  # of evidence, from which a law is looked at more closely
 OF_TEXTS = [1, 2]  # the numbers of those kinds of evidence in which no row has a part
 EVIDENCE_KINDS = 4
 NOWHERE = "at no place that fresh answers would show"
@@ -51,7 +51,7 @@ class Law:
     """The belief of a sampled claim.
 
     The null allows one prompt at which the sides differ: where two tokens tie at the edge of a filter, rounding decides
-    which of them can come at all. So the evidence is the least that any choice of PROMPTS - 1 prompts gives.
+    which of them can come at all. So the evidence is the least that any choice of LAW_PROMPTS - 1 prompts gives.
     """
 
     reader: Reader
@@ -60,14 +60,14 @@ class Law:
     choices: int = 0  # of each side
     prefixes: Prefixes = field(default_factory=Prefixes)
     characters: Prefixes = field(default_factory=Prefixes)  # where a text is cut into tokens does not part its looks
-    pairs: Pairs = field(default_factory=lambda: Pairs(PROMPTS, KINDS))
+    pairs: Pairs = field(default_factory=lambda: Pairs(LAW_PROMPTS, KINDS))
     scores: Scores = field(default_factory=lambda: Scores(SCORES))
     tilts: dict[str, Tilt] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         few = "logit_bias" in self.reader.options  # tokens that can come
         self.tilts = {name: Tilt(ROUNDED if few or back > 1 else 0.0) for name, back in LEARNED.items()}
-        self.texts: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in range(PROMPTS)]
+        self.texts: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in range(LAW_PROMPTS)]
         self.evidence = 0.0
         self.of_texts = 0.0  # what of it no reported row has a part in
 
@@ -86,7 +86,7 @@ class Law:
             seen.update(choice.text for choice in side)
         self.looks += 1
         self.choices += count
-        kinds = np.array([self.kinds(i) for i in range(PROMPTS)])
+        kinds = np.array([self.kinds(i) for i in range(LAW_PROMPTS)])
         self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
         self.of_texts = float(log_sum(kinds[:, OF_TEXTS], 1).min()) - log(kinds.shape[1])
         return place, on, off, scored
@@ -125,7 +125,7 @@ class Law:
     def constant(self) -> bool:
         """Neither side gives more than one completion to a prompt: no sample, and nothing to compare laws by."""
         several = any(len(side) > 1 for sides in self.texts for side in sides)
-        return not several and self.looks >= 4 * PROMPTS
+        return not several and self.looks >= 4 * LAW_PROMPTS
 
     @property
     def log_evidence(self) -> float:
@@ -146,7 +146,7 @@ class Law:
 
     def _shown_by(self, looks: int, bar: float) -> float:
         """The same of so many pairs, with as many choices each as those that came."""
-        share = (PROMPTS - 1) / PROMPTS
+        share = (LAW_PROMPTS - 1) / LAW_PROMPTS
         cost = EVIDENCE_KINDS * 9.0 * KINDS * exp(3.0)
         if share * looks * log(2.0) < bar + log(cost):
             return 1.0
@@ -286,12 +286,12 @@ class Sampled:
         """Of each side one, with seeds that have nothing in common. As most users ask, without seeds, every other one
         is asked without rows: some engines do not speculate where rows are asked for."""
         seeds, bare = random.Random(f"{self.name}/{k}"), not self.setting.seeded and k % 2 == 1
-        here, there = (self.ask(bench, k % PROMPTS, seeds.getrandbits(31), bare) for _ in range(2))
+        here, there = (self.ask(bench, k % LAW_PROMPTS, seeds.getrandbits(31), bare) for _ in range(2))
         return here, there
 
     def learn(self, bench: Bench, k: int, asked: Ask, on: Answer, off: Answer) -> None:
-        law, place = self.beliefs[CLAIM], k % PROMPTS
-        law.prompts = [bench.sampled_prompt(i) for i in range(PROMPTS)]
+        law, place = self.beliefs[CLAIM], k % LAW_PROMPTS
+        law.prompts = [bench.sampled_prompt(i) for i in range(LAW_PROMPTS)]
         if told := self.shared.look(bench, place, asked, (on, off)):
             bench.keep(ROWS, *told)
         self.told(k, self.setting.name, law.add(place, on.choices, off.choices))

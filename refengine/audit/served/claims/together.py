@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from refengine.audit.served.ask import Choice
+from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.sampled import PROMPTS, SCORES, SIGN_NATS, Pair, Sampled
+from refengine.audit.served.claims.sampled import LAW_PROMPTS, SCORES, Pair, Sampled
 from refengine.audit.served.claims.scores import ALIKE
 from refengine.audit.served.claims.tilt import Seen, Tilt, tokens_or_words
 from refengine.evidence.e_process_of_scores import SHIFTS, Score
@@ -118,7 +119,7 @@ class Together:
 
     def wealth(self) -> Rows:
         """In nats: [scores, settings, prompts, shifts]."""
-        wealth = np.zeros((len(self.names), len(self.settings), PROMPTS, len(SHIFTS)))
+        wealth = np.zeros((len(self.names), len(self.settings), LAW_PROMPTS, len(SHIFTS)))
         for (name, setting), score in self.scores.items():
             for prompt, gained in score.log_wealth.items():
                 wealth[self.names.index(name), self.settings.index(setting), prompt] = gained
@@ -156,7 +157,7 @@ class Together:
     def would_show(self, bar: float) -> float:
         """The shift of a score between the sides, in deviations of a pair, that would have been seen in 99% of runs: a
         pair gains t^2 / 2 nats with variance t^2."""
-        kept = (1 - 1 / PROMPTS) * (1 - 1 / max(2, len(self.settings)))
+        kept = (1 - 1 / LAW_PROMPTS) * (1 - 1 / max(2, len(self.settings)))
         return 2 * ends_wealth(kept * self.looks, exp(-bar), 4.0 * len(LEARNED) * len(SHIFTS))
 
     def unsaid(self, bar: float) -> str:

@@ -51,7 +51,7 @@ def midlayer(
 ) -> Shape:
     """The sizes of one `midlayer` over three taps, those of every release unless given.
 
-    read  what this layout reads besides: see `unread.py`
+    read  what this layout reads besides: see `unread_fields.py`
     """
     config.one_of("hidden_act", "silu")
     refuse_unread(config, *read)

@@ -33,6 +33,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from refengine.audit.served.ask import Answer, Ask, Refused
+from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.options import TOKENS, Options
 from refengine.audit.served.claims.schedules.requests import sampled
@@ -42,13 +43,12 @@ from refengine.evidence.rows import Rows, log_sum
 CLAIM = "An answer does not follow the seed of another request."
 ARMS = 5  # seeds of the neighbour, each in two runs
 WEIGHT = 6.0  # nats that a pair of equal answers is worth beside one of which nothing is alike
-SIGN_NATS = 1.0
 INDEPENDENT = "Requests without a seed that are under way together, and their choices, are independent."
 SIZE = 14  # requests of a batch
 FEW_TOKENS = 4  # what is alike by chance is seldom longer
 DEVIATIONS = (1.0, 3.0)  # nats of a standard deviation
-DRAWN = 999
-DECIMALS = 9
+DRAWN = 999  # other ways to part the answers
+DECIMALS = 9  # to which sums are the same
 Run: TypeAlias = tuple[int, int]  # (arm, which of its runs)
 
 
