@@ -343,15 +343,17 @@ def test_code_that_is_no_text_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="not tested: git is not installed")
-def test_what_pytest_compiled_here_is_no_code_of_the_repository(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["properties/a.py", "conftest.py"])
+def test_what_pytest_compiled_here_is_no_code_of_the_repository(tmp_path: Path, source: str) -> None:
     """Kills: a gate that is red after `make test`, whose compiled tests are believed by their texts' digests; and one
     that lets such a file come with the repository."""
     (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
-    room = tmp_path / "properties"
-    room.mkdir()
-    (room / "a.py").write_text("A = 1\n")
-    py_compile.compile(str(room / "a.py"), invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
-    (made,) = room.rglob("*.pyc")
+    file = tmp_path / source
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("A = 1\n")
+    py_compile.compile(str(file), invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+    (made,) = tmp_path.rglob("*.pyc")
+    assert f"run/{made.relative_to(tmp_path)}" in tests.digests([], tmp_path)
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     assert not [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
     subprocess.run(["git", "-C", str(tmp_path), "add", "--force", str(made)], check=True)

@@ -56,6 +56,7 @@ ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "bui
 AT_HOME = (
     *("Makefile", "conftest.py", "hatch_build.py", "pyproject.toml", "mkdocs.yml", "constraints.txt"),
     *("CITATION.cff", "LICENSE"),
+    "__pycache__",  # of conftest.py; `compiled` looks at what is in it
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
@@ -130,8 +131,8 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
 
 
 def of_rooms(root: Path, pattern: str) -> list[Path]:
-    """The files of the rooms whose names are of that pattern."""
-    found = (file for room in ("refengine", *TESTS) for file in (root / room).rglob(pattern))
+    """The files of the rooms, and of what was compiled of the root's, whose names are of that pattern."""
+    found = (file for room in ("refengine", *TESTS, "__pycache__") for file in (root / room).rglob(pattern))
     return sorted(file for file in found if file.is_file())
 
 
