@@ -14,7 +14,7 @@ from refengine.audit.acceptance import meaning
 from refengine.audit.acceptance.audit import audit_acceptance
 from refengine.audit.acceptance.due import MEAN, Decoding, Profile, load, of_law
 from refengine.audit.acceptance.rounds import Rounds, Sums, Told
-from refengine.audit.served.known_law import KnownLaw
+from refengine.audit.served.known.law import KnownLaw
 from refengine.bugs.catalogue.classes import named
 from refengine.cli import app
 from refengine.commands.export_fixtures import export_fixtures

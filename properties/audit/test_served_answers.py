@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from itertools import permutations
+from typing import ClassVar
 
 import pytest
 
@@ -11,7 +12,8 @@ from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.audit import Named
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import Cell, logprobs_apart
+from refengine.audit.served.claims.cells import Cell
+from refengine.audit.served.claims.compare import logprobs_apart
 from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.sampled import LAW_PROMPTS, Law
 from refengine.audit.served.claims.scores import ORDER, Reader
@@ -20,7 +22,8 @@ from refengine.audit.served.diagnosis import how_it_differs
 from refengine.audit.served.endpoint import Opened
 from refengine.audit.served.faults import faults
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, TIE_SHARE, Noise
-from refengine.audit.served.plan import Plan, printed
+from refengine.audit.served.plan import Plan
+from refengine.audit.served.sides import printed
 from refengine.audit.served.suite import IDLE, SUSPECT_NATS, Suite, beliefs
 
 
@@ -218,6 +221,7 @@ def test_a_claim_that_has_nothing_left_to_ask_is_left() -> None:
     """Kills an audit that never ends: one look shows something, and no other prompt gives anything to ask."""
 
     class Once:
+        by_itself: ClassVar[bool] = False
         name, cost, wanted = "once", 2, 6
 
         def __init__(self) -> None:
@@ -240,6 +244,7 @@ def test_a_claim_that_has_nothing_left_to_ask_is_left() -> None:
 class Parting:
     """A claim of which these looks part, of five."""
 
+    by_itself: ClassVar[bool] = False
     cost, wanted = 4, 6
 
     def __init__(self, name: str, looks: set[int]) -> None:

@@ -1,6 +1,5 @@
 """The corners of what may be asked of a server: the edge of its context, stops at once, rows beside a token, seeds."""
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -11,14 +10,8 @@ from properties.helpers.served_http import serving
 from properties.helpers.served_model import MARKOV
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import (
-    LOGPROBS_EQUAL,
-    Parity,
-    Plain,
-    compare_logprobs,
-    logprobs_apart,
-    rows_apart,
-)
+from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Parity, Plain, compare_logprobs
+from refengine.audit.served.claims.compare import logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
 from refengine.audit.served.claims.ends import found_ends
 from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, TOKENS, several_stops, stop_at_once
@@ -27,6 +20,7 @@ from refengine.audit.served.claims.schedules.claims import schedules
 from refengine.audit.served.claims.schedules.faults import choices_differ, no_json
 from refengine.audit.served.claims.schedules.prompts import BLOCK, continued
 from refengine.audit.served.claims.schedules.requests import greedy_choices
+from refengine.audit.served.claims.takes import Takes
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
 from refengine.audit.served.noise import Noise
@@ -361,7 +355,7 @@ def test_a_prompt_of_a_list_is_held_to_its_answer_alone(wrong: str | None) -> No
             return Answer(tuple(Choice(f"{x} {y}", "length") for x, y in zip(told, masks, strict=True)))
 
     with Bench(Lists(wrong), Lists()) as bench:
-        cells = schedules(Noise(), False, defaultdict(bool, lists=True))
+        cells = schedules(Noise(), Takes(lists=True))
         cell = next(cell for cell in cells if cell.name == "list of prompts")
         for k in range(cell.wanted):
             cell.unit(bench, k)

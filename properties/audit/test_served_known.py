@@ -12,7 +12,7 @@ from properties.helpers.served_checkpoint import exported
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import serving
 from refengine.audit.served.endpoint import audit_known
-from refengine.audit.served.known_law import KnownLaw
+from refengine.audit.served.known.law import KnownLaw
 from refengine.cli import app
 from refengine.commands.export_fixtures import export_fixtures
 from refengine.errors import BadInput

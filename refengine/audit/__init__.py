@@ -16,7 +16,7 @@ Of a trace, the evidence is `evidence/e_process_of_rounds.py`'s on the rounds of
 Of a server it is told by the beginning of the finding's name. How much an answer counts says `served/belief.py`; the
 journal (`--journal`) has every answer.
 
-parity, greedy, chat, long    `served/claims/cells.py`; `served/claims/ties.py` and `served/noise.py` say what was a tie
+parity, greedy, chat          `served/claims/cells.py`; `served/claims/ties.py` and `served/noise.py` say what was a tie
 metadata                      `served/faults.py`
 state, seed, n, independence  `served/claims/schedules/requests.py` has what was asked,
                               `served/claims/schedules/faults.py` what was held against it

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from refengine.audit.served.known_law import FILE, VERSION
+from refengine.audit.served.known.law import FILE, VERSION
 from refengine.errors import BadInput
 from refengine.files import check_empty
 

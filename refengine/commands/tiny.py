@@ -10,7 +10,7 @@ from pathlib import Path
 from refengine.audit.adapters import Absent, check_format, formats
 from refengine.audit.adapters.engine import START_SECONDS, Worker
 from refengine.audit.served.ask import Failed
-from refengine.audit.served.known_law import FILE
+from refengine.audit.served.known.law import FILE
 from refengine.commands.export_fixtures import export_fixtures
 from refengine.errors import BadInput
 from refengine.files import check_empty

@@ -29,7 +29,7 @@ from refengine.files import write_atomic
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from refengine.audit.served.known_law import Ids, KnownLaw
+    from refengine.audit.served.known.law import Ids, KnownLaw
 
 KIND, VERSION = "acceptance profile of refengine", 1
 MEAN = "the mean of a block"
@@ -142,7 +142,7 @@ def of_law(folder: Path, draft_tokens: int, drafts: str, requests: int, tell: Pr
     drafts  `drawn` from q, and weighed against it; `argmax` of q, a point mass, as an engine that samples the target
             and compares has it too
     """
-    from refengine.audit.served.known_law import KnownLaw  # torch, which a profile does not need
+    from refengine.audit.served.known.law import KnownLaw  # torch, which a profile does not need
 
     law, drafter = (KnownLaw.load(folder, part) for part in ("target", "drafter"))
     decoding = Decoding(law, drafter, draft_tokens, drafts == DRAWN)

@@ -59,7 +59,7 @@ def answers(files: Sequence[str]) -> list[Answer]:
 
 def judged(told: Sequence[Answer], folder: Path, drawn: bool) -> list[Judged]:
     """By position. Raises BadInput for words that the law does not have, and steps that do not make the text."""
-    from refengine.audit.served.known_law import KnownLaw  # torch, which a profile does not need
+    from refengine.audit.served.known.law import KnownLaw  # torch, which a profile does not need
 
     law, drafter = (KnownLaw.load(folder, part) for part in ("target", "drafter"))
     positions = [Judged() for _ in range(max(max(answer.drafted, default=0) for answer in told))]

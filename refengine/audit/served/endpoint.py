@@ -100,8 +100,8 @@ def audit_known(
     arguments = {"on": on, "known": known, "requests": requests, "model": model, "alpha": alpha}
     recipe = Recipe(function=f"{__name__}:audit_known", arguments=arguments)
     named = Named("endpoint", f"{on} beside the law of {known}", recipe)
-    from refengine.audit.served.known import audit_law  # torch, which two servers do not need
-    from refengine.audit.served.known_law import KnownLaw
+    from refengine.audit.served.known.audit import audit_law  # torch, which two servers do not need
+    from refengine.audit.served.known.law import KnownLaw
 
     law, drafter = (KnownLaw.load(Path(known), part) for part in ("target", "drafter"))
     with Server(on, model) as server:

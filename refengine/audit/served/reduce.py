@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import Cell, Own, Parity, Plain, difference
+from refengine.audit.served.claims.cells import Cell, Parity, Plain
+from refengine.audit.served.claims.compare import difference
 from refengine.audit.served.claims.options import TOKENS
+from refengine.audit.served.claims.own import Own
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedules.claims import COMPANIES
 from refengine.audit.served.claims.ties import FRONT_END, parted

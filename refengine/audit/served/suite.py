@@ -22,10 +22,8 @@ from typing import Any, TypeAlias
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
 from refengine.audit.served.bench import FAR_FROM_A_TIE, UNANSWERED, Bench, titled
-from refengine.audit.served.claims.cells import Cell, Own, Parity
+from refengine.audit.served.claims.cells import Cell, Parity
 from refengine.audit.served.claims.sampled import FEW, Law, Sampled
-from refengine.audit.served.claims.schedules.coins_by_arm import BesideUnseeded, OneByOne
-from refengine.audit.served.claims.schedules.coins_in_company import OneBatch, OthersSeeds
 from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.plan import Plan
@@ -39,7 +37,6 @@ OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
 SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
 LAW_LOOKS = 2  # times what a law wants, at most, with FEW choices or more
 MOST = 0.5  # of the looks that a claim wants: then laws come first that would show nothing yet
-BY_ITSELF = Own | OthersSeeds | BesideUnseeded | OneByOne | OneBatch | AllLaws  # claims that are looked at alone
 Doubts: TypeAlias = list[tuple[float, float]]  # (nats of evidence, what a request adds to them)
 IDLE = 24  # looks one after another that show nothing of a claim: these prompts give nothing to ask
 TOGETHER = 4  # claims that are looked at together, where being alone is not what they are about
@@ -220,9 +217,9 @@ class Suite:
             order = fresh
         else:
             order = sorted(open_, key=self.due)
-        if not order or isinstance(order[0].cell, BY_ITSELF):
+        if not order or order[0].cell.by_itself:
             return order[:1]
-        together = [s for s in order if not isinstance(s.cell, BY_ITSELF)][:TOGETHER]
+        together = [s for s in order if not s.cell.by_itself][:TOGETHER]
         return together[: max(1, left // max(s.cell.cost for s in together))]
 
 

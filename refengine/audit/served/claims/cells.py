@@ -4,23 +4,25 @@ A cell's `unit(bench, k)` makes its k-th look: some requests to both sides, and 
 Looks are independent but for their prompts, which come from one list. A cell may be looked at as often as one likes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import inf
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol
 
-from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Refused, Row
+from refengine.audit.served.ask import Answer, Ask, Failed, Refused
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.compare import difference, logprobs_apart
 from refengine.audit.served.claims.options import FILTERS, TOKENS, Option, Options
 from refengine.audit.served.claims.ties import FRONT_END, asked_tie, count_far, parted, tied
-from refengine.audit.served.faults import contradicts, shown
+from refengine.audit.served.faults import contradicts
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 
 class Cell(Protocol):
     """name: "parity/top_k". beliefs: what is claimed -> what was gathered against it. cost: requests of a look.
-    wanted: looks after which others come first."""
+    wanted: looks after which others come first. by_itself: no other claim is looked at meanwhile."""
+
+    by_itself: ClassVar[bool]
 
     @property
     def name(self) -> str: ...
@@ -38,15 +40,13 @@ TEXT = "the text is that of plain decoding"
 LOGPROBS_EQUAL = "the log probabilities are those of plain decoding"
 
 
-# --- one right answer ------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Plain:
     """Temperature 0 and nothing else. noise: what an honest pair may part by. rows: reported, they tell ties. asked:
     the request of that number, where it is not a prompt with so many tokens and options. at_the_edge: of a context,
     where an honest pair may end apart, far from any tie."""
 
+    by_itself: ClassVar[bool] = False
     name: str
     noise: Noise
     rows: bool
@@ -99,6 +99,7 @@ class Plain:
 class Parity:
     """One parameter that leaves one right answer: its text, and the log probabilities it is reported with."""
 
+    by_itself: ClassVar[bool] = False
     option: Option
     noise: Noise
     rows: bool
@@ -205,6 +206,7 @@ def compare_logprobs(beliefs: dict[str, Any], bench: Bench, on: Answer, off: Ans
 class Answered:
     """A parameter that the side with speculation alone falls over: no claim can ask for it, so it is one by itself."""
 
+    by_itself: ClassVar[bool] = False
     parameter: str
     options: Options
     cost: int = 2
@@ -230,133 +232,3 @@ class Answered:
                 raise complaint
         (belief,) = self.beliefs.values()
         belief.add(*map(bool, said), {"request": ask.summary(), "on": str(said[0])})
-
-
-# --- a side against itself -------------------------------------------------------------------------------------------
-
-LOOKS_BY_COST = ((8, 4), (12, 3), (26, 2), (inf, 1))  # up to so many requests of a look, so many looks are wanted
-Shows: TypeAlias = tuple[bool, bool, dict[str, Any]]
-Pairs: TypeAlias = list[tuple[Answer, Answer]]
-Said: TypeAlias = tuple[list[Answer], list[Answer]]
-
-
-@dataclass
-class Own:
-    """The same schedule of requests to either side; `shows` gives the pairs of one side's answers that show the fault.
-
-    steps      requests one after another; those of one step are under way together, and the last is that of the pairs
-    tie_share  at temperature 0: of schedules that the side which shows it alone is allowed; None: both may show it
-    asks       whether the other side is asked about ties, which no rows tell
-    besides    what an honest server may show as well, and leaves the claim open
-    wanted     looks; 0: as many as its cost allows
-    """
-
-    name: str
-    claim: str
-    steps: Callable[[Bench, int], Sequence[Sequence[Ask]]]
-    shows: Callable[[Sequence[Answer], float], Pairs]
-    cost: int
-    tie_share: float | None = None
-    asks: bool = False
-    besides: Callable[[Sequence[Answer], float], Pairs] | None = None
-    wanted: int = 0
-
-    def __post_init__(self) -> None:
-        self.wanted = self.wanted or next(looks for most, looks in LOOKS_BY_COST if self.cost <= most)
-        self.shown_at: list[int] = []
-        self.beliefs: dict[str, Any] = {self.claim: Faults() if self.tie_share is None else Partings(self.tie_share)}
-
-    def unit(self, bench: Bench, k: int) -> None:
-        steps = self.steps(bench, k)
-        said = self.asked(bench, steps)
-        on, off, witness = self.judged(bench, steps, said)
-        if on and not off:
-            self.shown_at.append(k)
-        (belief,) = self.beliefs.values()
-        if isinstance(belief, Faults):
-            belief.add(on, off, witness)
-        else:
-            belief.add(on and not off, witness)
-        if self.besides:
-            belief.add_besides(*(bool(self.besides(answers, bench.noise.nats)) for answers in said))
-
-    def tried(self, bench: Bench, steps: Sequence[Sequence[Ask]]) -> Shows:
-        """(whether it shows with speculation, whether it does without, what was asked and said)."""
-        return self.judged(bench, steps, self.asked(bench, steps))
-
-    def asked(self, bench: Bench, steps: Sequence[Sequence[Ask]]) -> Said:
-        """The answers of the side with speculation, and of the other."""
-        said: Said = ([], [])
-        for asks in steps:
-            here, there = bench.each(asks)
-            said[0].extend(here)
-            said[1].extend(there)
-            for ask, mine, theirs in zip(asks, here, there, strict=True):
-                if not ask.hang_up:
-                    bench.inspect(ask, mine, theirs, sampled=True)
-        return said
-
-    def judged(self, bench: Bench, steps: Sequence[Sequence[Ask]], said: Said) -> Shows:
-        shown_on, shown_off = (self.shows(answers, bench.noise.nats) for answers in said)
-        if self.asks and not shown_off:
-            shown_on = [pair for pair in shown_on if not either_way(bench, steps[-1][-1], *pair)]
-        on, off = bool(shown_on), bool(shown_off)
-        witness = {
-            "requests": [[ask.summary() for ask in asks] for asks in steps],
-            "on": [shown(answer) for answer in said[0]],
-            "off": [shown(answer) for answer in said[1]],
-        }
-        count_far(bench, steps[-1][-1], [] if shown_off else shown_on, witness)
-        return on, off, witness
-
-
-def either_way(bench: Bench, ask: Ask, one: Answer, other: Answer) -> bool:
-    """Whether the side without speculation, asked about it, goes on as either of two answers does."""
-    return asked_tie(bench, ask, one, other) and asked_tie(bench, ask, other, one)
-
-
-# --- comparing answers -----------------------------------------------------------------------------------------------
-
-
-def difference(ask: Ask, on: Answer, off: Answer) -> dict[str, Any]:
-    """The request, both answers, and the first character in which they differ."""
-    pairs = enumerate(zip(on.text, off.text, strict=False))
-    first = next((i for i, (x, y) in pairs if x != y), min(len(on.text), len(off.text)))
-    said = {"request": ask.summary(), "on": shown(on), "off": shown(off), "first difference at character": first}
-    mine, theirs = on.choices[0].tokens, off.choices[0].tokens
-    if mine is None or theirs is None or mine == theirs:
-        return said
-    steps = enumerate(zip(mine, theirs, strict=False))
-    return said | {"first difference at token": next((i for i, (x, y) in steps if x != y), min(len(mine), len(theirs)))}
-
-
-def logprobs_apart(on: Choice, off: Choice) -> float | None:
-    """The largest distance of the log probabilities of the tokens that both emitted alike, and of those listed beside
-    them, in nats."""
-    if not on.tokens or not off.tokens or not on.logprobs or not off.logprobs:
-        return None
-    rows = zip(on.tokens, off.tokens, on.logprobs, off.logprobs, strict=False)
-    apart, alike = 0.0, 0
-    for mine, theirs, a, b in rows:
-        if mine != theirs:
-            break
-        alike += 1
-        if a is not None and b is not None:  # the first token of an echoed prompt has none
-            apart = max(apart, abs(max(a, -50.0) - max(b, -50.0)))
-    listed = zip(on.tokens[:alike], on.top or (), off.top or (), strict=False)
-    return max([apart, *(rows_apart(token, mine, theirs) for token, mine, theirs in listed)])
-
-
-def rows_apart(token: str, mine: Row, theirs: Row) -> float:
-    """Of two rows of that token: what one of them does not list is less likely than all that it lists beside it. Where
-    it does not have the token by that name, the last of its entries may be the token by another one."""
-    apart = [abs(max(mine[name], -50.0) - max(theirs[name], -50.0)) for name in mine.keys() & theirs.keys()]
-    for row, other in ((mine, theirs), (theirs, mine)):
-        beside = sorted(chance for name, chance in other.items() if name != token)[token not in other :]
-        least = min(beside, default=inf)
-        apart += [chance - least for name, chance in row.items() if name not in other]
-    return max(apart, default=0.0)
-
-
-def streamed(ask: Ask) -> Ask:
-    return replace(ask, stream=True)

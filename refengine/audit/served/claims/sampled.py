@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -221,6 +221,7 @@ class Sampled:
     """One setting of temperature and filters. choices: how many a request asks for, by `n` or, listed, by as many equal
     prompts, for which no seed is sent: it might be that of each. told: hears of every pair."""
 
+    by_itself: ClassVar[bool] = False
     setting: Setting
     choices: int = 1
     told: Heard = lambda number, setting, pair: None

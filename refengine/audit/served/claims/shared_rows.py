@@ -10,12 +10,12 @@ earlier answers without speculation: where none of the sides speculates it is as
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from refengine.audit.served.ask import LISTED, Answer, Ask, Choice, Row
 from refengine.audit.served.belief import Faults
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import rows_apart
+from refengine.audit.served.claims.compare import rows_apart
 from refengine.audit.served.claims.options import FILTERS
 from refengine.audit.served.faults import shown
 
@@ -78,6 +78,7 @@ def rows(place: int, choice: Choice) -> Iterator[tuple[Before, Row]]:
 class SampledRows:
     """A look is one answer of each side, in several choices where a request has some."""
 
+    by_itself: ClassVar[bool] = False
     choices: int
     name: str = "logprobs/sampled"
     cost: int = 2
@@ -102,6 +103,7 @@ class Rescored:
     """The log probability that a sampled token is reported with, against the score that the side without speculation
     gives the token when the text before it comes as a prompt."""
 
+    by_itself: ClassVar[bool] = False
     temperature: float = 1.0
     cost: int = 4
     wanted: int = 4

@@ -21,7 +21,7 @@ law, and then speculation changes how.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -214,6 +214,7 @@ class Together:
 class AllLaws:
     """A look is one at each law."""
 
+    by_itself: ClassVar[bool] = True
     laws: Sequence[Sampled]
     belief: Together
     name: str = "law/all settings"

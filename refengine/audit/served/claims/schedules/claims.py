@@ -7,15 +7,16 @@ side with speculation that differs from itself. What is asked is in `requests.py
 
 from functools import partial
 
-from refengine.audit.served.claims.cells import Cell, Own, Plain
-from refengine.audit.served.claims.options import PENALTIES, TOKENS, Options, alone
+from refengine.audit.served.claims.cells import Cell, Plain
+from refengine.audit.served.claims.options import PENALISED, PENALTIES, TOKENS, Options, alone
+from refengine.audit.served.claims.own import Own
 from refengine.audit.served.claims.schedules import faults as fault
 from refengine.audit.served.claims.schedules import prompts
 from refengine.audit.served.claims.schedules import requests as asks
 from refengine.audit.served.claims.schedules.coins_by_arm import BesideUnseeded, OneByOne
 from refengine.audit.served.claims.schedules.coins_in_company import OthersSeeds
-from refengine.audit.served.claims.schedules.prompts import LONG
 from refengine.audit.served.claims.schedules.requests import Steps
+from refengine.audit.served.claims.takes import Takes
 from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
@@ -25,40 +26,40 @@ FILTERED: Options = {"top_k": 20, "top_p": 0.99}  # no more than the schedules w
 SAME, ALONE = "The same request has the same answer", "An answer is the same"
 
 
-def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG[-1]) -> list[Cell]:
-    """Every such cell. rows: whether ties can be told. extra: what some of them need, and whether both sides do it.
-    long: tokens of a long completion."""
+def schedules(noise: Noise, takes: Takes) -> list[Cell]:
+    """Every such cell that both sides can be asked about."""
+    rows = takes.rows
     share: float | None = noise.asked_share()
     if rows:  # they tell ties; what else parts on the side without speculation is held against that side
         share = None if noise.parted else KNOWN_TIE_SHARE
     greedy = partial(Own, tie_share=share, asks=not rows)
     differ = fault.first_and_last_differ
-    cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(extra, long)]
-    cells += others_parameters(greedy, extra)
-    if rows and extra["penalties"]:  # those of answers without rows tell no tie: it is asked
+    cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(takes)]
+    cells += others_parameters(greedy, takes)
+    if rows and takes.options(*PENALISED):  # those of answers without rows tell no tie: it is asked
         asked = f"{SAME} whether log probabilities are asked for or not."
         cells.append(Own("logprobs/asked", asked, asks.with_rows_and_without, differ, 4, noise.asked_share(), True))
-    cells += seeds(noise, extra)
-    cells += at_edges(noise, rows, extra, long)
-    cells += clients_that_left(greedy, noise, rows, extra)
-    if extra["together"] and extra["seed"]:
+    cells += seeds(noise, takes)
+    cells += at_edges(noise, takes)
+    cells += clients_that_left(greedy, noise, takes)
+    if takes.together and takes.seed:
         begins = "With one seed equal requests begin in few ways in company."
         shows, besides = fault.begin_in_many_ways, fault.first_and_last_differ
         cells.append(Own("seed/under load", begins, asks.seed_in_company, shows, 26, besides=besides))
-    if rows and extra["together"] and extra["echo"]:
+    if rows and takes.together and takes.options("echo"):
         reported = "An echoed prompt has the same log probabilities alone and beside another request."
         shows = fault.reported_otherwise
         cells.append(Own("state/echo in company", reported, asks.echoed_in_company, shows, 6, KNOWN_TIE_SHARE))
-    if extra["grammar"]:
+    if takes.options("response_format"):
         held = "What is sampled in JSON mode is JSON."
         cells.append(Own("response_format/sampled", held, asks.sampled_json, fault.no_json, 2))
-    cells += choices(greedy, extra)
-    if extra["lists"]:
+    cells += choices(greedy, takes)
+    if takes.lists:
         told = "A prompt of a list has the answer that it has alone."
-        of_lists = [*([asks.REPEATED] * extra["repetition"]), *([PENALTIES] * extra["penalties"]), {}]
+        of_lists = [*([asks.REPEATED] * takes.options(*asks.REPEATED)), *([PENALTIES] * takes.options(*PENALISED)), {}]
         listed = asks.list_of_prompts(of_lists)
         cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
-    if extra["chat"]:
+    if takes.chat:
         cells.append(Plain("chat", noise, rows, chat=True, wanted=6))
         cells.append(Plain("chat/turns", noise, rows, chat=True, turns=prompts.conversation, cost=4, wanted=4))
         cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=3))
@@ -67,117 +68,118 @@ def schedules(noise: Noise, rows: bool, extra: dict[str, bool], long: int = LONG
     return cells
 
 
-def repeated(extra: dict[str, bool], long: int) -> list[tuple[str, str, Steps, int]]:
+def repeated(takes: Takes) -> list[tuple[str, str, Steps, int]]:
     """(name, claim, requests, their number): at temperature 0 the first answer and the last are one."""
     found: list[tuple[str, str, Steps, int]] = [
         ("repeat", f"{SAME} twice at temperature 0.", asks.repeat, 4),
         ("state/A-B-A", f"{ALONE} after other requests.", asks.a_b_a, 8),
         ("state/full blocks", f"{SAME} when its whole prompt is in the cache, to a block's edge.", asks.full_blocks, 7),
     ]
-    if extra["penalties"] and extra["stop"]:
+    if takes.options(*PENALISED) and takes.options("stop"):
         stopped = f"{ALONE} after one with parameters that a stop ended."
         found.append(("state/after a stop", stopped, asks.after_stop, 7))
-    if extra["stream"]:
+    if takes.stream:
         found.append(("stream", "A streamed answer is the whole one.", asks.stream, 4))
-    if extra["grammar"]:
+    if takes.options("response_format"):
         held = f"{ALONE} after one that a grammar held and ended."
         found.append(("state/after a grammar", held, asks.after_grammar, 6))
-    if not extra["together"]:
+    if not takes.together:
         return found
     found.append(("state/short company", f"{ALONE} beside requests that end early.", asks.beside_short, 12))
     beside = f"{ALONE} alone and in company."
-    longer = long, ({"ignore_eos": True} if extra["ignore_eos"] else {})
+    longer = takes.long, ({"ignore_eos": True} if takes.options("ignore_eos") else {})
     found += [(f"state/company of {n}", beside, asks.company(n, longer), 2 * n + 2) for n in COMPANIES]
     itself = f"{ALONE} alone and while the same prompt is being answered."
     found.append(("state/beside itself", itself, asks.beside_itself, 6))
-    if extra["penalties"]:
+    if takes.options(*PENALISED):
         penalised = f"{ALONE} with penalties, alone and in company."
         found.append(("state/company, penalties", penalised, asks.penalised, 18))
     moved = "The temperature of a request does not move another's answer."
     return [*found, ("independence/temperature", moved, asks.hot_neighbours, 10)]
 
 
-def others_parameters(greedy: partial[Own], extra: dict[str, bool]) -> list[Cell]:
+def others_parameters(greedy: partial[Own], takes: Takes) -> list[Cell]:
     cells: list[Cell] = []
-    if extra["together"] and extra["neighbour"]:
+    if takes.together and takes.options(*asks.HEAVY):
         moved = "Parameters of a request do not move another's answer."
         cells.append(greedy("independence", moved, asks.neighbours, fault.in_company_differ, 12))
-    if extra["filters"] and extra["stop"]:
+    if takes.options(*FILTERED) and takes.options("stop"):
         free = "Any token comes after a request whose filter leaves one or two, and which a stop has ended."
         left, cost = asks.after_stopped_filter, 12
         cells.append(Own("independence/after a stop", free, left, fault.filter_left, cost, wanted=1))
-    if extra["together"] and extra["filters"]:
+    if takes.together and takes.options(*FILTERED):
         theirs = "The filters of a request are its own in company."
         cells.append(greedy("independence/filters", theirs, asks.among_filters, fault.filters_moved, 8))
     return cells
 
 
-def seeds(noise: Noise, extra: dict[str, bool]) -> list[Cell]:
+def seeds(noise: Noise, takes: Takes) -> list[Cell]:
     """And of the streamed choices of one request, which have a seed where one is taken."""
     cells: list[Cell] = []
     differ = fault.first_and_last_differ
     quiet = not noise.parted  # else rounding moves what is sampled too, and a coin that is spent moves all after it
-    if extra["seed"]:
+    if takes.seed:
         kinds: list[tuple[Options, bool]] = [({}, False)]
-        kinds += [(PENALTIES, False)] * extra["penalties"] + [(FILTERED, False)] * extra["filters"]
-        kinds += [({}, True)] * extra["chat"]
+        kinds += [(PENALTIES, False)] * takes.options(*PENALISED) + [(FILTERED, False)] * takes.options(*FILTERED)
+        kinds += [({}, True)] * takes.chat
         cells.append(Own("seed/same", f"{SAME} twice with the same seed.", asks.same_seed(kinds), differ, 4))
         cells.append(Own("seed/zero", f"{SAME} twice with the seed 0.", asks.seed_zero, differ, 4, wanted=2))
         cells.append(Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.alike, 4, wanted=2))
-    if extra["seed"] and extra["together"]:
+    if takes.seed and takes.together:
         free = "A request without a seed is independent beside one with a seed, and after it."
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 20))
-    if extra["seed"] and extra["stop"]:
+    if takes.seed and takes.options("stop"):
         free = "Requests without a seed are independent after one whose seed a stop has ended."
         cells.append(Own("seed/after a stop", free, asks.after_stopped_seed, fault.unseeded_alike, 12, wanted=2))
-    if extra["seed"] and extra["together"] and (extra["filters"] or extra["neighbour"]):
-        one_token = alone([5]) if extra["neighbour"] else {"top_k": 1}
+    if takes.seed and takes.together and (takes.options(*FILTERED) or takes.options(*asks.HEAVY)):
+        one_token = alone([5]) if takes.options(*asks.HEAVY) else {"top_k": 1}
         cells += [OthersSeeds(one_token), BesideUnseeded(one_token)]
-    if extra["seed"] and extra["together"] and extra["neighbour"] and extra["filters"] and quiet:
+    if takes.seed and takes.together and takes.options(*asks.HEAVY) and takes.options(*FILTERED) and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."
         cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.parameters_move, 22))
-    if extra["n"] and extra["stream"]:
+    if takes.choices and takes.stream:
         whole = "The streamed choices of a request that has one answer are the whole ones."
-        cells.append(Own("stream/choices", whole, asks.streamed_choices(extra["seed"]), differ, 4))
+        cells.append(Own("stream/choices", whole, asks.streamed_choices(takes.seed), differ, 4))
     free = "Requests without a seed are independent."
     return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8), OneByOne()]
 
 
-def at_edges(noise: Noise, rows: bool, extra: dict[str, bool], long: int) -> list[Cell]:
+def at_edges(noise: Noise, takes: Takes) -> list[Cell]:
     """Prompts and lengths at which a cache or a counter turns over: either side has the other's answer."""
-    unending = {"ignore_eos": True} if extra["ignore_eos"] else {}
+    plain = partial(Plain, noise=noise, rows=takes.rows)
+    unending = {"ignore_eos": True} if takes.options("ignore_eos") else {}
     any_tokens, fresh = 4 * TOKENS, prompts.not_asked_yet
     cells: list[Cell] = [
-        Plain("state/long", noise, rows, tokens=long, options=unending),
-        Plain(ANY_REQUEST, noise, rows, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
-        Plain("state/short prompt", noise, rows, turns=prompts.one_word, wanted=5),
-        Plain("state/long prompt", noise, rows, turns=prompts.long_prompt, wanted=6),
-        Plain("state/shared prefix", noise, rows, turns=prompts.shared_prefix),
-        Plain("state/continued", noise, rows, asked=prompts.continued, cost=4, wanted=8),
+        plain("state/long", tokens=takes.long, options=unending),
+        plain(ANY_REQUEST, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
+        plain("state/short prompt", turns=prompts.one_word, wanted=5),
+        plain("state/long prompt", turns=prompts.long_prompt, wanted=6),
+        plain("state/shared prefix", turns=prompts.shared_prefix),
+        plain("state/continued", asked=prompts.continued, cost=4, wanted=8),
     ]
-    if extra["ids"]:
-        cells.append(Plain("greedy/token ids", noise, rows, asked=prompts.as_ids, wanted=4))
-    if extra["echo"] and rows:
+    if takes.ids:
+        cells.append(plain("greedy/token ids", asked=prompts.as_ids, wanted=4))
+    if takes.options("echo") and takes.rows:
         echoed = {"echo": True}
-        cells.append(Plain("state/echoed prefix", noise, rows, turns=prompts.echoed_prompt, options=echoed, wanted=6))
+        cells.append(plain("state/echoed prefix", turns=prompts.echoed_prompt, options=echoed, wanted=6))
     return cells
 
 
-def clients_that_left(greedy: partial[Own], noise: Noise, rows: bool, extra: dict[str, bool]) -> list[Cell]:
-    if not (extra["stream"] and extra["together"]):
+def clients_that_left(greedy: partial[Own], noise: Noise, takes: Takes) -> list[Cell]:
+    if not (takes.stream and takes.together):
         return []
     left = f"{ALONE} beside and after others whose client left in the middle."
     cells: list[Cell] = [greedy("state/hang-up", left, asks.hang_up, fault.any_differs, 22)]
-    if extra["penalties"]:
+    if takes.options(*PENALISED):
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
-    name, cached = "state/after a client left", prompts.after_left_in_cache
-    cells.append(Plain(name, noise, rows, turns=prompts.after_left(extra["penalties"]), cost=4, wanted=5))
-    return [*cells, Plain(f"{name}, in the cache", noise, rows, turns=cached, cost=5, wanted=3)]
+    plain, name = partial(Plain, noise=noise, rows=takes.rows), "state/after a client left"
+    cells.append(plain(name, turns=prompts.after_left(takes.options(*PENALISED)), cost=4, wanted=5))
+    return [*cells, plain(f"{name}, in the cache", turns=prompts.after_left_in_cache, cost=5, wanted=3)]
 
 
-def choices(greedy: partial[Own], extra: dict[str, bool]) -> list[Cell]:
-    if not extra["n"]:
+def choices(greedy: partial[Own], takes: Takes) -> list[Cell]:
+    if not takes.choices:
         return []
     distinct, cold = (
         "The n choices of a request are independent.",

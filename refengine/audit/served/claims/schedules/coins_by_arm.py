@@ -13,7 +13,7 @@ answers, one of either side, could as well be exchanged. They are at one prompt,
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from refengine.audit.served.ask import Choice, Refused
 from refengine.audit.served.bench import Bench
@@ -40,6 +40,7 @@ RUNS = 5  # of an arm
 class BesideUnseeded:
     """A look is 2 * RUNS runs of two requests, at either side. one_token: what leaves the neighbour one token."""
 
+    by_itself: ClassVar[bool] = True
     one_token: Options
     name: str = "seed/beside none"
     cost: int = 8 * RUNS
@@ -71,6 +72,7 @@ class BesideUnseeded:
 class OneByOne:
     """A look is SIZE requests to either side, without rows: some engines do not speculate where rows are asked for."""
 
+    by_itself: ClassVar[bool] = True
     name: str = "seed/one by one"
     cost: int = 2 * SIZE
     wanted: int = 1

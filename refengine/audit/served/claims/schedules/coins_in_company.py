@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import log
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -132,6 +132,7 @@ class Followed:
 class OthersSeeds:
     """A look is 2 * ARMS runs of two requests, at either side. one_token: what leaves the neighbour one token."""
 
+    by_itself: ClassVar[bool] = True
     one_token: Options
     name: str = "seed/of another"
     cost: int = 8 * ARMS
@@ -190,6 +191,7 @@ def bet_on_batches(first: Sequence[str], second: Sequence[str], key: str) -> flo
 class OneBatch:
     """A look is two batches, at either side: of SIZE requests, or of two with so many choices each."""
 
+    by_itself: ClassVar[bool] = True
     choices: int = 1
 
     def __post_init__(self) -> None:

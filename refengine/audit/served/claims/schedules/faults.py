@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from refengine.audit.served.ask import Answer
-from refengine.audit.served.claims.cells import Pairs, logprobs_apart
+from refengine.audit.served.claims.compare import logprobs_apart
+from refengine.audit.served.claims.own import Pairs
 from refengine.audit.served.claims.ties import parted, tied
 from refengine.audit.served.grammar import wrong_json
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import streamed
 from refengine.audit.served.claims.options import PENALISED, TOKENS
+from refengine.audit.served.claims.takes import LONG
 
-LONG = (320, 160)  # tokens of a long completion: the first that both sides take
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
 PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
 SHORT = (1, 3)  # words of a prompt of which no cache holds a block
@@ -141,3 +140,7 @@ def some_tokens(k: int) -> int:
 def answered(bench: Bench, ask: Ask) -> str:
     """By the side without speculation; the other was asked too."""
     return bench.both(ask)[1].text
+
+
+def streamed(ask: Ask) -> Ask:
+    return replace(ask, stream=True)

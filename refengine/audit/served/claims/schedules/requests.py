@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import streamed
 from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Options
-from refengine.audit.served.claims.schedules.prompts import BLOCK, LONG, PIECES, long_prompt, one_word, plain
+from refengine.audit.served.claims.schedules.prompts import BLOCK, PIECES, long_prompt, one_word, plain, streamed
+from refengine.audit.served.claims.takes import LONG
 
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 PLACES = 6  # requests under way together

@@ -19,7 +19,7 @@ from refengine.audit.served.audit import Named, suspicion
 from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.scores import PLACES
-from refengine.audit.served.known_law import Ids, KnownLaw
+from refengine.audit.served.known.law import Ids, KnownLaw
 from refengine.evidence.e_process_of_tokens import TokenEvidence
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import Rows
