@@ -48,6 +48,7 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection() -> None:
         edited("false in a test", ROW, "max(px - qx, Fraction(0))", "px", ROWS),
         edited("not refused in a test", BLOCK, "if not ROOT <= parent < node:", "if False:", ROWS),
         edited("crash in a test", ROW, adding, "    return p[99]", ROWS),
+        edited("hang in a test", ROW, adding, "    while True: pass", ROWS, seconds=6.0),
         edited("import", ROW, '"""A row:', 'raise OSError("no")\n"""A row:', "rounds:law"),
     ]
     outcomes = {job.name: [a.outcome for a in answers] for job, answers in zip(jobs, run_jobs(jobs), strict=True)}
@@ -62,6 +63,7 @@ def test_only_a_false_claim_or_a_named_refusal_is_a_detection() -> None:
         "false in a test": ["violated"],
         "not refused in a test": ["violated"],
         "crash in a test": ["crashed"],
+        "hang in a test": ["hung"],
         "import": ["crashed"],
     }
 

@@ -47,10 +47,10 @@ def run_check(check: str, seconds: float) -> dict[str, Any]:
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         if module == "pytest":
-            return run_tests(function)
+            return run_tests(function, seconds)
         found = getattr(import_module(module if "." in module else f"refengine.bugs.checks.{module}"), function)()
     except TimeUp:
-        return {"outcome": "hung", "detail": f"more than {seconds:g} s of processor time"}
+        return hung(seconds)
     except ValueError as error:
         named = any(words in str(error) for words in REFUSALS)
         outcome = "violated" if named else "crashed"
@@ -65,14 +65,18 @@ def run_check(check: str, seconds: float) -> dict[str, Any]:
     return {"outcome": "violated", "detail": found.what, "witness": found.witness, "tv": tv}
 
 
-def run_tests(file: str) -> dict[str, Any]:
+def hung(seconds: float) -> dict[str, Any]:
+    return {"outcome": "hung", "detail": f"more than {seconds:g} s of processor time"}
+
+
+def run_tests(file: str, seconds: float) -> dict[str, Any]:
     """A test file: the first claim that is false, or the first crash where there is no such claim."""
     import pytest
 
     os.chdir(PACKAGE.parent)
     for module in sorted(edited):  # before pytest's own finder, which rewrites asserts, would find the file on disk
         import_module(module)
-    listener = _Listener()
+    listener = _Listener(hung(seconds))
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     options = ["-q", "--tb=no", "--assert=plain", "-p", "refengine.pytest_plugin"]
     left_out = ("cacheprovider", "unraisableexception", "threadexception")  # they take longer than the tests
@@ -85,7 +89,8 @@ def run_tests(file: str) -> dict[str, Any]:
 class _Listener:
     """What the tests of a file say. A claim is false where an assertion fails, or where nothing is refused."""
 
-    def __init__(self) -> None:
+    def __init__(self, hung: dict[str, Any]) -> None:
+        self.hung = hung
         self.answer: dict[str, Any] | None = None
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
@@ -96,5 +101,7 @@ class _Listener:
             lines = str(call.excinfo.traceback[-1].statement if kind == "AssertionError" else error).splitlines()
             said = " ".join([node.name + ":", *map(str.strip, lines)] if kind == "AssertionError" else lines[:1])
             self.answer = {"outcome": outcome, "detail": said[:SHOWN_CHARACTERS]}
-        if outcome == "violated" and hasattr(node, "session"):
-            node.session.shouldstop = "a claim is false"
+        if isinstance(error, TimeUp):  # pytest takes it for the failure of a test
+            self.answer = self.hung
+        if hasattr(node, "session") and (outcome == "violated" or isinstance(error, TimeUp)):
+            node.session.shouldstop = f"{node.name} decided it"
