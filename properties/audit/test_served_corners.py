@@ -6,9 +6,10 @@ import pytest
 
 from properties.audit.test_served import audited, violated
 from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import serving
+from properties.helpers.served_http import RECIPE, serving
 from properties.helpers.served_model import MARKOV
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
+from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Parity, Plain, compare_logprobs
 from refengine.audit.served.claims.compare import logprobs_apart, rows_apart
@@ -25,6 +26,7 @@ from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
 from refengine.audit.served.noise import Noise
 from refengine.audit.served.plan import planned
+from refengine.audit.served.suite import Suite
 from refengine.audit.served.transports.http import Server
 
 
@@ -238,6 +240,22 @@ def test_stops_are_asked_for_where_they_are_missed() -> None:
         assert len(piece) == LONG_STOP
         assert plain.text.find(piece) + len(piece) < plain.text.find(after) + len(after)
     assert several_stops(Choice(" a b"), 0)
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_prompts_that_are_all_one_to_a_model_are_told(knows: bool) -> None:
+    """Kills a silence about claims of caches and company whose prompts the model does not tell apart."""
+
+    @dataclass
+    class Reads(Counts):
+        def send(self, ask: Ask) -> Answer:
+            word = ask.turns[0].replace(" ", "") if knows else "unknown"
+            return Answer((Choice(f" {word}" * ask.tokens, "length"),))
+
+    with Bench(Reads(4000), Reads(4000), prompts=tuple("abcdefg")) as bench:
+        suite = Suite(bench, planned(bench, "chat"), 1e-6, 10)
+        notes = list(findings(suite, Named("endpoint", "test", RECIPE)))[-1].notes
+        assert any("--prompts FILE" in note for note in notes) != knows
 
 
 def test_a_server_that_refuses_seeds_is_asked_without() -> None:

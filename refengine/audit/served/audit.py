@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.bench import ROWS, titled
+from refengine.audit.served.bench import ROWS, Bench, titled
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, TEXT, Parity
 from refengine.audit.served.claims.sampled import Law
 from refengine.audit.served.claims.shared_rows import RESCORED, SHARED_ROWS
@@ -177,6 +177,7 @@ def _parameters(suite: Suite, named: Named) -> Finding:
             f"Without speculation {noise.parted} of {noise.looks} completions at temperature 0 are others in company:"
             f" up to a share of {noise.tie_share():.0%} may part, and log probabilities by {noise.rows_nats:.2g} nats."
         )
+    notes += _prompts_alike(suite.bench)
     return named.finding(
         "parameters",
         "What a side is asked it does, or says that it does not.",
@@ -185,3 +186,16 @@ def _parameters(suite: Suite, named: Named) -> Finding:
         tables={"parameters": {"parameter": [*states], "state": [*states.values()]}},
         notes=notes,
     )
+
+
+def _prompts_alike(bench: Bench) -> list[str]:
+    """Where the model does not tell most prompts apart, as one that has hardly any of their words: what state and
+    caches do to an answer would not show."""
+    plain = {prompt: off.text for (prompt, _, chat, ends), (_, off) in bench.plain_answers.items() if not chat | ends}
+    texts = len({*plain.values()})
+    if 2 * texts > len(plain):
+        return []
+    return [
+        f"{len(plain)} prompts have {texts} answers without speculation: the model may not know their words."
+        " Give it ones that it knows: --prompts FILE."
+    ]
