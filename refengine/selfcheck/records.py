@@ -31,9 +31,7 @@ RECORDS: dict[str, tuple[Committed, tuple[str, ...]]] = {
 }
 
 # What is stale and known to be: the report says `not tested` of it, and the tests demand that it is listed.
-KNOWN_STALE: dict[str, str] = {
-    "bits": "shards that had asked for five lanes have one now, and not all of them were run again",
-}
+KNOWN_STALE: dict[str, str] = {}
 
 
 def main() -> int:
