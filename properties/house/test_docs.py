@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from refengine.evidence.alpha import ALPHA
 from refengine.source_tree import PACKAGE, ROOT
 
 ROOMS = sorted(file.parent for file in PACKAGE.rglob("__init__.py"))
@@ -31,6 +32,13 @@ def test_the_walk_through_the_decoder_has_every_file_and_its_length() -> None:
     assert [name for name in lines if abs(listed[name] - lines[name]) > max(5, lines[name] // 10)] == []
     (said,) = (int(number.replace(",", "")) for number in re.findall(r"below are ([\d,]+), comments", text))
     assert abs(said - sum(lines.values())) <= sum(lines.values()) // 10
+
+
+def test_the_false_alarm_rate_stands_in_one_page() -> None:
+    """Kills a page that goes on with the old rate when alpha is changed."""
+    pages = {page.name: page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
+    said = {name: float(rate) for name, text in pages.items() for rate in re.findall(r"alpha\b[^.\n]*?(1e-\d+)", text)}
+    assert said == {"glossary.md": ALPHA}
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
