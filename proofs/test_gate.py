@@ -420,7 +420,8 @@ def test_a_difference_of_what_was_read_is_shown_by_git() -> None:
         ["git", "check-attr", "-a", "--", str(accepted.FILE)], capture_output=True, text=True, check=False
     )
     assert not attributes.stdout
-    assert accepted.written(accepted.read()) == accepted.FILE.read_text()
+    said = accepted.FILE.read_text()
+    assert accepted.written(accepted.read(), said.splitlines()[0]) == said
 
 
 def test_an_entry_that_stands_twice_is_told(tmp_path: Path) -> None:
