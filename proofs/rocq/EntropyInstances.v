@@ -1,12 +1,12 @@
 (** The theorems on entropy, applied: none of them is about nothing.
 
     What it says.  Nothing new.  A first feature that says nothing and a second that names
-    the token: the uncertainty falls from ln 2 to 0.
+    the token: the uncertainty falls from ln 2 to 0.  A row with one token, beside a third of it.
 
     Source: ours. *)
 
 From Coq Require Import Reals Lra List.
-From Proofs Require Import Entropy.
+From Proofs Require Import Entropy Pinsker.
 Open Scope R_scope.
 
 Definition coins : list bool := true :: false :: nil.
@@ -45,4 +45,24 @@ split.
 - replace (/ 2 + (0 + 0)) with (/ 2) by lra; replace (0 + (/ 2 + 0)) with (/ 2) by lra; rewrite one; lra.
 - replace (/ 2 + (0 + 0)) with (/ 2) by lra; replace (0 + (/ 2 + 0)) with (/ 2) by lra.
   replace ((/ 2 + (/ 2 + 0)) / / 2) with 2 by field; lra.
+Qed.
+
+(** A row that gives one token all, beside one that gives it a third. *)
+Definition sure (y : bool) : R := if y then 1 else 0.
+Lemma sure_ge0 : forall y, 0 <= sure y.
+Proof. intros [|]; simpl; lra. Qed.
+
+Example used_ln_above : 5 / 2 - / (4 * 3) - 27 / (4 * (3 + 2)) <= ln 3.
+Proof. apply ln_above; lra. Qed.
+Example used_pinsker : 2 * total_variation bool coins sure third ^ 2 <= divergence bool coins sure third.
+Proof. apply pinsker; try (intro y; assert (H := third_ge0 y); assert (G := sure_ge0 y); lra); simpl; lra. Qed.
+Example used_pinsker_root : total_variation bool coins sure third <= sqrt (divergence bool coins sure third / 2).
+Proof. apply pinsker_root; try (intro y; assert (H := third_ge0 y); assert (G := sure_ge0 y); lra); simpl; lra. Qed.
+
+(** What it says there: 8/9 is at most ln 3. *)
+Example pinsker_says : total_variation bool coins sure third = 2 / 3 /\ divergence bool coins sure third = ln 3.
+Proof.
+unfold total_variation, divergence, sure, third; simpl; split.
+  rewrite Rabs_pos_eq, Rabs_left by lra; lra.
+replace (1 / / 3) with 3 by field; lra.
 Qed.
