@@ -13,38 +13,36 @@ From Coq Require Import Reals Lra List.
 From Proofs Require Import Entropy.
 Open Scope R_scope.
 
+(** What ln is above the bound, but for 5/2. Its slope has the sign of t - 1. *)
 Definition gap : R -> R := plus_fct ln (plus_fct
   (mult_real_fct (/ 4) (div_fct (fct_cte 1) id)) (mult_real_fct (27 / 4) (div_fct (fct_cte 1) (plus_fct id (fct_cte 2))))).
-
 Definition slope (t : R) : R := (t - 1) ^ 3 / (t ^ 2 * (t + 2) ^ 2).
 
-Lemma gap_slope : forall t, 0 < t -> derivable_pt_lim gap t (slope t).
+Lemma slope_sign : forall t c, 0 < c -> 0 <= (t - 1) * (c - 1) -> 0 <= (t - 1) * slope c.
 Proof.
-intros t t0; unfold gap, slope.
-replace ((t - 1) ^ 3 / (t ^ 2 * (t + 2) ^ 2)) with
-  (/ t + (/ 4 * ((0 * id t - 1 * fct_cte 1 t) / Rsqr (id t))
-    + 27 / 4 * ((0 * plus_fct id (fct_cte 2) t - (1 + 0) * fct_cte 1 t) / Rsqr (plus_fct id (fct_cte 2) t))))
-  by (unfold Rsqr, plus_fct, fct_cte, id; field; lra).
-apply derivable_pt_lim_plus; [apply derivable_pt_lim_ln; exact t0|].
-apply derivable_pt_lim_plus; apply derivable_pt_lim_scal; apply derivable_pt_lim_div;
-  try apply derivable_pt_lim_plus; try apply derivable_pt_lim_const; try apply derivable_pt_lim_id;
-  unfold plus_fct, fct_cte, id; lra.
+intros t c c0 side; unfold slope.
+replace ((t - 1) * ((c - 1) ^ 3 / (c ^ 2 * (c + 2) ^ 2))) with ((t - 1) * (c - 1) * (((c - 1) / (c * (c + 2))) ^ 2))
+  by (field; lra).
+apply Rmult_le_pos; [exact side | apply pow2_ge_0].
 Qed.
 
-(** The gap falls up to 1, where it is 5/2, and rises behind it. *)
 Lemma gap_least : forall t, 0 < t -> gap 1 <= gap t.
 Proof.
-intros t t0.
-assert (away : forall c, 0 < c -> 0 <= (t - 1) * (c - 1) -> 0 <= (t - 1) * slope c).
-  intros c c0 side; unfold slope.
-  replace ((t - 1) * ((c - 1) ^ 3 / (c ^ 2 * (c + 2) ^ 2))) with ((t - 1) * (c - 1) * (((c - 1) / (c * (c + 2))) ^ 2))
-    by (field; lra).
-  apply Rmult_le_pos; [exact side | apply pow2_ge_0].
-destruct (Rtotal_order t 1) as [lt|[->|gt]]; [|right; reflexivity|].
+assert (gap_slope : forall t, 0 < t -> derivable_pt_lim gap t (slope t)).
+  intros t t0; unfold gap, slope.
+  replace ((t - 1) ^ 3 / (t ^ 2 * (t + 2) ^ 2)) with
+    (/ t + (/ 4 * ((0 * id t - 1 * fct_cte 1 t) / Rsqr (id t))
+      + 27 / 4 * ((0 * plus_fct id (fct_cte 2) t - (1 + 0) * fct_cte 1 t) / Rsqr (plus_fct id (fct_cte 2) t))))
+    by (unfold Rsqr, plus_fct, fct_cte, id; field; lra).
+  apply derivable_pt_lim_plus; [apply derivable_pt_lim_ln; exact t0|].
+  apply derivable_pt_lim_plus; apply derivable_pt_lim_scal; apply derivable_pt_lim_div;
+    try apply derivable_pt_lim_plus; try apply derivable_pt_lim_const; try apply derivable_pt_lim_id;
+    unfold plus_fct, fct_cte, id; lra.
+intros t t0; destruct (Rtotal_order t 1) as [lt|[->|gt]]; [|right; reflexivity|].
   destruct (MVT_cor2 gap slope t 1 lt) as [c [e between]]; [intros c b; apply gap_slope; lra|].
-  specialize (away c ltac:(lra)); nra.
+  assert (H := slope_sign t c ltac:(lra)); nra.
 destruct (MVT_cor2 gap slope 1 t gt) as [c [e between]]; [intros c b; apply gap_slope; lra|].
-specialize (away c ltac:(lra)); nra.
+assert (H := slope_sign t c ltac:(lra)); nra.
 Qed.
 
 Theorem ln_above : forall t, 0 < t -> 5 / 2 - / (4 * t) - 27 / (4 * (t + 2)) <= ln t.
