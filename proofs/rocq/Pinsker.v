@@ -14,8 +14,7 @@ From Proofs Require Import Entropy.
 Open Scope R_scope.
 
 (** What ln is above the bound, but for 5/2. Its slope has the sign of t - 1. *)
-Definition gap : R -> R := plus_fct ln (plus_fct
-  (mult_real_fct (/ 4) (div_fct (fct_cte 1) id)) (mult_real_fct (27 / 4) (div_fct (fct_cte 1) (plus_fct id (fct_cte 2))))).
+Definition gap (t : R) : R := ln t + (/ 4 * (1 / t) + 27 / 4 * (1 / (t + 2))).
 Definition slope (t : R) : R := (t - 1) ^ 3 / (t ^ 2 * (t + 2) ^ 2).
 
 Lemma slope_sign : forall t c, 0 < c -> 0 <= (t - 1) * (c - 1) -> 0 <= (t - 1) * slope c.
@@ -29,11 +28,15 @@ Qed.
 Lemma gap_least : forall t, 0 < t -> gap 1 <= gap t.
 Proof.
 assert (gap_slope : forall t, 0 < t -> derivable_pt_lim gap t (slope t)).
-  intros t t0; unfold gap, slope.
+  intros t t0; unfold slope.
   replace ((t - 1) ^ 3 / (t ^ 2 * (t + 2) ^ 2)) with
     (/ t + (/ 4 * ((0 * id t - 1 * fct_cte 1 t) / Rsqr (id t))
       + 27 / 4 * ((0 * plus_fct id (fct_cte 2) t - (1 + 0) * fct_cte 1 t) / Rsqr (plus_fct id (fct_cte 2) t))))
     by (unfold Rsqr, plus_fct, fct_cte, id; field; lra).
+  change (derivable_pt_lim (plus_fct ln (plus_fct (mult_real_fct (/ 4) (div_fct (fct_cte 1) id))
+    (mult_real_fct (27 / 4) (div_fct (fct_cte 1) (plus_fct id (fct_cte 2)))))) t
+    (/ t + (/ 4 * ((0 * id t - 1 * fct_cte 1 t) / Rsqr (id t))
+      + 27 / 4 * ((0 * plus_fct id (fct_cte 2) t - (1 + 0) * fct_cte 1 t) / Rsqr (plus_fct id (fct_cte 2) t))))).
   apply derivable_pt_lim_plus; [apply derivable_pt_lim_ln; exact t0|].
   apply derivable_pt_lim_plus; apply derivable_pt_lim_scal; apply derivable_pt_lim_div;
     try apply derivable_pt_lim_plus; try apply derivable_pt_lim_const; try apply derivable_pt_lim_id;
@@ -48,7 +51,7 @@ Qed.
 Theorem ln_above : forall t, 0 < t -> 5 / 2 - / (4 * t) - 27 / (4 * (t + 2)) <= ln t.
 Proof.
 intros t t0; assert (H := gap_least t t0).
-unfold gap, plus_fct, mult_real_fct, div_fct, fct_cte, id in H; rewrite ln_1 in H.
+unfold gap in H; rewrite ln_1 in H.
 replace (/ (4 * t)) with (/ 4 * (1 / t)) by (field; lra).
 replace (27 / (4 * (t + 2))) with (27 / 4 * (1 / (t + 2))) by (field; lra).
 lra.
