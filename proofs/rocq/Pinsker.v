@@ -28,15 +28,12 @@ Qed.
 Lemma gap_least : forall t, 0 < t -> gap 1 <= gap t.
 Proof.
 assert (gap_slope : forall t, 0 < t -> derivable_pt_lim gap t (slope t)).
-  intros t t0; unfold slope.
-  replace ((t - 1) ^ 3 / (t ^ 2 * (t + 2) ^ 2)) with
-    (/ t + (/ 4 * ((0 * id t - 1 * fct_cte 1 t) / Rsqr (id t))
-      + 27 / 4 * ((0 * plus_fct id (fct_cte 2) t - (1 + 0) * fct_cte 1 t) / Rsqr (plus_fct id (fct_cte 2) t))))
-    by (unfold Rsqr, plus_fct, fct_cte, id; field; lra).
+  intros t t0; set (first := (0 * id t - 1 * fct_cte 1 t) / Rsqr (id t)).
+  set (second := (0 * plus_fct id (fct_cte 2) t - (1 + 0) * fct_cte 1 t) / Rsqr (plus_fct id (fct_cte 2) t)).
+  replace (slope t) with (/ t + (/ 4 * first + 27 / 4 * second))
+    by (unfold slope, first, second, Rsqr, plus_fct, fct_cte, id; field; lra).
   change (derivable_pt_lim (plus_fct ln (plus_fct (mult_real_fct (/ 4) (div_fct (fct_cte 1) id))
-    (mult_real_fct (27 / 4) (div_fct (fct_cte 1) (plus_fct id (fct_cte 2)))))) t
-    (/ t + (/ 4 * ((0 * id t - 1 * fct_cte 1 t) / Rsqr (id t))
-      + 27 / 4 * ((0 * plus_fct id (fct_cte 2) t - (1 + 0) * fct_cte 1 t) / Rsqr (plus_fct id (fct_cte 2) t))))).
+    (mult_real_fct (27 / 4) (div_fct (fct_cte 1) (plus_fct id (fct_cte 2)))))) t (/ t + (/ 4 * first + 27 / 4 * second))).
   apply derivable_pt_lim_plus; [apply derivable_pt_lim_ln; exact t0|].
   apply derivable_pt_lim_plus; apply derivable_pt_lim_scal; apply derivable_pt_lim_div;
     try apply derivable_pt_lim_plus; try apply derivable_pt_lim_const; try apply derivable_pt_lim_id;
