@@ -225,6 +225,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("seeds fail under load after the first token", "seed/under", "seed/under load"),
         ("in chat an end that is accepted does not end", "chat/ends", "chat/ends"),
         ("a filter outlives a stop", "independence/after", "independence/after a stop"),
+        ("an answer of one token is not verified", "parity/max_tokens", "parity/max_tokens"),
         ("acceptance restarts when the server wakes", "seed/one", "seed/one by one"),
         ("a seed is forgotten beside requests without", "seed/beside", "seed/beside none"),
         ("a chat takes over the system message before it", "state/after a sys", "state/after a system message"),

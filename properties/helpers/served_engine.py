@@ -128,6 +128,9 @@ class Engine:
                 if self.speculative
                 else [self.step(context, out, body, chance, company)]
             )
+            if limit == 1 and self.has("an answer of one token is not verified"):
+                row = self.drafted(context, body, out, 0)
+                block = [row.index(max(row))]
             if not out and self.has("an unseeded answer begins like the last one"):
                 self.begun[alike(context, body)] = block
             crossed = len(out) < body.get("min_tokens", 0) <= len(out) + len(block)

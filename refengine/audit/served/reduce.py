@@ -11,7 +11,6 @@ from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import Cell, Parity, Plain
 from refengine.audit.served.claims.compare import difference
-from refengine.audit.served.claims.options import TOKENS
 from refengine.audit.served.claims.own import Own
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedules.claims import COMPANIES
@@ -58,16 +57,18 @@ def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
         middle = (low + high) // 2
         low, high = (low, middle) if shows(replace(found, tokens=middle)) else (middle, high)
     small = replace(found, tokens=high)
-    tried = _left_out(bench, cell, small, shows)
+    tried = _left_out(bench, cell, found, small, shows)
     vanishes = {"it vanishes": [how for how, gone in tried.items() if gone]}
     return difference(small, *bench.both(small)) | vanishes
 
 
-def _left_out(bench: Bench, cell: Parity | Plain, small: Ask, shows: Callable[[Ask], bool]) -> dict[str, bool]:
-    """Under what it vanishes."""
+def _left_out(
+    bench: Bench, cell: Parity | Plain, found: Ask, small: Ask, shows: Callable[[Ask], bool]
+) -> dict[str, bool]:
+    """Under what it vanishes. small: what was found, with fewer tokens."""
     bare = isinstance(cell, Parity) and not shows(replace(small, options={}, temperature=0.0))
-    # Of this prompt, when nothing like it had been asked.
-    first = bench.plain_answers.get((small.turns[0], TOKENS, small.chat, False))
+    # Of this prompt, when nothing like it had been asked; as many tokens of it.
+    first = bench.plain_answers.get((small.turns[0], found.tokens, small.chat, False))
     return {
         f"below {small.tokens} tokens": small.tokens > 1,
         "without the parameter": bare,

@@ -111,12 +111,14 @@ class Parity:
     as_plain: int = 0  # answers with speculation that are the plain text although those without are not
     sampled: int = 0  # looks at which the side without speculation does not give the one text that is left
     as_greedy: int = 0  # partings at prompts at which the plain texts part too
+    told: int | None = None  # the number of the last look that showed anything
     cost: int = 2
 
     def __post_init__(self) -> None:
         # A front end adds little to be wrong, and what is asked another way too has looks there.
         self.wanted = 2 if self.stream else 3 if self.chat else 5 if self.option.front else 4
         self.shown_at: list[int] = []
+        self.variants: dict[int, int] = {}  # by the number of a look
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
             self.beliefs[LOGPROBS_EQUAL] = Partings(self.noise.rows_share)
@@ -126,9 +128,15 @@ class Parity:
         arm = [word for word in ("chat", "stream") if getattr(self, word)]
         return f"parity/{self.option.name}" + (f" ({', '.join(arm)})" if arm else "")
 
+    def variant(self, k: int) -> int:
+        """Which value the parameter has at that look: another each time, but once one has shown something, every other
+        time the last that did. The defect may be of that value alone."""
+        return self.variants.setdefault(k, self.variants[self.told] if self.told is not None and k % 2 else k)
+
     def ask(self, bench: Bench, k: int) -> Ask | None:
         """None where this prompt gives nothing to ask."""
-        made = self.option.made(bench.plain(k, TOKENS, self.chat, self.option.ends)[1].choices[0], k)
+        plain = bench.plain(k, TOKENS, self.chat, self.option.ends)[1].choices[0]
+        made = self.option.made(plain, self.variant(k))
         if not made:
             return None
         options: Options = {
@@ -167,11 +175,15 @@ class Parity:
         self.as_greedy += parted(on, off) and parted(plain_on, plain)
         if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
-        witness = difference(ask, on, off)
+        witness, signs = difference(ask, on, off), self.signs()
         self.beliefs[TEXT].add(shows, witness)
         compare_logprobs(self.beliefs, bench, on, off, witness)
+        self.told = k if self.signs() > signs else self.told
         as_greedy = replace(ask, temperature=0.0) if self.option.extreme else ask  # one token is left
         count_far(bench, as_greedy, [(on, off)], witness)
+
+    def signs(self) -> int:
+        return sum(belief.signs for belief in self.beliefs.values())
 
     def left(self, bench: Bench, ask: Ask, plain: Answer) -> str:
         """The text of the side without speculation where one token is left: the plain one, unless other options move

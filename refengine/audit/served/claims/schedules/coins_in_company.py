@@ -9,8 +9,8 @@ seed, which is another in each of ARMS and the same in the two runs of one arm.
 Null: which runs are of one arm moves nothing. n = 2 ARMS runs a look, in an order that is drawn before; whatever the
 answers are, and whatever they do over time, each of the 945 ways to pair the runs is then as likely as the true one.
 The bet is exp(WEIGHT * how alike the runs of an arm are), divided by its mean over all ways: it has mean 1, and an
-answer that follows the seed earns log 945 = 6.9 nats a look, so that three looks decide at the default alpha. Where a half of
-the runs follow (a total variation of 0.5 between arms) it takes some ten.
+answer that follows the seed earns log 945 = 6.9 nats a look, so that three looks decide at the default alpha. Where a
+half of the runs follow (a total variation of 0.5 between arms) it takes some ten.
 
 Requests without a seed that are under way together are independent. Where one coin serves all rows of a batch each
 answer has the right law, and those of one batch begin alike too often: two of them by some percent, which two equal
