@@ -32,5 +32,5 @@ class Takes:
     refused: frozenset[str] = frozenset()
 
     def options(self, *names: str) -> bool:
-        """Whether all of these are honoured or at least taken."""
+        """Whether neither side refuses any of these."""
         return not self.refused & {*names}
