@@ -9,8 +9,6 @@ import sympy as sp
 from refengine.exact.law import tv
 from refengine.exact.row import Row, overlap, row
 
-a, b = sp.symbols("a b", positive=True)
-
 
 def kl(p: Row, q: Row) -> float:
     """KL(p || q) in nats."""

@@ -12,6 +12,7 @@ null is that this happens to a share of at most `tie_share` of the prompts, what
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log
@@ -33,6 +34,11 @@ SIGN_NATS = 1.0  # of evidence, from which a claim is looked at more closely
 WITNESSES = 3  # that are kept of a claim
 SEEN = 4096  # counts whose evidence is remembered: that of every claim is asked for before each look
 MISSED = 0.01  # the probability with which a fault at least so frequent would not have shown
+
+
+def signs_of(beliefs: Mapping[str, Any]) -> int:
+    """Of all beliefs of a claim."""
+    return sum(belief.signs for belief in beliefs.values())
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from refengine.audit.served.ask import Ask, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import Answered, Cell, Parity, Plain
+from refengine.audit.served.claims.cells import FEW_TOKENS, Answered, Cell, Parity, Plain
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.ends import found_ends, there
 from refengine.audit.served.claims.options import OPTIONS, SAMPLED, Options
@@ -66,7 +66,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     def wanted(name: str) -> bool:
         return name.startswith(only) or only.startswith(name)
 
-    for name, said in zip(("on", "off"), bench.complaints(Ask((bench.prompt(0),), 4)), strict=True):
+    for name, said in zip(("on", "off"), bench.complaints(Ask((bench.prompt(0),), FEW_TOKENS)), strict=True):
         if said:
             raise Refused(f"the side with speculation {name} takes no plain request: {said}")
     takes = found_out(bench)

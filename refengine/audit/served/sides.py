@@ -7,6 +7,7 @@ from itertools import chain
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused, Seedless
 from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import FAR_SHARE, Bench
+from refengine.audit.served.claims.cells import FEW_TOKENS
 from refengine.audit.served.claims.compare import logprobs_apart
 from refengine.audit.served.claims.ends import shown_tokens
 from refengine.audit.served.claims.options import TOKENS, Options
@@ -20,7 +21,6 @@ NOISE_COMPANY = 5  # prompts that are asked together, to see what company does t
 DIGITS, EXACT = 6, 1e-9  # behind the point that are told apart in print; what a printed number may miss its digits by
 MOST_CHOICES = 16  # of requests whose answers are longer than a few tokens
 WARM = 4  # prompts, at half of which a server that honours a temperature near 0 begins as at 0
-FEW_TOKENS = 4  # of an answer by which it is seen whether a request is taken
 IDS: Options = {"return_token_ids": True}
 STREAM_USAGE: Options = {"stream_options": {"include_usage": True}}
 
@@ -61,7 +61,7 @@ def found_out(bench: Bench) -> Takes:
 
 def _seeds(bench: Bench) -> bool:
     """Whether both sides take a seed; where one does not, none is sent from here on."""
-    ask = Ask((bench.prompt(0),), 4, 1.0)
+    ask = Ask((bench.prompt(0),), FEW_TOKENS, 1.0)
     if not bench.accepts(ask) or bench.accepts(replace(ask, seed=1)):
         return True
     bench.on, bench.off = Seedless(bench.on), Seedless(bench.off)
@@ -70,7 +70,7 @@ def _seeds(bench: Bench) -> bool:
 
 def _gives(bench: Bench, choices: int, listed: bool = False) -> bool:
     """Some servers take `n` and answer with one choice; and some have one answer for all equal prompts of a list."""
-    ask = Ask((bench.prompt(0),), 4, 1.0, {"n": choices}, seed=1)
+    ask = Ask((bench.prompt(0),), FEW_TOKENS, 1.0, {"n": choices}, seed=1)
     if listed:
         ask = replace(ask, options={}, seed=None, more=ask.turns * (choices - 1))
     said = _answers(bench, ask)
@@ -81,7 +81,7 @@ def _gives(bench: Bench, choices: int, listed: bool = False) -> bool:
 def _refuses(bench: Bench) -> bool:
     """Whether both sides say that they take no `n`. One that passes it over may read its requests as little as mlx-lm's
     0.32.2, where a list of prompts ends the thread that all later ones need."""
-    asked = Ask((bench.prompt(0),), 4, 1.0, {"n": CHOICES[-1]}, seed=1)
+    asked = Ask((bench.prompt(0),), FEW_TOKENS, 1.0, {"n": CHOICES[-1]}, seed=1)
     return all(isinstance(said, Refused) for said in bench.complaints(asked))
 
 
@@ -112,7 +112,7 @@ def _answers(bench: Bench, ask: Ask) -> list[Answer]:
 def _reports(bench: Bench) -> tuple[Options, bool]:
     """(the option that asks for log probabilities, whether both sides then report tokens with their rows)."""
     wish = {"logprobs": True}
-    answers = [answer.choices[0] for answer in _answers(bench, Ask((bench.prompt(0),), 4, options=wish))]
+    answers = [answer.choices[0] for answer in _answers(bench, Ask((bench.prompt(0),), FEW_TOKENS, options=wish))]
     rows = all(said.tokens and said.logprobs and max(map(len, said.top or ()), default=0) > 1 for said in answers)
     rows = rows and bool(answers)
     return (wish, True) if rows else ({}, False)  # a row of one token tells no tie

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from refengine.audit.common import Progress
 from refengine.audit.served.ask import Failed, Gone, Refused
+from refengine.audit.served.belief import signs_of
 from refengine.audit.served.bench import FAR_FROM_A_TIE, UNANSWERED, Bench, titled
 from refengine.audit.served.claims.cells import Cell, Parity
 from refengine.audit.served.claims.sampled import FEW, Law, Sampled
@@ -75,7 +76,7 @@ class State:
         return sum(belief.looks for belief in self.cell.beliefs.values())
 
     def signs(self) -> int:
-        return sum(belief.signs for belief in self.cell.beliefs.values())
+        return signs_of(self.cell.beliefs)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Refused
-from refengine.audit.served.belief import Faults, Partings
+from refengine.audit.served.belief import Faults, Partings, signs_of
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.compare import difference, logprobs_apart
 from refengine.audit.served.claims.options import FILTERS, TOKENS, Option, Options
@@ -175,15 +175,12 @@ class Parity:
         self.as_greedy += parted(on, off) and parted(plain_on, plain)
         if shows := self.shows(bench, ask, on, off):
             self.shown_at.append(k)
-        witness, signs = difference(ask, on, off), self.signs()
+        witness, signs = difference(ask, on, off), signs_of(self.beliefs)
         self.beliefs[TEXT].add(shows, witness)
         compare_logprobs(self.beliefs, bench, on, off, witness)
-        self.told = k if self.signs() > signs else self.told
+        self.told = k if signs_of(self.beliefs) > signs else self.told
         as_greedy = replace(ask, temperature=0.0) if self.option.extreme else ask  # one token is left
         count_far(bench, as_greedy, [(on, off)], witness)
-
-    def signs(self) -> int:
-        return sum(belief.signs for belief in self.beliefs.values())
 
     def left(self, bench: Bench, ask: Ask, plain: Answer) -> str:
         """The text of the side without speculation where one token is left: the plain one, unless other options move

@@ -32,6 +32,7 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
     share: float | None = noise.asked_share()
     if rows:  # they tell ties; what else parts on the side without speculation is held against that side
         share = None if noise.parted else KNOWN_TIE_SHARE
+    plain = partial(Plain, noise=noise, rows=rows)
     greedy = partial(Own, tie_share=share, asks=not rows)
     differ = fault.first_and_last_differ
     cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(takes)]
@@ -40,8 +41,8 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
         asked = f"{SAME} whether log probabilities are asked for or not."
         cells.append(Own("logprobs/asked", asked, asks.with_rows_and_without, differ, 4, noise.asked_share(), True))
     cells += seeds(noise, takes)
-    cells += at_edges(noise, takes)
-    cells += clients_that_left(greedy, noise, takes)
+    cells += at_edges(plain, takes)
+    cells += clients_that_left(greedy, plain, takes)
     if takes.together and takes.seed:
         begins = "With one seed equal requests begin in few ways in company."
         shows, besides = fault.begin_in_many_ways, fault.first_and_last_differ
@@ -60,9 +61,9 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
         listed = asks.list_of_prompts(of_lists)
         cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
     if takes.chat:
-        cells.append(Plain("chat", noise, rows, chat=True, wanted=6))
-        cells.append(Plain("chat/turns", noise, rows, chat=True, turns=prompts.conversation, cost=4, wanted=4))
-        cells.append(Plain("chat/system", noise, rows, asked=asks.with_system, wanted=3))
+        cells.append(plain("chat", chat=True, wanted=6))
+        cells.append(plain("chat/turns", chat=True, turns=prompts.conversation, cost=4, wanted=4))
+        cells.append(plain("chat/system", asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
         cells.append(greedy("state/after a system message", told, asks.after_system, fault.last_ones_differ, 14))
     return cells
@@ -144,9 +145,8 @@ def seeds(noise: Noise, takes: Takes) -> list[Cell]:
     return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8), OneByOne()]
 
 
-def at_edges(noise: Noise, takes: Takes) -> list[Cell]:
+def at_edges(plain: partial[Plain], takes: Takes) -> list[Cell]:
     """Prompts and lengths at which a cache or a counter turns over: either side has the other's answer."""
-    plain = partial(Plain, noise=noise, rows=takes.rows)
     unending = {"ignore_eos": True} if takes.options("ignore_eos") else {}
     any_tokens, fresh = 4 * TOKENS, prompts.not_asked_yet
     cells: list[Cell] = [
@@ -165,7 +165,7 @@ def at_edges(noise: Noise, takes: Takes) -> list[Cell]:
     return cells
 
 
-def clients_that_left(greedy: partial[Own], noise: Noise, takes: Takes) -> list[Cell]:
+def clients_that_left(greedy: partial[Own], plain: partial[Plain], takes: Takes) -> list[Cell]:
     if not (takes.stream and takes.together):
         return []
     left = f"{ALONE} beside and after others whose client left in the middle."
@@ -173,7 +173,7 @@ def clients_that_left(greedy: partial[Own], noise: Noise, takes: Takes) -> list[
     if takes.options(*PENALISED):
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
-    plain, name = partial(Plain, noise=noise, rows=takes.rows), "state/after a client left"
+    name = "state/after a client left"
     cells.append(plain(name, turns=prompts.after_left(takes.options(*PENALISED)), cost=4, wanted=5))
     return [*cells, plain(f"{name}, in the cache", turns=prompts.after_left_in_cache, cost=5, wanted=3)]
 
