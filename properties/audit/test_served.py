@@ -21,6 +21,7 @@ from properties.helpers.served_defects import (
     PARAMETERS,
     SPARED,
     UNSEEN,
+    UNTOLD,
 )
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import ODD, RECIPE, serving
@@ -124,7 +125,9 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 
 
 LIKE_FEWER_DRAFTS = "seed restarted after preemption"  # shows as they do, and is not told from them
-GROUPS = DEFECTS, UNSEEN, FRESH, ADVERSE, CORNERS, BLIND, CORRECTION, PARAMETERS, JUDGED, SPARED, COMPANY, ALONE
+GROUPS = (
+    DEFECTS, UNSEEN, FRESH, ADVERSE, CORNERS, BLIND, CORRECTION, PARAMETERS, JUDGED, SPARED, COMPANY, ALONE, UNTOLD,
+)  # fmt: skip
 EVERY = tuple(chain.from_iterable(GROUPS))
 ALL = tuple(defect for defect in EVERY if defect != LIKE_FEWER_DRAFTS)
 
@@ -217,6 +220,8 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("a batch has the coins of its first request", "seed/of", "seed/of another"),
         ("late drafts are kept if they are not unlikely", "law/long", "law/long"),
         ("a request that was left late leaks a token", "state/hang-up", "state/hang-up"),
+        ("a stream that a stop ends lacks its usage", "parity/stop", "metadata/no usage"),
+        ("what a stop ends lacks its log probabilities", "parity/stop", "metadata/no log probabilities"),
         ("every other row lists its token alone", "greedy", "metadata/a row lists fewer tokens than were asked for"),
         ("argmax in verification where no rows are asked for", "law/temperature 1", "law/temperature 1"),
         pytest.param(

@@ -151,6 +151,18 @@ def test_what_one_answer_says_of_itself() -> None:
     assert uneven["tokens, log probabilities and rows are not as many"]
 
 
+def test_what_is_asked_for_and_not_told_is_seen() -> None:
+    """Kills usage, log probabilities or ids that are missing, and a server that is accused of what nobody asked for."""
+    ask = Ask(("a",), 4, options={"logprobs": True, "return_token_ids": True})
+    missing = {"no usage", "no log probabilities", "no token ids"}
+    bare = faults(ask, Answer((Choice("ab", "stop"),)))
+    assert {name for name in missing if bare[name]} == missing
+    whole = Choice("ab", "stop", ("ab",), (-0.5,), ({"ab": -0.5},), (3,))
+    assert not any(faults(ask, Answer((whole,), {"completion_tokens": 1})).get(name, True) for name in missing)
+    assert not missing & faults(replace(ask, stream=True, options={}), Answer((Choice("ab"),))).keys()
+    assert missing & faults(ask, Answer((Choice("", "stop"),))).keys() == {"no usage"}
+
+
 @pytest.mark.parametrize(
     ("chance", "temperature", "options", "shows"),
     [

@@ -105,6 +105,9 @@ ALONE = (  # of a judge's server, and not found on it: what is wrong where a req
     "seeds fail under load after the first token", "in chat an end that is accepted does not end",
     "a filter outlives a stop", "an answer of one token is not verified",
 )  # fmt: skip
+UNTOLD = (  # what an answer says of itself is missing
+    "a stream that a stop ends lacks its usage", "what a stop ends lacks its log probabilities",
+)  # fmt: skip
 LEAKS = (
     "a request that was left leaks a token", "a request that was left late leaks a token",
     "a request that was left leaks a token into what no cache holds",

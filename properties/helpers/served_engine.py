@@ -171,6 +171,8 @@ class Engine:
             behind = [*out, *block[len(out) - borders[-1] :]]
             if self.language.end in behind or cut(self, behind, stops, borders) is not None:
                 told["finish_reason"] = "stop"
+        if self.has("what a stop ends lacks its log probabilities") and told["finish_reason"] == "stop":
+            told.pop("logprobs", None)
         if self.has("usage of a stream counts rounds") and body.get("stream"):
             told["count"] = len(borders)
         return echoed(self, told, prompt, body) if body.get("echo") and "prompt" in body else told

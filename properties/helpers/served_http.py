@@ -37,7 +37,7 @@ ODD = (
     "noisy, text only, one choice", "text only, seedless, no echo, one choice", "drafts less in company", "tells ids",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
-LONG, PATIENCE = 160, 1.0  # tokens of a stream whose client may leave; seconds in which one that leaves has done so
+LONG, PATIENCE = 160, 0.4  # tokens of a stream whose client may leave; seconds in which one that leaves has done so
 CUT_WORDS = 8  # of a prompt that a server keeps which cuts it from the left
 
 
@@ -89,7 +89,9 @@ def streamed(
         more = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
         told = {"index": choice["index"], **last, "finish_reason": choice["finish_reason"], **more}
         events.append({"choices": [told]})
-    if (body.get("stream_options") or {}).get("include_usage") and "usage" in made:
+    counted = (body.get("stream_options") or {}).get("include_usage") and "usage" in made
+    ended = any(choice["finish_reason"] == "stop" for choice in made["choices"])
+    if counted and not (ended and engine.has("a stream that a stop ends lacks its usage")):
         if continuous:  # counted anew in every chunk, as vLLM can
             before = made["usage"]["prompt_tokens"]
             for k, event in enumerate(events):

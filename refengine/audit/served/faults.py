@@ -48,6 +48,12 @@ def _usage_differs(ask: Ask, answer: Answer) -> bool | None:
     return bool(told != sum(len(choice.tokens or ()) for choice in answer.choices))
 
 
+def _no_usage(ask: Ask, answer: Answer) -> bool | None:
+    """Of a stream only where it was asked for."""
+    asked = not ask.stream or "stream_options" in ask.options
+    return "completion_tokens" not in answer.usage if asked else None
+
+
 def _total_differs(ask: Ask, answer: Answer) -> bool | None:
     parts = [answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")]
     return None if None in parts else bool(parts[0] + parts[1] != parts[2])  # type: ignore[operator]
@@ -152,6 +158,14 @@ def _missing_from_row(ask: Ask, choice: Choice) -> bool | None:
     return any(row and token not in row for token, row in zip(choice.tokens, choice.top, strict=True))
 
 
+def _no_logprobs(ask: Ask, choice: Choice) -> bool | None:
+    return choice.logprobs is None if ask.options.get("logprobs") and choice.text else None
+
+
+def _no_ids(ask: Ask, choice: Choice) -> bool | None:
+    return choice.ids is None if ask.options.get("return_token_ids") and choice.text else None
+
+
 def _uneven(ask: Ask, choice: Choice) -> bool | None:
     if not choice.tokens:
         return None
@@ -220,6 +234,7 @@ def _filtered_out(ask: Ask, choice: Choice) -> bool | None:
 
 CHECKS: Mapping[str, Check] = {
     "usage is not the number of tokens": _usage_differs,
+    "no usage": _no_usage,
     "usage does not add up": _total_differs,
     "more tokens than max_tokens": _too_long,
     "finish_reason says length before the length": _length_without_reason,
@@ -236,6 +251,8 @@ CHECKS: Mapping[str, Check] = {
     "a log probability is above 0 or no number": _choices(_logprob_impossible),
     "a token's log probability is not that of its row": _choices(_not_in_row),
     "a token is missing from its row": _choices(_missing_from_row),
+    "no log probabilities": _choices(_no_logprobs),
+    "no token ids": _choices(_no_ids),
     "tokens, log probabilities and rows are not as many": _choices(_uneven),
     "a row lists fewer tokens than were asked for": _choices(_short_row),
     "a choice reports the rows of another": _shared_rows,
