@@ -159,7 +159,7 @@ def _missing_from_row(ask: Ask, choice: Choice) -> bool | None:
 
 
 def _no_logprobs(ask: Ask, choice: Choice) -> bool | None:
-    return choice.logprobs is None if ask.options.get("logprobs") and choice.text else None
+    return None in (choice.logprobs, choice.top) if ask.options.get("logprobs") and choice.text else None
 
 
 def _no_ids(ask: Ask, choice: Choice) -> bool | None:
