@@ -1,5 +1,6 @@
 """The suite of a served path: honest servers are accused of nothing, what speculation breaks is named by parameter."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -28,6 +29,7 @@ from properties.helpers.served_http import ODD, RECIPE, serving
 from refengine.audit.served.ask import Answer, Ask, Gone
 from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims.cells import LISTED_PROMPTS
 from refengine.audit.served.endpoint import REQUESTS
 from refengine.audit.served.plan import planned
 from refengine.audit.served.suite import Suite, beliefs
@@ -76,7 +78,7 @@ def audited(defect: str, manner: str, requests: int, only: str = "", until: str 
     ):
         bench.engines = (speculating, plain)
         plan = planned(bench, only)
-        assert bench.sent < 320
+        assert bench.sent < 330
         plan.cells = [cell for cell in plan.cells if cell.name.startswith(only)]
         suite = Suite(bench, plan, 1e-6, bench.sent + requests)
 
@@ -229,6 +231,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ),
         ("seeds fail under load after the first token", "seed/under", "seed/under load"),
         ("in chat an end that is accepted does not end", "chat/ends", "chat/ends"),
+        ("a chat of three turns forgets the first", "chat/turns", "chat/turns"),
         ("a filter outlives a stop", "independence/after", "independence/after a stop"),
         ("an answer of one token is not verified", "parity/max_tokens", "parity/max_tokens"),
         ("acceptance restarts when the server wakes", "seed/one", "seed/one by one"),
@@ -242,6 +245,17 @@ def test_a_defect_is_named(defect: str, only: str, named: str) -> None:
     """Kills a claim that does not see what it is about; each of these was shipped by an engine."""
     found = violated(audited(defect, "", 1500, only, until=named))
     assert any(name.startswith(named) for name in found), found
+
+
+@pytest.mark.parametrize("defect", ["", "a stop token inside a block is missed"])
+def test_lists_of_prompts_are_looked_at_one_by_one(defect: str) -> None:
+    """Kills lists whose answers are compared with those to other prompts, and such as are never asked."""
+    found = {
+        f.id.removeprefix("audit.endpoint/"): f for f in audited(defect, "takes lists", 300, "parity/stop_token_ids")
+    }
+    told = found["parity/stop_token_ids: the text is that of plain decoding"]
+    assert told.verdict == ("violated" if defect else "consistent")
+    assert int(re.search(r"(\d+) looks", told.method)[1]) > 2 * LISTED_PROMPTS
 
 
 @pytest.mark.parametrize(("defect", "manner"), [("", "drafts less in company"), (LIKE_FEWER_DRAFTS, "")])

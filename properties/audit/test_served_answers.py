@@ -1,7 +1,7 @@
 """What one answer says of itself, and what looks at many add up to: faults, partings, noise, evidence."""
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import ClassVar
 
@@ -12,9 +12,9 @@ from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.audit import Named
 from refengine.audit.served.belief import Faults, Partings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import Cell
+from refengine.audit.served.claims.cells import LISTED_PROMPTS, TEXT, Cell, Parity, asked_together
 from refengine.audit.served.claims.compare import logprobs_apart
-from refengine.audit.served.claims.options import Options
+from refengine.audit.served.claims.options import Option, Options
 from refengine.audit.served.claims.sampled import LAW_PROMPTS, Law
 from refengine.audit.served.claims.scores import ORDER, Reader
 from refengine.audit.served.claims.ties import ties
@@ -293,3 +293,49 @@ def test_the_order_of_choices_is_a_score() -> None:
     told = [Reader({}, 1.0).scores(order)[ORDER] for order in permutations(choices)]
     assert told[0] == max(told) > 0
     assert sum(told) == 0
+
+
+@dataclass
+class Speller:
+    """Spells its prompt, of which a stop ends the text; of one prompt it loses the second letter."""
+
+    loses: str = ""
+    asked: list[Ask] = field(default_factory=list)
+
+    def send(self, ask: Ask) -> Answer:
+        self.asked.append(ask)
+        said = [
+            prompt.replace(self.loses or "\0", self.loses[:1] + self.loses[2:]) for prompt in (*ask.turns, *ask.more)
+        ]
+        for stop in ask.options.get("stop", ()):
+            said = [text.partition(stop)[0] for text in said]
+        return Answer(tuple(Choice(text, "stop") for text in said))
+
+
+def test_a_list_of_prompts_is_as_many_looks() -> None:
+    """Kills looks at the first prompt of a list alone, a witness of another prompt, and stops of one prompt for all."""
+    words = [letter * 12 + "xyz" for letter in "abcdefgh"]
+    here, there = Speller("dd"), Speller()
+    option = Option("stop", lambda plain, number: ({"stop": [plain.text[6:9] + "q", plain.text[-3:]]},))
+    with Bench(here, there, prompts=words) as bench:
+        cell = Parity(option, Noise(), rows=False, prompts=LISTED_PROMPTS)
+        cell.unit(bench, 0)
+        cell.unit(bench, 1)
+        assert cell.looks == 1 + LISTED_PROMPTS
+        assert [ask.turns for ask in cell.shown_in] == [(bench.prompt(3),)]
+        (listed,) = (ask for ask in here.asked if ask.more)
+        assert listed.options["stop"] == ["bbbq", "xyz", "cccq", "dddq"]
+        (witness,) = cell.beliefs[TEXT].witnesses
+        assert witness["prompts of the list"] == LISTED_PROMPTS
+
+
+def test_prompts_of_a_list_share_what_is_asked() -> None:
+    """Kills a list whose prompts are asked with what is only the first one's."""
+    assert asked_together([{"top_k": 1}, {"top_k": 1}]) == {"top_k": 1}
+    assert asked_together([{"bad_words": ["a"]}, {"bad_words": ["b"]}]) is None
+    assert asked_together([{"stop": ["a"]}, {"stop": ["b"], "max_tokens": 3}]) is None
+    assert asked_together([{"stop": ["a"]}, {"stop_token_ids": [3]}]) is None
+    assert asked_together([{"stop": ["a"], "top_k": 1}, {"stop": ["b", "a"], "top_k": 1}]) == {
+        "stop": ["a", "b"],
+        "top_k": 1,
+    }

@@ -1,6 +1,8 @@
 """The corners of what may be asked of a server: the edge of its context, stops at once, rows beside a token, seeds."""
 
+import random
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,11 +13,20 @@ from properties.helpers.served_model import MARKOV
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.bench import Bench
+from refengine.audit.served.claims import found_ids
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Parity, Plain, compare_logprobs
 from refengine.audit.served.claims.compare import logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
-from refengine.audit.served.claims.ends import found_ends
-from refengine.audit.served.claims.options import LONG_STOP, OPTIONS, TOKENS, several_stops, stop_at_once
+from refengine.audit.served.claims.found_ids import found_ends, liveliest
+from refengine.audit.served.claims.options import (
+    LONG_STOP,
+    OPTIONS,
+    SAMPLED,
+    TOKENS,
+    biased_to,
+    several_stops,
+    stop_at_once,
+)
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.schedules.claims import schedules
 from refengine.audit.served.claims.schedules.faults import choices_differ, no_json
@@ -169,6 +180,34 @@ def test_the_ends_of_a_text_are_found(end: int) -> None:
             assert found.get("logit_bias", {}) == {str(i): 2.0 for i in wanted}
             assert in_chat.get("logit_bias", {}) == {str(i): 2.0 for i in (wanted and wanted | {3})}
             assert found_ends(bench, chat=False)[1] == {}
+
+
+class Loaded:
+    """Draws between the two tokens of a bias: fairly between FAIR, else nearly always the greater id. The first ids are
+    marks that no text shows."""
+
+    FAIR = 41, 30
+
+    def send(self, ask: Ask) -> Answer:
+        two = sorted(map(int, ask.options["logit_bias"]))
+        coin = random.Random(f"{two}")
+        share = 0.5 if {*two} == {*self.FAIR} else 0.05
+        drawn = [[two[coin.random() > share] for _ in range(ask.tokens)] for _ in range(ask.options["n"])]
+        said = [["" if i < 5 else f" {i}" for i in ids] for ids in drawn]
+        return Answer(tuple(Choice("".join(words), "length", tuple(words)) for words in said))
+
+
+def test_two_tokens_are_taken_between_which_a_text_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a law that is asked for where one token is always the likelier one: a coin that is used twice shows little
+    there; and marks without a text, which differ and are not seen."""
+    (setting,) = (setting for setting in SAMPLED if setting.lively)
+    monkeypatch.setattr(found_ids, "Random", lambda _: SimpleNamespace(sample=lambda ids, two: Loaded.FAIR))
+    with Bench(Loaded(), Loaded(), vocabulary=512, choices=16) as bench:
+        assert liveliest(bench, setting) == [*setting.forms]  # no token is reported
+        bench.logprobs = {"logprobs": True}
+        first, *_, last = liveliest(bench, setting)
+        assert first == biased_to(*Loaded.FAIR)
+        assert last != biased_to(3, 4)
 
 
 def test_a_prompt_of_ids_is_read_as_its_text_is() -> None:

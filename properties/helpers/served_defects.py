@@ -103,7 +103,7 @@ ALONE = (  # of a judge's server, and not found on it: what is wrong where a req
     "acceptance restarts when the server wakes", "a seed is forgotten beside requests without",
     "a chat takes over the system message before it", "in chat a likely draft is kept",
     "seeds fail under load after the first token", "in chat an end that is accepted does not end",
-    "a filter outlives a stop", "an answer of one token is not verified",
+    "a filter outlives a stop", "an answer of one token is not verified", "a chat of three turns forgets the first",
 )  # fmt: skip
 UNTOLD = (  # what an answer says of itself is missing
     "a stream that a stop ends lacks its usage", "what a stop ends lacks its log probabilities",

@@ -342,6 +342,8 @@ class Engine:
     def as_read(self, body: dict[str, Any]) -> dict[str, Any]:
         """The request with the turns that its chat is taken to have."""
         turns = body.get("messages", [])
+        if self.has("a chat of three turns forgets the first") and len(turns) > 4:
+            return {**body, "messages": turns[2:]}
         if not turns or not self.has("a chat takes over the system message before it"):
             return body
         held = self.system

@@ -35,6 +35,7 @@ ODD = (
     "ties broken at random, text only", "shows the end", "cleans up blanks", "usage in every chunk",
     "refuses more than two rows", "fails now and then", "refuses choices at temperature 0",
     "noisy, text only, one choice", "text only, seedless, no echo, one choice", "drafts less in company", "tells ids",
+    "takes lists",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 LONG, PATIENCE = 160, 0.4  # tokens of a stream whose client may leave; seconds in which one that leaves has done so
@@ -140,6 +141,8 @@ class Front:
         if self.manner == "tells ids" and isinstance(body.get("prompt"), list):
             read = body["prompt"][: -1 if self.engine.has("a prompt of ids is read one token short") else None]
             body["prompt"] = "".join(self.engine.language.words[i] for i in read)
+        if self.manner == "takes lists" and isinstance(body.get("prompt"), list):
+            return self.listed(body)
         if refused := self.refused(body, chat):
             self.engine.arrive()
             return refused[0], {"error": refused[1]}
@@ -150,6 +153,15 @@ class Front:
             for name, text in (("token_ids", choice["text"]), ("prompt_token_ids", body["prompt"])):
                 choice[name] = self.engine.language.ids_of(text)
         return 200, made
+
+    def listed(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """The answers to a list of prompts, one after the other: the requests that it stands for."""
+        made = [self.answer({**body, "prompt": prompt}, False) for prompt in body["prompt"]]
+        if refused := next((told for told in made if told[0] != 200), None):
+            return refused
+        choices = [choice for _, told in made for choice in told["choices"]]
+        usage = {name: sum(told["usage"][name] for _, told in made) for name in made[0][1]["usage"]}
+        return 200, {"choices": [{**c, "index": i} for i, c in enumerate(choices)], "usage": usage}
 
     def refused(self, body: dict[str, Any], chat: bool) -> tuple[int, str] | None:
         engine, manner = self.engine, self.manner

@@ -60,7 +60,7 @@ class Bench:
     prompts: Sequence[str] = PROMPTS
     at_once: int = 16
     together: bool = True  # whether requests can be under way together
-    vocabulary: int = 0  # tokens of the model, as far as somebody said so or answers have shown (claims/ends.py)
+    vocabulary: int = 0  # tokens of the model, as far as somebody said so or answers have shown (claims/found_ids.py)
     sent: int = 0
     metadata: dict[str, Faults] = field(
         default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED, ROWS)}
@@ -72,7 +72,7 @@ class Bench:
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     ids: Mapping[str, Any] = field(default_factory=dict)  # the option for the ids of tokens
     prompt_ids: bool = False  # both sides take a prompt as the ids of its tokens
-    ends: Mapping[str, Any] = field(default_factory=dict)  # the bias by which plain texts end (claims/ends.py)
+    ends: Mapping[str, Any] = field(default_factory=dict)  # the bias by which plain texts end (claims/found_ids.py)
     chat_ends: Mapping[str, Any] = field(default_factory=dict)  # the same in chat
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from refengine.audit.served.ask import Ask, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import FEW_TOKENS, Answered, Cell, Parity, Plain
+from refengine.audit.served.claims.cells import FEW_TOKENS, LISTED_PROMPTS, Answered, Cell, Parity, Plain
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
-from refengine.audit.served.claims.ends import found_ends, there
+from refengine.audit.served.claims.found_ids import found_ends, liveliest, there
 from refengine.audit.served.claims.options import OPTIONS, SAMPLED, Options
 from refengine.audit.served.claims.sampled import CHOICES, Sampled
 from refengine.audit.served.claims.schedules.claims import schedules
@@ -114,7 +114,8 @@ def _try_options(plan: Plan, bench: Bench, takes: Takes, wanted: Wanted) -> None
         if not wanted(f"parity/{option.name}") or (option.talks and not takes.chat):
             continue
         dialects = range(option.dialects)
-        cells = [Parity(option, bench.noise, takes.rows, dialect, option.talks) for dialect in dialects]
+        prompts = LISTED_PROMPTS if takes.lists and not option.talks else 1  # a list of prompts is no chat
+        cells = [Parity(option, bench.noise, takes.rows, d, option.talks, prompts=prompts) for d in dialects]
         dialect = plan.tries(bench, option.name, cells)
         if dialect is not None and option.front:
             arms = [(option.talks, True)] * takes.stream + [(True, False)] * (takes.chat and not option.talks)
@@ -130,7 +131,8 @@ def _try_laws(plan: Plan, bench: Bench, takes: Takes, wanted: Wanted) -> None:
         listed = bool(takes.equal_prompts)
         choices = next((n for n in takes.choices or takes.equal_prompts if n <= setting.choices), 1)
         apis = (True, False) if takes.chat and setting.talks else (False,)
-        forms = [replace(setting, options=options) for options in setting.forms]
+        told = liveliest(bench, setting) if setting.lively else setting.forms
+        forms = [replace(setting, options=options) for options in told]
         laws = [
             Sampled(form, 1 if chat and listed else choices, together.told, chat, listed and not chat)
             for chat in apis  # a list of prompts is no chat

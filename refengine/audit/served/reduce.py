@@ -28,22 +28,19 @@ def reduced(bench: Bench, cell: Cell) -> dict[str, Any] | None:
     Refused, Failed."""
     if isinstance(cell, Sampled):
         return located(bench, cell)
-    if not getattr(cell, "shown_at", ()):
-        return None
-    if isinstance(cell, Own):
+    if isinstance(cell, Own) and cell.shown_at:
         return _schedule(bench, cell)
-    if isinstance(cell, Parity | Plain):
-        return _request(bench, cell)
+    if isinstance(cell, Parity | Plain) and (asks := cell.shown(bench, PLACES)):
+        return _request(bench, cell, asks)
     return None
 
 
-def _request(bench: Bench, cell: Parity | Plain) -> dict[str, Any] | None:
-    """Fewer tokens first, then what may be left out."""
+def _request(bench: Bench, cell: Parity | Plain, asks: Sequence[Ask]) -> dict[str, Any] | None:
+    """Fewer tokens first, then what may be left out. asks: those that showed it."""
 
     def shows(ask: Ask) -> bool:
         return cell.shows(bench, ask, *bench.both(ask))
 
-    asks = [ask for k in cell.shown_at[:PLACES] if (ask := cell.ask(bench, k)) is not None]
     said = ((ask, bench.both(ask)) for ask in asks)
     found, first = next((told for told in said if cell.shows(bench, told[0], *told[1])), (None, None))
     if found is None or first is None:

@@ -9,7 +9,7 @@ from refengine.audit.served.belief import Partings
 from refengine.audit.served.bench import FAR_SHARE, Bench
 from refengine.audit.served.claims.cells import FEW_TOKENS
 from refengine.audit.served.claims.compare import logprobs_apart
-from refengine.audit.served.claims.ends import shown_tokens
+from refengine.audit.served.claims.found_ids import shown_tokens
 from refengine.audit.served.claims.options import TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES
 from refengine.audit.served.claims.schedules.prompts import as_ids

@@ -4,11 +4,12 @@ A cell's `unit(bench, k)` makes its k-th look: some requests to both sides, and 
 Looks are independent but for their prompts, which come from one list. A cell may be looked at as often as one likes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, ClassVar, Protocol
 
-from refengine.audit.served.ask import Answer, Ask, Failed, Refused
+from refengine.audit.served.ask import STOPPED, Answer, Ask, Failed, Refused
 from refengine.audit.served.belief import Faults, Partings, signs_of
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.compare import difference, logprobs_apart
@@ -35,6 +36,7 @@ class Cell(Protocol):
 
 
 FEW_TOKENS = 4  # of an answer whose text is nobody's claim
+LISTED_PROMPTS, MOST_STOPS = 6, 4  # of a list, in one request; that the API of OpenAI takes
 SEED_APART = 1 << 20  # of a request that is made again
 TEXT = "the text is that of plain decoding"
 LOGPROBS_EQUAL = "the log probabilities are those of plain decoding"
@@ -77,6 +79,10 @@ class Plain:
         turns = self.turns(bench, k) if self.turns else (bench.prompt(k),)
         return Ask(turns, self.tokens, options={**bench.logprobs, **self.options}, chat=self.chat)
 
+    def shown(self, bench: Bench, most: int) -> list[Ask]:
+        """The requests that showed it, at most so many, with what comes before them."""
+        return [self.ask(bench, k) for k in self.shown_at[:most]]
+
     def unit(self, bench: Bench, k: int) -> None:
         ask = self.ask(bench, k)
         bare = not (self.turns or self.asked or self.chat) and self.tokens == TOKENS
@@ -97,7 +103,8 @@ class Plain:
 
 @dataclass
 class Parity:
-    """One parameter that leaves one right answer: its text, and the log probabilities it is reported with."""
+    """One parameter that leaves one right answer: its text, and the log probabilities it is reported with. prompts: of
+    a list that every other request asks, with the same options: as many answers for one request."""
 
     by_itself: ClassVar[bool] = False
     option: Option
@@ -106,6 +113,7 @@ class Parity:
     dialect: int = 0
     chat: bool = False
     stream: bool = False
+    prompts: int = 1
     looks: int = 0
     changes: int = 0  # of the plain text, on the side without speculation
     as_plain: int = 0  # answers with speculation that are the plain text although those without are not
@@ -116,8 +124,8 @@ class Parity:
 
     def __post_init__(self) -> None:
         # A front end adds little to be wrong, and what is asked another way too has looks there.
-        self.wanted = 2 if self.stream else 3 if self.chat else 5 if self.option.front else 4
-        self.shown_at: list[int] = []
+        self.wanted = 2 if self.stream else 3 if self.chat else 4
+        self.shown_in: list[Ask] = []
         self.variants: dict[int, int] = {}  # by the number of a look
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
@@ -133,39 +141,55 @@ class Parity:
         time the last that did. The defect may be of that value alone."""
         return self.variants.setdefault(k, self.variants[self.told] if self.told is not None and k % 2 else k)
 
-    def ask(self, bench: Bench, k: int) -> Ask | None:
-        """None where this prompt gives nothing to ask."""
-        plain = bench.plain(k, TOKENS, self.chat, self.option.ends)[1].choices[0]
-        made = self.option.made(plain, self.variant(k))
-        if not made:
-            return None
-        options: Options = {
-            **(bench.ending(self.chat) if self.option.ends else {}),
-            **made[min(self.dialect, len(made) - 1)],
+    def made(self, bench: Bench, place: int, k: int) -> Options:
+        """The options of the look k at the prompt of that number; {} where it gives nothing to ask."""
+        made = self.option.made(self.plain(bench, place)[1].choices[0], self.variant(k))
+        return made[min(self.dialect, len(made) - 1)] if made else {}
+
+    def plain(self, bench: Bench, place: int) -> tuple[Answer, Answer]:
+        """What both sides say to that prompt without the parameter."""
+        return bench.plain(place, TOKENS, self.chat, self.option.ends)
+
+    def asks(self, bench: Bench, k: int) -> dict[int, Ask]:
+        """What the request asks of each of its prompts, by their numbers; {} where the first gives nothing to ask."""
+        first = self.made(bench, k, k)
+        others = range(k + 1, k + self.prompts) if first and k % 2 and not self.option.temperature else ()
+        made = {k: first} | {place: told for place in others if (told := self.made(bench, place, k))}
+        if not first:
+            return {}
+        shared = asked_together([*made.values()])
+        options = {**(bench.ending(self.chat) if self.option.ends else {}), **(first if shared is None else shared)}
+        tokens = options.pop("max_tokens", self.option.tokens)
+        options = {**bench.logprobs, **options, **(bench.stream_usage if self.stream else {})}
+        heat, seed = self.option.temperature, k if self.option.temperature else None
+        return {
+            place: Ask((bench.prompt(place),), tokens, heat, options, chat=self.chat, stream=self.stream, seed=seed)
+            for place in ([k] if shared is None else made)
         }
-        return Ask(
-            (bench.prompt(k),),
-            options.pop("max_tokens", self.option.tokens),
-            self.option.temperature,
-            {**bench.logprobs, **options, **(bench.stream_usage if self.stream else {})},
-            chat=self.chat,
-            stream=self.stream,
-            seed=k if self.option.temperature else None,
-        )
 
     def asked(self, bench: Bench) -> Ask:
         """One of its requests. Raises ValueError where the first prompt gives none."""
-        ask = self.ask(bench, 0)
-        if ask is None:
+        if not (asks := self.asks(bench, 0)):
             raise ValueError(f"{self.name} is not asked at the first prompt")
-        return ask
+        return asks[0]
+
+    def shown(self, bench: Bench, most: int) -> list[Ask]:
+        """The requests that showed it, at most so many."""
+        return self.shown_in[:most]
 
     def unit(self, bench: Bench, k: int) -> None:
-        ask = self.ask(bench, k)
-        if ask is None:
+        if not (asks := self.asks(bench, k)):
             return
-        on, off = bench.both(ask)
-        plain_on, plain = bench.plain(k, TOKENS, self.chat, self.option.ends)
+        first, *others = asks.values()
+        on, off = bench.both(replace(first, more=tuple(ask.turns[0] for ask in others)))
+        signs = signs_of(self.beliefs)
+        for (place, ask), here, there in zip(asks.items(), each(on), each(off), strict=False):
+            self.look(bench, place, ask, here, there, {"prompts of the list": len(asks)} if others else {})
+        self.told = k if signs_of(self.beliefs) > signs else self.told
+
+    def look(self, bench: Bench, place: int, ask: Ask, on: Answer, off: Answer, among: dict[str, Any]) -> None:
+        """At the answers to one prompt."""
+        plain_on, plain = self.plain(bench, place)
         self.looks += 1
         if self.option.extreme and off.text != self.left(bench, ask, plain):
             self.sampled += 1
@@ -174,11 +198,10 @@ class Parity:
         self.as_plain += off.text != plain.text and on.text == plain.text
         self.as_greedy += parted(on, off) and parted(plain_on, plain)
         if shows := self.shows(bench, ask, on, off):
-            self.shown_at.append(k)
-        witness, signs = difference(ask, on, off), signs_of(self.beliefs)
+            self.shown_in.append(ask)
+        witness = difference(ask, on, off) | among
         self.beliefs[TEXT].add(shows, witness)
         compare_logprobs(self.beliefs, bench, on, off, witness)
-        self.told = k if signs_of(self.beliefs) > signs else self.told
         as_greedy = replace(ask, temperature=0.0) if self.option.extreme else ask  # one token is left
         count_far(bench, as_greedy, [(on, off)], witness)
 
@@ -200,6 +223,22 @@ class Parity:
         options = {name: value for name, value in ask.options.items() if name not in FILTERS}
         asked = replace(ask, temperature=0.0, options=options) if self.option.extreme else ask
         return not asked_tie(bench, asked, on, off)
+
+
+def each(answer: Answer) -> list[Answer]:
+    """What is said to each prompt of a list; the usage is of all of them."""
+    return [answer] if len(answer.choices) == 1 else [Answer((choice,)) for choice in answer.choices]
+
+
+def asked_together(made: Sequence[Options]) -> Options | None:
+    """What all prompts of a list are asked with. Where they differ in what stops them, these stops together; None where
+    they differ in anything else."""
+    rest = [{name: value for name, value in options.items() if name not in STOPPED} for options in made]
+    names = STOPPED & made[0].keys()
+    if any(other != rest[0] for other in rest) or any(STOPPED & options.keys() != names for options in made):
+        return None
+    found = {name: [*dict.fromkeys(chain.from_iterable(options[name] for options in made))] for name in names}
+    return {**rest[0], **{name: stops[:MOST_STOPS] for name, stops in found.items()}}
 
 
 def compare_logprobs(beliefs: dict[str, Any], bench: Bench, on: Answer, off: Answer, witness: dict[str, Any]) -> None:

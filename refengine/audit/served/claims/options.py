@@ -184,8 +184,8 @@ def stop_token(plain: Choice, number: int) -> tuple[Options, ...]:
     """In turn a token that would be said, where ids are reported, and some that alone can come, of which two end the
     text: no drafter proposes these."""
     if plain.ids and number % 3:
-        place = 7 * (2 * (number // 3) + number % 3 - 1) % len(plain.ids)
-        return ({"stop_token_ids": [plain.ids[place]]},)
+        said = [*dict.fromkeys(plain.ids)]  # one that has come before would end the text there
+        return ({"stop_token_ids": [said[7 * (2 * (number // 3) + number % 3 - 1) % len(said)]]},)
     ids = some_ids(number, 8)
     return ({**alone(ids), "stop_token_ids": ids[2:4]},)
 
@@ -284,8 +284,8 @@ def biased_to(*tokens: int) -> Options:
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
     a seed, where servers take one; also: what may be asked too, where servers take it; either: what is asked, in the
-    words that servers take; talks: in chat, where both sides have one; ends: with a bias by which
-    texts end; company: requests that are under way together."""
+    words that servers take; lively: of these the one first whose answers differ most; talks: in chat, where both sides
+    have one; ends: with a bias by which texts end; company: requests that are under way together."""
 
     name: str
     temperature: float
@@ -295,6 +295,7 @@ class Setting:
     seeded: bool = True
     also: tuple[Options, ...] = ()
     either: tuple[Options, ...] = ()
+    lively: bool = False
     talks: bool = False
     ends: bool = False
     company: int = 1
@@ -305,6 +306,7 @@ class Setting:
         return self.either or (*(self.options | more for more in self.also), self.options)
 
 
+TWO_IDS = (300, 301), (70, 71), (3, 4)  # the first tokens of many vocabularies are marks without a text
 SAMPLED: tuple[Setting, ...] = (
     # As most requests are: many engines sample them by other code. Few tokens and many choices, here and in the next
     # two: after the same prefix a small part of the mass that is moved is seen, which no score sums up.
@@ -316,7 +318,7 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also=({"top_k": 8},)),
     Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
-    Setting("logit_bias to two", 2.0, biased_to(3, 4), also=(biased_to(300, 301), biased_to(70, 71))),
+    Setting("logit_bias to two", 2.0, {}, 12, 64, either=tuple(biased_to(*two) for two in TWO_IDS), lively=True),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason
     # A draft's rows are masked as the target's are.
     Setting("a grammar", 1.0, {}, either=(*MARKED_LETTERS, *WORDS_ALONE)),

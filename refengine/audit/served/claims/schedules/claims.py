@@ -62,7 +62,7 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
         cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
     if takes.chat:
         cells.append(plain("chat", chat=True, wanted=6))
-        cells.append(plain("chat/turns", chat=True, turns=prompts.conversation, cost=4, wanted=4))
+        cells.append(plain("chat/turns", chat=True, turns=prompts.conversation, cost=5, wanted=4))
         cells.append(plain("chat/system", asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
         cells.append(greedy("state/after a system message", told, asks.after_system, fault.last_ones_differ, 14))

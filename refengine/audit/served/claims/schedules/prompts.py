@@ -128,8 +128,12 @@ def leave(bench: Bench, ask: Ask) -> None:
 
 
 def conversation(bench: Bench, k: int) -> tuple[str, ...]:
-    first = bench.fresh(4000 + k)
-    return (first, answered(bench, Ask((first,), some_tokens(k), chat=True)).strip() or first, bench.prompt(k + 2))
+    """Of two things that a user says, and in turn of three."""
+    turns: tuple[str, ...] = (bench.fresh(4000 + k),)
+    for more in range(1 + k % 2):
+        said = answered(bench, Ask(turns, some_tokens(k), chat=True)).strip()
+        turns = (*turns, said or turns[0], bench.prompt(k + 2 + more))
+    return turns
 
 
 def some_tokens(k: int) -> int:

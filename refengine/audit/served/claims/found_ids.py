@@ -1,21 +1,25 @@
-"""Where texts end by themselves: a bias on the end of a text, by which plain texts end after some tokens.
+"""Tokens that are looked for by their ids: those that end a text, and two between which a text is nearly its coins.
 
 Within the tokens that a claim asks for a text seldom ends by itself: what goes wrong where it ends would not be seen.
-No API says which token the end is: it is looked for among the ids that it has in the vocabularies in use.
+No API says which token the end is: it is looked for among the ids that it has in the vocabularies in use, for a bias by
+which plain texts end after some tokens. And where one of two tokens is always the likelier one, a text shows no coin.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from random import Random
 
 from refengine.audit.served.ask import Answer, Ask, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.options import FIRST_IDS, TOKENS, Options, alone
+from refengine.audit.served.claims.options import FIRST_IDS, TOKENS, Options, Setting, alone, biased_to
+from refengine.audit.served.claims.tilt import after, tokens_or_words
 
 END_IDS = (*FIRST_IDS, 50256, 151643, 151645, 128001, 128009, 100257, 199999)  # GPT-2, Qwen, Llama 3, OpenAI's
 BIASES = (2.0, 4.0, 8.0, 12.0)  # nats, by which an end may be less likely than what is said
 PLACES = 4  # prompts that are asked
 SAMPLED, MOST_SEEN = 160, 3  # tokens of texts in which ends are looked for; ends that are taken from them
 LEAST_WORDS = 2  # of a text that is of use
+PAIRS = 10  # of ids that are drawn
 LEAST_TOKENS = 24  # that every model is taken to have
 
 
@@ -53,6 +57,30 @@ def found_ends(bench: Bench, chat: bool) -> tuple[Options, Options]:
 
 def biased(ids: Sequence[int], bias: float) -> Options:
     return {"logit_bias": dict.fromkeys(map(str, ids), bias)} if ids else {}
+
+
+def liveliest(bench: Bench, setting: Setting) -> list[Options]:
+    """The biases to two tokens, and to more pairs of ids, those first between which the side without speculation is
+    least decided; as they are where no token is reported. Raises Gone."""
+    if not (bench.several and bench.logprobs):
+        return list(setting.forms)
+    drawn, ids = Random("two tokens"), range(min(FIRST_IDS.stop, bench.vocabulary - 2), bench.vocabulary)
+    pairs = (biased_to(*drawn.sample(ids, 2)) for _ in range(PAIRS))
+    forms = [form for form in (*setting.forms, *pairs) if there(form, bench.vocabulary)]
+    more = {**bench.logprobs, **bench.several}
+
+    def undecided(form: Options) -> float:
+        said = _said(bench, 0, {**form, **more}, tokens=setting.tokens, heat=setting.temperature)
+        return _undecided(said) if said else 0.0
+
+    return sorted(forms, key=undecided, reverse=True)[: len(setting.forms)]
+
+
+def _undecided(answer: Answer) -> float:
+    """The chance that two draws differ after the same token, in the mean over the tokens of its choices."""
+    seen = Counter(entry for choice in answer.choices for entry in after(1, tokens_or_words(choice)))
+    whole = Counter(before for before, _ in seen.elements())
+    return sum(n * (1 - n / whole[before]) for (before, _), n in seen.items()) / max(1, whole.total())
 
 
 def _seen(bench: Bench) -> list[int]:
