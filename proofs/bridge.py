@@ -9,6 +9,7 @@ Usage, from the root of the repository: `python3 -m proofs.bridge`, to ask again
 with `--write`, to generate the instances anew and write what Coq says. Standard library only, but for --write.
 """
 
+import argparse
 import json
 import os
 import re
@@ -147,12 +148,15 @@ def write() -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Hold bridge.json to what Coq says.", prog="python3 -m proofs.bridge")
+    parser.add_argument("--write", action="store_true", help="Write down what Coq says now.")
+    asked = parser.parse_args()
     if missing := absent():
         print(missing)
         return 3
     if refused := compiled("Bridge.vo"):
         sys.exit(refused)
-    if sys.argv[1:] == ["--write"]:
+    if asked.write:
         write()
     wrong = changed(list(json.loads(FILE.read_text()).values()), int(os.environ.get("JOBS", "2")))
     print(f"violated: Coq gives another law now for {', '.join(wrong)}" if wrong else "bridge.json is what Coq says")

@@ -14,6 +14,7 @@ Both first hold the theorems to the files of instances: one that has hypotheses 
 about nothing, and an instance may not assume anything itself. That it is applied there, the gate holds.
 """
 
+import argparse
 import os
 import random
 import re
@@ -73,12 +74,16 @@ def keep(answers: dict[str, str]) -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Ask Coq of hypotheses without an answer.", prog="python3 -m proofs.hypotheses"
+    )
+    parser.add_argument("--sample", type=int, help="Ask so many again, drawn by the commit, and write nothing down.")
+    sampling = parser.parse_args().sample
     answers, chosen = fresh(), every()
     wrong = unapplied()
-    sampling = sys.argv[1:2] == ["--sample"]
-    if sampling:
+    if sampling is not None:
         wrong += [*gone(), *(f"{drop.key()} has no fresh answer" for drop in chosen if drop.key() not in answers)]
-        chosen = random.Random(commit_seed()).sample(chosen, int(sys.argv[2]))
+        chosen = random.Random(commit_seed()).sample(chosen, sampling)
     else:
         chosen = [drop for drop in chosen if drop.key() not in answers]
         keep(answers)
@@ -86,7 +91,7 @@ def main() -> int:
         for number, (drop, by) in enumerate(zip(chosen, pool.map(missed_by, chosen), strict=True), 1):
             answers[drop.key()] = by
             print(f"[{number}/{len(chosen)}] {drop.key()} MISSED BY {answers[drop.key()] or 'NOTHING'}", flush=True)
-            if not sampling:
+            if sampling is None:
                 keep(answers)
     wrong += [f"superfluous: {key}" for key, by in answers.items() if not by]
     print("violated: " + "; ".join(wrong) if wrong else f"{len(answers)} hypotheses, each of them missed")

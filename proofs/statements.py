@@ -145,5 +145,9 @@ def unapplied() -> list[str]:
     codes = [blank_comments((SOURCES / f"{name}.v").read_text()) for name in INSTANCES]
     applied = {word for code in codes for word in re.findall(r"[\w']+", code)}
     theorems = [(f.stem, name) for f in files() if f.stem not in INSTANCES for name in assuming(f)]
-    idle = [f"{file}.{name} is never named" for file, name in theorems if name not in applied]
+    idle = [
+        f"{file}.{name} is named in no file of instances ({', '.join(INSTANCES)})"
+        for file, name in theorems
+        if name not in applied
+    ]
     return idle + [f"{name} assumes" for code in codes for name, _, _ in premises_of(code, "Example")]

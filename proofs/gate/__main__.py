@@ -6,6 +6,7 @@ somebody has read what is cited as it is now, and asks nothing else; `--accept-t
 grants alone, and needs no prover.
 """
 
+import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,14 +95,19 @@ def shadowing() -> list[str]:
 
 
 def main() -> int:
-    if sys.argv[1:] == ["--accept-texts"]:
+    parser = argparse.ArgumentParser(description="Hold the proofs to the gate: minutes.", prog="python3 -m proofs.gate")
+    read = parser.add_mutually_exclusive_group()
+    read.add_argument("--accept", action="store_true", help="Somebody has read what is cited; over ten minutes.")
+    read.add_argument("--accept-texts", action="store_true", help="The same of sentences, tests and grants; no prover.")
+    asked = parser.parse_args()
+    if asked.accept_texts:
         told = {name: entry for name, entry in accepted.read().items() if "/" not in name}
         accepted.FILE.write_text(accepted.written(told | read_beside(), accepted.FILE.read_text().splitlines()[0]))
         return 0
     if missing := absent():
         print(missing)
         return 3
-    if sys.argv[1:] == ["--accept"]:
+    if asked.accept:
         if refused := compiled(jobs=int(os.environ.get("JOBS", "2"))):
             print(f"violated: Coq refuses a file: {refused}")
             return 1

@@ -1,5 +1,6 @@
 """Hold rocq/Translated.v to the text of the rules, or write it with --write."""
 
+import argparse
 import sys
 
 from proofs.translate.rules import FILE, written
@@ -8,11 +9,14 @@ from proofs.translate.terms import Untranslated
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, prog="python3 -m proofs.translate")
+    parser.add_argument("--write", action="store_true", help="Write it as the rules are now.")
+    write = parser.parse_args().write
     try:
         text = written()
     except Untranslated as error:
         sys.exit(f"violated: a rule is not translated: {error}")
-    if sys.argv[1:] == ["--write"]:
+    if write:
         FILE.write_text(text)
     if others := [*replaced()]:
         sys.exit(f"violated: {', '.join(others)}: what runs is not what was read")

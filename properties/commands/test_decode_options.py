@@ -220,6 +220,7 @@ def heard(monkeypatch: pytest.MonkeyPatch, said: dict[str, tuple[list[str], Any]
 def test_what_is_said_is_what_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills an option of the command line that is dropped on its way, or is another's; alone, and with all others."""
     plain = Request(**{field: value for field, (_, value) in UNSAID.items()})
+    assert name in {*UNSAID, *SAID_AS}, f"{name} is a field of Request: say in SAID_AS how a user says it"
     assert name in UNSAID or getattr(plain, name) != SAID_AS[name][1]
     asked_for = heard(monkeypatch, {**UNSAID, name: SAID_AS[name]})
     assert asked_for == replace(plain, **{name: SAID_AS[name][1]})

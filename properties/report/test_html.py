@@ -19,7 +19,7 @@ from refengine.report import plots
 from refengine.report.canonical import canonical
 from refengine.report.changes import changes
 from refengine.report.finding import DRAWN
-from refengine.report.html import command, render
+from refengine.report.html import KINDS, command, render
 from refengine.report.report import Report, make_report, parse_report
 from refengine.report.tables import matrix
 
@@ -231,6 +231,7 @@ def bars(svg: str) -> list[float]:
 def test_what_a_finding_may_have_drawn_is_drawn() -> None:
     """Kills a table that `DRAWN` promises and nobody draws, and a plot whose columns are written down nowhere."""
     assert DRAWN.keys() == plots.PLOTS.keys() | {"kill matrix", "battery"}
+    assert {name for name, _, _ in KINDS} == plots.PLOTS.keys()  # the titles and captions of the gallery
 
 
 def test_law_plot_shows_shares() -> None:

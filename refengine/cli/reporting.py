@@ -47,7 +47,10 @@ def refuse_to_replace(context: typer.Context) -> None:
                 raise BadInput(f"{name} {file} is read too: it would be replaced")
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone; a verdict line goes to standard error.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
+FindingsAsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON alone; a verdict line goes to standard error.")
+]
 Out = Annotated[Path | None, typer.Option(callback=writable, help="Write a report.json, which `rerun` makes again.")]
 Junit = Annotated[Path | None, typer.Option(callback=writable, help="Write JUnit XML: a test case for each finding.")]
 Sarif = Annotated[Path | None, typer.Option(callback=writable, help="Write SARIF: a result for each finding.")]
@@ -61,7 +64,7 @@ class Reporting:
     """How a command says what it found. A field is an option, of the commands that name it with `reports`."""
 
     allow_untested: AllowUntested = False
-    as_json: AsJson = False
+    as_json: FindingsAsJson = False
     out: Out = None
     junit: Junit = None
     sarif: Sarif = None

@@ -7,6 +7,7 @@ by `python -m refengine.selfcheck.claims.claims --write`, and a test fails when 
 A wheel carries the claims, the theorems and the records, and no tests: there, claims are shown with the names of tests.
 """
 
+import argparse
 import ast
 import sys
 from collections import Counter
@@ -255,10 +256,16 @@ def link(claims: Sequence[Claim]) -> None:
 
 def main() -> None:
     """Check the claims, write CLAIMS.md with --write, run their tests against mistakes with --link."""
+    parser = argparse.ArgumentParser(
+        description="Check the claims.", prog="python -m refengine.selfcheck.claims.claims"
+    )
+    parser.add_argument("--write", action="store_true", help="Write CLAIMS.md.")
+    parser.add_argument("--link", action="store_true", help="Run the tests of claims about rules on mistakes in them.")
+    asked = parser.parse_args()
     claims = load()
-    if sys.argv[1:] == ["--link"]:
+    if asked.link:
         link(claims)
-    if sys.argv[1:] == ["--write"]:
+    if asked.write:
         (ROOT / "proofs" / "CLAIMS.md").write_text(markdown(sources()), "utf-8")
     print(f"{len(claims)} claims, all of their theorems and tests exist")
 

@@ -4,5 +4,6 @@
 (two answers side by side), `cells.py` (one right answer: plain text and the parity matrix), `own.py` (a side against
 itself), `shared_rows.py` (what sampled tokens are reported with), `scores.py`, `tilt.py` and `sampled.py` (laws, token
 for token), `together.py` (what moves all laws a little), `schedules/` (seeds, state and company), `edge.py` (of the
-context), `ends.py` (of a text), `ties.py` (which greedy partings are ties, and which far from one).
+context), `found_ids.py` (tokens that end a text, and two that are nearly coins), `ties.py` (which greedy partings are
+ties, and which far from one).
 """
