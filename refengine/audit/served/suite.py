@@ -33,6 +33,7 @@ from refengine.audit.served.reduce import TRIES, reduced
 GIVE_UP = 3  # looks after which a claim that no look was made of is left
 SMALL = 6  # claims whose witness is made small
 SUSPECT_NATS = 4.0  # of evidence: more than chance gives to one claim in fifty, and too little to decide
+NEARLY = 0.5  # of the evidence of a decision, from which on a claim is pursued whatever it has had of the requests
 FAINT_NATS = 2.0  # of evidence, that is followed once all claims had MOST of what they want; laws have their looks
 OUTWEIGHED = -1.0  # nats: signs that later looks have said enough against
 SUSPECTS = 2  # claims that are looked at in one turn where there are signs: a decision needs many looks of one
@@ -209,7 +210,8 @@ class Suite:
         all_seen = all(s.share >= MOST for s in open_)
         strong = self.strong(suspected, all_seen)
         decided = sum(state.evidence() >= self.bar for state in self.states)
-        self.pursuing = bool(strong) and (2 + decided) * self.pursued <= self.bench.sent
+        nearly = bool(suspected) and suspected[0][1] > NEARLY * self.bar
+        self.pursuing = bool(strong) and (nearly or (2 + decided) * self.pursued <= self.bench.sent)
         if self.pursuing:
             order = strong
         elif suspects and turn % 4 == 1:

@@ -131,7 +131,7 @@ def seeds(noise: Noise, takes: Takes) -> list[Cell]:
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 20))
     if takes.seed and takes.options("stop"):
         free = "Requests without a seed are independent after one whose seed a stop has ended."
-        cells.append(Own("seed/after a stop", free, asks.after_stopped_seed, fault.unseeded_alike, 12, wanted=2))
+        cells.append(Own("seed/after a stop", free, asks.after_stopped_seed, fault.unseeded_alike, 8, wanted=3))
     if takes.seed and takes.together and (takes.options(*FILTERED) or takes.options(*asks.HEAVY)):
         one_token = alone([5]) if takes.options(*asks.HEAVY) else {"top_k": 1}
         cells += [OthersSeeds(one_token), BesideUnseeded(one_token)]

@@ -95,7 +95,7 @@ def beside_seeded(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 def after_stopped_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     """Each right after one with a seed that a stop has ended."""
-    return [[stopped(bench, k + 1, 1000 + k, {})], [sampled(bench, k, None)]] * 3
+    return [[stopped(bench, k + 1, 1000 + k, {})], [sampled(bench, k, None)]] * 2
 
 
 def after_stopped_filter(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
