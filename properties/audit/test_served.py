@@ -231,6 +231,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ),
         ("seeds fail under load after the first token", "seed/under", "seed/under load"),
         ("in chat an end that is accepted does not end", "chat/ends", "chat/ends"),
+        ("pieces of a streamed chat lose the blank before them", "chat/stream", "chat/stream"),
         ("a chat of three turns forgets the first", "chat/turns", "metadata/the same text has another usage"),
         ("a filter outlives a stop", "independence/after", "independence/after a stop"),
         ("an answer of one token is not verified", "parity/max_tokens", "parity/max_tokens"),

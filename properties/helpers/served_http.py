@@ -80,6 +80,8 @@ def streamed(
             events.append({"choices": [{"index": choice["index"], "delta": {"tool_calls": [named]}}]})
         for i in range(0, len(text), size):
             said = text[i : i + size]
+            if chat and engine.has("pieces of a streamed chat lose the blank before them"):
+                said = said.removeprefix(" ")
             piece: dict[str, Any] = {"delta": {"content": said}} if chat else {"text": said}
             if call:
                 piece = {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": said}}]}}

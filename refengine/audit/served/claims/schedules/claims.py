@@ -81,6 +81,8 @@ def repeated(takes: Takes) -> list[tuple[str, str, Steps, int]]:
         found.append(("state/after a stop", stopped, asks.after_stop, 7))
     if takes.stream:
         found.append(("stream", "A streamed answer is the whole one.", asks.stream, 4))
+    if takes.stream and takes.chat:
+        found.append(("chat/stream", "A streamed chat is the whole one.", asks.stream_chat, 4))
     if takes.options("response_format"):
         held = f"{ALONE} after one that a grammar held and ended."
         found.append(("state/after a grammar", held, asks.after_grammar, 6))

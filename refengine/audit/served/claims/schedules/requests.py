@@ -41,6 +41,11 @@ def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[plain(bench, k)], [streamed(plain(bench, k))]]
 
 
+def stream_chat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    mine = replace(plain(bench, k), chat=True)
+    return [[mine], [streamed(mine)]]
+
+
 def streamed_choices(seeds: bool) -> Steps:
     """In turn with a seed, which a server may take and pass over, and at temperature 0."""
 
