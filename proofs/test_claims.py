@@ -1,5 +1,6 @@
 """The claims are data: they load, their evidence exists, and CLAIMS.md says what they say."""
 
+import os
 import re
 import subprocess
 import sys
@@ -51,9 +52,9 @@ def uncollected(cases: Collection[str]) -> set[str]:
     """The cases that pytest does not find in their files."""
     files = sorted({case.partition("::")[0] for case in cases})
     options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-m", "long or not long"]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *files], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-m", "pytest", *options, *files]
+    plain = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # which says how it prints
+    run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=True)
     return {*cases} - {*run.stdout.splitlines()}
 
 

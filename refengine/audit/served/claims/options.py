@@ -52,9 +52,15 @@ def several_filters(plain: Choice, number: int) -> tuple[Options, ...]:
 
 def left_alone(made: Made) -> Made:
     """These options, and a filter that leaves one token: what is sampled, by other code than at temperature 0, is then
-    decided by the options, and far from temperature 1 it is another one where the order of steps is another."""
+    decided by the options, and far from temperature 1 it is another one where the order of steps is another. Two
+    filters come in turn where both are taken: each may be wrong beside these options alone."""
     filters = ({"top_k": 1}, {"top_p": 1e-4}, {"min_p": 1.0})
-    return lambda plain, number: tuple({**options, **told} for options in made(plain, number) for told in filters)
+
+    def of(plain: Choice, number: int) -> tuple[Options, ...]:
+        in_turn = (filters[number % 2], *filters[1:])
+        return tuple({**options, **told} for options in made(plain, number) for told in in_turn)
+
+    return of
 
 
 def fixed(*dialects: Options) -> Made:
