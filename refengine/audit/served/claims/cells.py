@@ -183,7 +183,8 @@ class Parity:
         first, *others = asks.values()
         on, off = bench.both(replace(first, more=tuple(ask.turns[0] for ask in others)))
         signs = signs_of(self.beliefs)
-        for (place, ask), here, there in zip(asks.items(), each(on), each(off), strict=False):
+        mine, theirs = (each(side) if others else [side] for side in (on, off))
+        for (place, ask), here, there in zip(asks.items(), mine, theirs, strict=False):
             self.look(bench, place, ask, here, there, {"prompts of the list": len(asks)} if others else {})
         self.told = k if signs_of(self.beliefs) > signs else self.told
 
@@ -227,7 +228,7 @@ class Parity:
 
 def each(answer: Answer) -> list[Answer]:
     """What is said to each prompt of a list; the usage is of all of them."""
-    return [answer] if len(answer.choices) == 1 else [Answer((choice,)) for choice in answer.choices]
+    return [Answer((choice,)) for choice in answer.choices]
 
 
 def asked_together(made: Sequence[Options]) -> Options | None:
