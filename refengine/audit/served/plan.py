@@ -19,7 +19,7 @@ from refengine.audit.served.claims.schedules.coins_in_company import OneBatch
 from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
 from refengine.audit.served.claims.takes import Takes
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
-from refengine.audit.served.sides import found_out
+from refengine.audit.served.sides import MOST_CHOICES, found_out
 
 ENDING = "law/min_tokens", "chat/ends"  # what else is asked where texts end
 EDGE = "state/context edge"
@@ -129,7 +129,8 @@ def _try_laws(plan: Plan, bench: Bench, takes: Takes, wanted: Wanted) -> None:
         if not wanted(f"law/{setting.name}"):
             continue
         listed = bool(takes.equal_prompts)
-        choices = next((n for n in takes.choices or takes.equal_prompts if n <= setting.choices), 1)
+        most = setting.choices if bench.noise.quiet else min(setting.choices, MOST_CHOICES)  # more show the rounding
+        choices = next((n for n in takes.choices or takes.equal_prompts if n <= most), 1)
         apis = (True, False) if takes.chat and setting.talks else (False,)
         told = liveliest(bench, setting) if setting.lively else setting.forms
         forms = [replace(setting, options=options) for options in told]
