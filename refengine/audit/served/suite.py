@@ -3,9 +3,10 @@
 Every claim has its own share of alpha, fixed beforehand by how many claims there are, so that the order of looks may
 depend on the evidence. Each turn takes the first of these that there is:
 
-1. Suspects that are pursued, with at most 1 / (2 + claims decided) of the requests: the two that are nearest to a
-   decision, if the nearest has more than SUSPECT_NATS; else, if the suspects' evidence together would decide one claim,
-   the one with most; else, once all had MOST of their looks, the one with most that has more than FAINT_NATS.
+1. Suspects that are pursued, with at most 1 / (2 + claims decided) of the requests, or with all that are left once the
+   nearest to a decision has NEARLY of its evidence: the two nearest, if that has more than SUSPECT_NATS; else, if the
+   suspects' evidence together would decide one claim, the one with most; else, once all had MOST of their looks, the
+   one with most that has more than FAINT_NATS.
 2. Every fourth turn: the two suspects nearest to a decision.
 3. Claims that were never looked at.
 4. Whoever had the smallest share of the looks that it wants; past MOST of them laws come first of which nothing can be

@@ -152,11 +152,10 @@ class Parity:
 
     def asks(self, bench: Bench, k: int) -> dict[int, Ask]:
         """What the request asks of each of its prompts, by their numbers; {} where the first gives nothing to ask."""
-        first = self.made(bench, k, k)
-        others = range(k + 1, k + self.prompts) if first and k % 2 and not self.option.temperature else ()
-        made = {k: first} | {place: told for place in others if (told := self.made(bench, place, k))}
-        if not first:
+        if not (first := self.made(bench, k, k)):
             return {}
+        others = range(k + 1, k + self.prompts) if k % 2 and not self.option.temperature else ()
+        made = {k: first} | {place: told for place in others if (told := self.made(bench, place, k))}
         shared = asked_together([*made.values()])
         options = {**(bench.ending(self.chat) if self.option.ends else {}), **(first if shared is None else shared)}
         tokens = options.pop("max_tokens", self.option.tokens)
