@@ -137,7 +137,7 @@ def test_a_coin_that_may_be_used_twice_is_refused(
     ours = translate.source(file)
     assert text in ours
     read_instead(monkeypatch, file, ours.replace(text, instead))
-    with pytest.raises(Untranslated, match=why):
+    with pytest.raises(Untranslated, match=rf"exact/{file}\.py, line .*{why}"):
         written()
 
 

@@ -3,7 +3,8 @@
 import ast
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from proofs.translate import forms, sites, words
 from proofs.translate.calls import RESULTS
@@ -77,12 +78,22 @@ def source(file: str) -> str:
     return (EXACT / f"{file}.py").read_text()
 
 
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Whatever cannot be translated meanwhile names the file."""
+    try:
+        yield
+    except Untranslated as refused:
+        raise Untranslated(f"refengine/exact/{file}.py, {refused}") from None
+
+
 def definition(file: str, name: str) -> ast.FunctionDef:
     """A function, its variables named as in Gallina; raises Untranslated where one of its words is another's."""
     found = [n for n in ast.walk(ast.parse(source(file))) if isinstance(n, ast.FunctionDef) and n.name == name]
     if len(found) != 1:
         raise Untranslated(f"{file}.py defines {name} {len(found)} times")
-    words.variables(found[0], OTHERWISE)
+    with reading(file):
+        words.variables(found[0], OTHERWISE)
     for node in ast.walk(found[0]):
         if isinstance(node, ast.Name):
             node.id = OTHERWISE.get(node.id, node.id)
@@ -106,8 +117,9 @@ def known_text(file: str, name: str) -> str:
 def translated(file: str, name: str, helpers: set[str]) -> str:
     """The Gallina definition of one function."""
     function = definition(file, name)
-    forms.check(function)
-    sites.check(function)
+    with reading(file):
+        forms.check(function)
+        sites.check(function)
     arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation}
     types = {OTHERWISE.get(a, a): NAMED.get(a) or TYPES[annotation] for a, annotation in arguments.items()}
     binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items() if type != "chance")
@@ -115,7 +127,8 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     result = ast.unparse(function.returns) if function.returns else ""
     answer = "law R (seq V)" if result == "tuple[int, ...]" else "answer R V"
     k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> {answer})"
-    body = text(function, types, helpers)
+    with reading(file):
+        body = text(function, types, helpers)
     start = f"let k := @ret R {RETURNED[result]} in\n" if rule else ""
     head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : {answer} :="
     return f"{head}\n{indented(start + body)}.\n"
@@ -160,7 +173,8 @@ def read(file: str, name: str) -> list[tuple[str, str]]:
 
 
 def elsewhere(file: str, functions: Sequence[ast.FunctionDef]) -> list[tuple[str, str]]:
-    found = sorted({word for function in functions for word in words.free(function)})
+    with reading(file):
+        found = sorted({word for function in functions for word in words.free(function)})
     places = [words.home(file, word, source) for word in found]
     return [place for place in places if place not in KNOWN and place[0] not in words.LANGUAGE]
 
@@ -202,8 +216,10 @@ def written() -> str:
         functions = outermost(ast.parse(text))
         if file not in WHOLE and (others := elsewhere(file, functions)):
             raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")
-    files = {str(file.relative_to(EXACT).with_suffix("")) for file in EXACT.rglob("*.py")}
-    bound = {file: words.bound(source(file)) for file in files if (file, "") not in KNOWN}  # each refused, or defines
-    if bound["__init__"]:
+    for file in sorted(str(path.relative_to(EXACT).with_suffix("")) for path in EXACT.rglob("*.py")):
+        if (file, "") not in KNOWN:
+            with reading(file):
+                words.bound(source(file))  # it is refused, or defines
+    if words.bound(source("__init__")):
         raise Untranslated("__init__.py: what is imported first may change the words of the others")
     return "\n".join([HEADER, section("Rules", "(outcome V)", RULES, LOSSY), section("Loops", "(seq V)", LOOPS)])

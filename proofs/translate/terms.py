@@ -10,7 +10,8 @@ class Untranslated(ValueError):
 
 
 def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
-    return Untranslated(f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)}: {why}")
+    begins = ast.unparse(node).partition("\n")[0]
+    return Untranslated(f"line {getattr(node, 'lineno', '?')}: {begins}: {why}")
 
 
 @dataclass(frozen=True)

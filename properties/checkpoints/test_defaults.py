@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
+from properties.helpers.schemas import SPECIAL, special
 from refengine.decoder.checkpoints.load import layout_of, load_target
 from refengine.decoder.checkpoints.reading.checkpoint import PARAMS, Checkpoint
 from refengine.decoder.checkpoints.reading.config import Config
@@ -17,37 +18,6 @@ from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
 TARGETS = {row.folder: row.target for row in ROWS.values() if row.folder} | {"qwen_mtp/target": "qwen_mtp/target"}
-# Where leaving a field out, or null, is another drafter: what it has then is in the test that is named.
-OTHER = {
-    ("dflash/speculators", "layer_types"): "test_unread.py, test_older_configs_slide_from_a_layer_on",
-    ("dspark/speculators", "layer_types"): "the same",
-    ("dflash/transformers", "layer_types"): "test_any_shape.py: all slide",
-    ("dspark/speculators", "sample_from_anchor"): "test_any_shape.py: DSpark's is true",
-}
-# Fields that no fixture of the layout says, with the value that is taken then, and another, which is read or refused.
-UNSAID: dict[str, dict[str, tuple[Any, Any]]] = {
-    "dart/drafter": {"attention_bias": (False, True), "mlp_bias": (False, True), "target_hidden_size": (32, 16)},
-    "deepseek/mtp": {
-        "scoring_func": ("sigmoid", "softmax"), "topk_method": ("noaux_tc", "greedy"), "moe_layer_freq": (1, 2),
-        "num_mtp_layers": (1, 2),
-    },
-    "eagle/eagle1": {
-        "bias": (True, False), "qkv_bias": (False, True), "rope_theta": (1e4, 1e5),
-        "rope_scaling": ({"type": "default"}, {"type": "linear", "factor": 2.0}),
-    },
-    "eagle/eagle3": {"target_hidden_size": (32, 16), "rope_theta": (1e4, 1e5)},
-    "eagle/p_eagle": {"layer_types": (["full_attention"] * 2, ["sliding_attention"] * 2)},
-    "gemma4/assistant": {"use_bidirectional_attention": ("vision", "all")},
-    "heads/medusa": {"version": ("1", "2")},
-    "heads/parallel_heads": {"n_kv_heads": (2, 1), "rope_theta": (1e4, 5e5), "ffn_dim_multiplier": (1.0, 1.5)},
-    "p_eagle/amazon": {
-        "attention_bias": (False, True), "norm_before_residual": (False, True), "parallel_drafting": (True, None),
-    },
-    "qwen_mtp/speculators": {
-        "attn_output_gate": (True, False), "mtp_num_hidden_layers": (1, 2),
-        "mtp_use_dedicated_embeddings": (False, True), "partial_rotary_factor": (0.25, None),
-    },
-}  # fmt: skip
 
 
 class Noting(dict[str, Any]):
@@ -126,21 +96,22 @@ def test_what_is_left_out_is_what_the_file_would_have_said(folder: str) -> None:
         if path[-1] not in asked:
             continue
         without, null = loaded(folder, changed(fields, path)), loaded(folder, changed(fields, path, to=None))
-        if (folder, path[-1]) not in OTHER:
+        if path[-1] not in special(folder, "another where left out"):
             assert isinstance(without, str) or without == whole, path
         assert isinstance(null, str) or null == without, path
 
 
-@pytest.mark.parametrize("folder", UNSAID)
+@pytest.mark.parametrize("folder", [folder for folder, said in SPECIAL.items() if "unsaid" in said])
 def test_what_no_fixture_says_may_be_said(folder: str) -> None:
     """Kills a field that is read under another name or not at all, and a default that is not the release's."""
     fields = fields_of(folder)
     whole = loaded(folder, fields)
     inner = next((name for name in ("transformer_layer_config", "text_config") if name in fields), None)
-    for name, (default, other) in UNSAID[folder].items():
+    for name, said in special(folder, "unsaid").items():
         path = (inner, name) if inner else (name,)
-        assert loaded(folder, changed(fields, path, to=default)) == whole, name
-        assert loaded(folder, changed(fields, path, to=other)) != whole or other is None, name
+        assert loaded(folder, changed(fields, path, to=said["taken"])) == whole, name
+        another = said["another"]
+        assert loaded(folder, changed(fields, path, to=another)) != whole or another is None, name
 
 
 # --- one field, two names -------------------------------------------------------------------------------------------
@@ -155,12 +126,11 @@ SCALINGS: list[dict[str, Any]] = [
     {**STRETCHED, "mscale": 1.0, "mscale_all_dim": 0.7},
 ]  # fmt: skip
 ROPE = ("rope_parameters", "rope_scaling", "rope_theta")
-UNTURNED = {"heads/medusa", "heads/parallel_heads", "tiny/ar"}  # they have no angles, other names, or are transformers'
-OWN = {"dart/drafter", "eagle/eagle1", "eagle/eagle3", "qwen_mtp/speculators", "qwen_mtp/target"}  # scaled in own ways
-BY_TYPE = {"gemma4/assistant", "variants/dspark_gemma4", "variants/eagle3_gemma4"}  # transformers 4 had no such angles
+OTHER_WORDS = ("none", "in names of its own", "transformers'")
+TURNED = [folder for folder in sorted(TARGETS) if special(folder, "angles") not in OTHER_WORDS]
 
 
-@pytest.mark.parametrize("folder", sorted(TARGETS.keys() - UNTURNED - BY_TYPE))
+@pytest.mark.parametrize("folder", [folder for folder in TURNED if special(folder, "angles") != "by type of layer"])
 def test_angles_are_the_same_in_the_words_of_either_generation(folder: str) -> None:
     """Kills a scaling, a base or a factor on scores that is looked for in the words of one generation alone, or read
     otherwise in them: released files are of transformers 4, the fixtures of 5."""
@@ -168,7 +138,8 @@ def test_angles_are_the_same_in_the_words_of_either_generation(folder: str) -> N
     inner = "transformer_layer_config" if "transformer_layer_config" in fields else None
     sizes: dict[str, Any] = {key: x for key, x in (fields[inner] if inner else fields).items() if key not in ROPE}
     sizes |= {"max_position_embeddings": 128}
-    for scaling in SCALINGS[:1] if folder in OWN else SCALINGS:
+    own = special(folder, "angles") == "scaled in its own way"
+    for scaling in SCALINGS[:1] if own else SCALINGS:
         kind = {"type": scaling["rope_type"]} | {key: x for key, x in scaling.items() if key != "rope_type"}
         part = {"partial_rotary_factor": 0.5} if folder.startswith("qwen_mtp") else {}
         said = [{"rope_parameters": scaling | part | {"rope_theta": 77.0}}]
@@ -178,13 +149,13 @@ def test_angles_are_the_same_in_the_words_of_either_generation(folder: str) -> N
         assert found[0] == found[1] == found[2], scaling
     plain = {"rope_theta": 77.0, "rope_type": "default"}
     twice = [{"rope_theta": 78.0, "rope_parameters": plain}]
-    if folder not in OWN:
+    if not own:
         twice.append({"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": plain})
     for one in twice:
         assert isinstance(loaded(folder, fields | {inner: sizes | one} if inner else sizes | one), str)
 
 
-@pytest.mark.parametrize("folder", sorted(TARGETS.keys() - UNTURNED))
+@pytest.mark.parametrize("folder", TURNED)
 @pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
 def test_the_dtype_is_held_to_the_tensors_under_either_name(folder: str, name: str) -> None:
     """Kills a declared dtype that is looked for under one generation's name: half precision that was cast is no

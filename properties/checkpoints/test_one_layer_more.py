@@ -10,6 +10,7 @@ from torch import Tensor
 
 from properties.helpers.coins import COINS
 from properties.helpers.damaged import damaged, edit
+from properties.helpers.schemas import special
 from refengine.decoder.loop import Session
 from refengine.engine.policy import pipeline, temperature
 from refengine.errors import BadInput
@@ -24,11 +25,6 @@ from refengine.source_tree import FIXTURES
 BY_RULE = sorted(ROWS.values(), key=lambda row: row.rules[0] != "point_mass")
 LAYERED = {row.folder: row for row in BY_RULE if row.folder and (FIXTURES / row.folder / "config.json").is_file()}
 WANTED = re.compile(r"tensor (\S+) (?:is missing|has shape .*, the config asks for \[([\d, ]+)\])")
-# Layouts of a fixed number of layers, or with sizes by layer; Medusa's (test_medusa_layouts.py); layers of the target.
-FIXED = {
-    *("dart/drafter", "eagle/eagle3", "gemma4/assistant", "heads/medusa"),
-    *("deepseek/mtp", "deepseek/mtp2", "qwen_mtp/speculators"),
-}
 
 
 def one_more(config: dict[str, Any]) -> None:
@@ -79,7 +75,7 @@ def test_every_tensor_of_a_layer_more_matters(name: str, tmp_path: Path) -> None
     """Kills a norm, a bias or a projection that is bound, and read in the layers of the fixtures alone."""
     row = LAYERED[name]
     found = grown(row, tmp_path / "more")
-    assert (found is None) == (name in FIXED)
+    assert (found is None) == (special(name, "layers") in ("fixed", "none")), f'"layers" of {name} in fixtures/schemas'
     if found is None:
         return
     folder, asked = found

@@ -7,7 +7,6 @@ with another value there the file is refused, or other drafts are made.
 """
 
 import copy
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ import pytest
 import torch
 
 from properties.helpers.coins import COINS
+from properties.helpers.schemas import KINDS, SCHEMAS, special
 from refengine.decoder import load_target
 from refengine.decoder.checkpoints.layouts import deepseek_mtp
 from refengine.decoder.checkpoints.load import layout_of, options_of
@@ -33,7 +33,6 @@ from refengine.selfcheck.drafters.row import Row
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES, GOLDEN
 
-SCHEMAS = {file.stem: json.loads(file.read_text()) for file in sorted((FIXTURES / "schemas").glob("*.json"))}
 TINY = {row.folder: row.target for row in ROWS.values() if row.folder}
 RECORDED = [folder for kind in ("*/drafter", "hf_dsv3*/target", "sp_mtp*/target") for folder in GOLDEN.glob(kind)]
 WHOLE = {"tiny/ar", "golden/hf_assisted_A/drafter", "golden/medusa2_A/drafter"}  # models that transformers reads
@@ -152,26 +151,6 @@ ELSEWHERE = {
     "verifier_accept_k",
     "accept_tolerance",
 }  # training, a lossy verifier
-GEMMA4 = {  # of its layers the full ones alone, none of which is shared; of their angles one turns, at whatever base
-    *("num_key_value_heads", "num_kv_shared_layers", "use_double_wide_mlp"),
-    *("rope_parameters.full_attention.rope_theta", "rope_parameters.sliding_attention.rope_theta"),
-}
-# By folder: what is read, and can have no effect beside the rest of this config.
-AT_REST: dict[str, set[str]] = {
-    "dflash/zlab": {"use_sliding_window"},  # no layer slides
-    "tiny/dspark": {"use_sliding_window", "label2id.LABEL_0", "label2id.LABEL_1"},
-    "heads/medusa": {"medusa_num_heads"},  # the file has more
-    "deepseek/mtp": {"intermediate_size"},  # no layer is dense
-    "deepseek/mtp2": {"intermediate_size"},
-    "variants/dspark_gemma4": GEMMA4 | {"head_dim"},
-    "variants/eagle3_gemma4": GEMMA4,
-    "gemma4/assistant": {"text_config.attention_k_eq_v"},  # all heads are said alike
-    "eagle/p_eagle": {"norm_output"},  # nothing is fed back
-    "qwen_mtp/speculators": {  # an expert in every layer, and one module
-        *("num_nextn_predict_layers", "transformer_layer_config.decoder_sparse_step"),
-        "transformer_layer_config.intermediate_size",
-    },
-}
 
 
 def places(fields: dict[str, Any], above: Place = ()) -> Iterator[tuple[Place, list[Any]]]:
@@ -239,7 +218,17 @@ def test_what_a_config_says_takes_effect(folder: str) -> None:
         if place[-1] not in unread | ELSEWHERE | {"max_position_embeddings"}  # which is asked for scaled angles alone
         and any(drafted(row, changed(folder, place, value)) == before for value in values)
     }
-    assert idle == AT_REST.get(folder, set())
+    assert idle == {*special(folder, "no effect")}, (
+        f'"no effect" of {folder} in fixtures/schemas/{schema_of(whole)}.json'
+    )
+
+
+def test_what_is_special_about_a_fixture_stands_in_its_schema() -> None:
+    """Kills an exception that nobody reads, or that outlives its fixture."""
+    for name, schema in SCHEMAS.items():
+        for folder, said in schema.get("fixtures", {}).items():
+            assert said.keys() <= KINDS, folder
+            assert schema_of(Checkpoint(FIXTURES / folder)) == name, folder
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from properties.helpers.schemas import special
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.reading.config import Config
 from refengine.decoder.checkpoints.reading.unread_fields import SWITCHES, refuse_unread
@@ -16,8 +17,8 @@ from refengine.errors import BadInput
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
-WITHOUT = {"tiny/ar", "heads/medusa"}  # read by transformers; heads alone, which have no layers
-LAYOUTS = sorted({row.folder for row in ROWS.values() if row.folder not in ("", row.target)} - WITHOUT)
+FOLDERS = sorted({row.folder for row in ROWS.values() if row.folder not in ("", row.target)})
+LAYOUTS = [folder for folder in FOLDERS if special(folder, "layers") not in ("none", "transformers'")]
 TARGETS = {row.folder: row.target for row in ROWS.values()}
 
 

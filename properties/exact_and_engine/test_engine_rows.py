@@ -22,8 +22,11 @@ from refengine.engine.rules.block import prefix_weights
 from refengine.engine.rules.point_mass import point_mass
 from refengine.engine.rules.without_replacement import without_replacement
 from refengine.engine.sums import total
+from refengine.exact.block import chain
 from refengine.exact.card import Card
 from refengine.exact.chance import Site
+from refengine.exact.law import law
+from refengine.exact.row import point
 from refengine.exact.rules import RULES
 
 NAN = float("nan")
@@ -282,15 +285,26 @@ def test_rows_are_summed_in_float64_and_none_may_be_empty() -> None:
 @pytest.mark.parametrize("card", RULES.values(), ids=lambda card: card.name)
 def test_lanes_that_end_at_every_depth_stand_beside_one_of_nothing(card: Card) -> None:
     """Kills a last row that is never reached without padding, and a lane that goes on after its refusal. Rows are
-    certain, so that every rule has one answer; rows behind the refusal want other tokens."""
+    certain, so that the definition has one answer; rows behind the refusal want other tokens."""
     tokens, parents = torch.tensor([[1, 2, 0]] * 4 + [[NOTHING] * 3]), torch.tensor([[-1, 0, 1]] * 5)
     wanted = torch.tensor([[1, 2, 0, 3], [3, 2, 0, 1], [1, 3, 0, 1], [1, 2, 3, 1], [2, 0, 1, 3]])
     rows = torch.nn.functional.one_hot(wanted, 4).double()
     q = torch.nn.functional.one_hot(tokens.clamp(min=0), 4).double() if card.drawn else None
-    expected = [(1, 2, 0, 3), (3,), (1, 3), (1, 2, 3), (2,)]
+    expected = [the_answer(card, p, one) for p, one in zip(wanted.tolist(), tokens.tolist(), strict=True)]
     got = ENGINE[card.name](rows, Block(tokens, parents, q), Philox(0, torch.arange(5)))
     assert [tokens for tokens, _ in unpadded(got)] == expected
     none = torch.zeros(5, 0, dtype=torch.int64)
     empty = Block(none, none, q[:, :0] if card.drawn else None)
     alone = ENGINE[card.name](rows[:, :1], empty, Philox(0, torch.arange(5)))
     assert [tokens for tokens, _ in unpadded(alone)] == [(1,), (3,), (1,), (1,), (2,)]
+
+
+def the_answer(card: Card, wanted: list[int], tokens: list[int]) -> tuple[int, ...]:
+    """What the definition emits where every row wants one token, and is drawn from a row that has one."""
+    drafted = [token for token in tokens if token != NOTHING]
+    q = [point(token, 4) if card.drawn else None for token in drafted]
+    rows = [point(token, 4) for token in wanted[: len(drafted) + 1]]
+    (emitted,) = law(
+        lambda chance: card.rule(rows, chain(drafted, q, [("draft", i) for i in range(len(drafted))]), chance).tokens
+    )
+    return emitted
