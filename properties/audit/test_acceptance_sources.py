@@ -200,7 +200,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     for line in page.splitlines():
         told_ = CliRunner().invoke(app, line.split()[1:])
         assert told_.exit_code == 0, told_.output
-    assert "VERDICT consistent (2 consistent)" in told_.output
+    assert "VERDICT consistent (3 consistent)" in told_.output
     assert (tmp_path / "junit.xml").exists()
 
 
@@ -215,7 +215,7 @@ def test_the_command_writes_what_the_others_write(tmp_path: Path) -> None:
     files = [f"--{kind}={tmp_path / kind}" for kind in ("out", "junit", "sarif", "summary", "badge")]
     honest = CliRunner().invoke(app, [*ask, str(tmp_path / "b"), "--golden", golden, *files])
     assert honest.exit_code == 0, honest.output
-    assert "VERDICT consistent (2 consistent)" in honest.output
+    assert "VERDICT consistent (3 consistent)" in honest.output
     assert all((tmp_path / kind).stat().st_size > 50 for kind in ("out", "junit", "sarif", "summary", "badge"))
     wrong = CliRunner().invoke(app, [*ask, str(tmp_path / "c"), "--golden", golden])
     assert wrong.exit_code == 1

@@ -23,6 +23,7 @@ from refengine.evidence.e_process_of_shares import Share, detectable, interval, 
 from refengine.report.finding import Finding, Number, Quantity, Recipe
 
 SOURCE = "Leviathan et al. 2023, Corollary 3.6: a draft is kept with probability sum min(p, q) = 1 - TV(p, q)"
+RUNNING = 1024  # requests at once, of which the last step may be counted in part when an engine is scraped
 MARGIN = 0.02  # of a share, by which prompts and rounding may move it
 
 
@@ -84,7 +85,8 @@ def audit_acceptance(
         found = [looked_at_each(*pair, alpha / len(places)) for pair in zip(places, every, strict=True)]
         source = f"the law of {known} at every prefix"
     named = Named(model or " ".join(Path(file).name for file in files), source, sums.notes, arguments)
-    return [named.finding(place, one, found) for place, one in zip(places, found, strict=True)]
+    of_places = [named.finding(place, one, found) for place, one in zip(places, found, strict=True)]
+    return of_places + [named.of_two_counts(*twice, len(places)) for twice in sums.twice]
 
 
 def counted(files: Sequence[str], since: str | None, model: str | None) -> Sums:
@@ -138,17 +140,9 @@ class Named:
     arguments: dict[str, Any]
 
     def finding(self, place: Place, one: Looked | None, every: Sequence[Looked | None]) -> Finding:
-        common: dict[str, Any] = {
-            "id": f"audit.acceptance/{place.name}",
-            "subject": f"acceptance counted in {self.subject}",
-            "claim": f"Drafts at {place.name} are kept as often as is due."
-            if place.name.startswith("position")
-            else f"Of {place.name} as much is kept as is due.",
-            "source": SOURCE,
-            "role": "subject",
-            "recipe": Recipe(function=f"{__name__}:audit_acceptance", arguments=self.arguments),
-            "replay": "statistical" if self.arguments["known"] else "exact",
-        }
+        position = place.name.startswith("position")
+        claim = f"Drafts at {place.name} are kept" if position else f"Of {place.name} as much is kept"
+        common = self._common(place.name, f"{claim} as often as is due." if position else f"{claim} as is due.")
         alpha = self.arguments["alpha"]
         method = f"sequential evidence, alpha {alpha:g} over all positions, {place.share.judged:.0f} drafts judged"
         if one is None:
@@ -183,6 +177,30 @@ class Named:
             return Finding(verdict="not tested", reason=reason, method=method, notes=list(self.notes), **common)
         note = f"{place.share.rate:.3f} at {place.name}; due is {self._said(one)}: {seen}."
         return Finding(verdict="consistent", method=method, notes=[note, *self.notes], **common)
+
+    def of_two_counts(self, by_position: int, in_all: int, depth: int) -> Finding:
+        """Nothing is due: two counts of the same tokens agree, but for what a scrape misses in the middle of a step."""
+        common = self._common("one count", "The positions add up to the tokens that are accepted in all.")
+        common["numbers"] = {"by position": by_position, "in all": in_all}
+        observed = f"by position {by_position} tokens are accepted, and in all {in_all}"
+        method = f"equality; a scrape may miss a step of {RUNNING} requests and {depth} positions"
+        if by_position == in_all:
+            return Finding(verdict="consistent", method=method, **common)
+        if abs(by_position - in_all) <= RUNNING * depth:
+            reason = f"{observed}, as a scrape may while requests run: scrape again when none does"
+            return Finding(verdict="not tested", reason=reason, method=method, **common)
+        return Finding(verdict="violated", diagnosis=observed, witness=common["numbers"], method=method, **common)
+
+    def _common(self, name: str, claim: str) -> dict[str, Any]:
+        return {
+            "id": f"audit.acceptance/{name}",
+            "subject": f"acceptance counted in {self.subject}",
+            "claim": claim,
+            "source": SOURCE,
+            "role": "subject",
+            "recipe": Recipe(function=f"{__name__}:audit_acceptance", arguments=self.arguments),
+            "replay": "statistical" if self.arguments["known"] else "exact",
+        }
 
     def _said(self, one: Looked) -> str:
         return f"{one.low:.4f} to {one.high:.4f} by {self.due}"

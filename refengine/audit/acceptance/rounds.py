@@ -51,12 +51,17 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Told:
-    """What one source says of one model. requests: whether each of `parts` is that of a single request."""
+    """What one source says of one model.
+
+    requests  whether each of `parts` is that of a single request
+    twice     accepted tokens, as the positions add up and in all, where an engine counts both
+    """
 
     model: str
     parts: tuple[Rounds, ...]
     requests: bool = False
     notes: tuple[str, ...] = ()
+    twice: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,13 @@ class Sums:
     parts: list[Rounds] = field(default_factory=list)
     requests: bool = True
     notes: list[str] = field(default_factory=list)
+    twice: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, told: Told) -> None:
         self.parts += told.parts
         self.requests &= told.requests
         self.notes += told.notes
+        self.twice += [told.twice] if told.twice else []
 
     def places(self, draft_tokens: int | None, where: str) -> list[Place]:
         """One for each position; one for the mean where tokens alone are counted. Raises BadInput."""

@@ -86,9 +86,8 @@ def _model(model: str, counted: Mapping[tuple[str, int], float], others: set[str
     drafts = round(counted[DRAFTS, 0]) if (DRAFTS, 0) in counted else None
     rounds = Rounds(kept if drafts is not None else (), drafts, round(counted[TOKENS, 0]), round(counted[ACCEPTED, 0]))
     notes = [f"The sum of {len(others)} series: {'; '.join(sorted(others))}."] if len(others) > 1 else []
-    if rounds.kept and sum(kept) != rounds.accepted:
-        notes.append(f"By position {sum(kept)} tokens are accepted, and in all {rounds.accepted}: scraped in a round?")
-    return Told(model, (rounds.check(where),), notes=tuple(notes))
+    twice = (sum(kept), rounds.accepted) if rounds.kept else None
+    return Told(model, (rounds.check(where),), notes=tuple(notes), twice=twice)
 
 
 def matches(text: str) -> bool:
