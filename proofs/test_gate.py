@@ -1,5 +1,6 @@
 """The gate of `make prove`: what it lets through, and the cheats that it must refuse. What needs Coq runs there."""
 
+import ast
 import py_compile
 import shutil
 import subprocess
@@ -261,7 +262,12 @@ def case(): return 1
             "@fixture(autouse=True)\ndef at_once(): skip()\n@fixture\n",
             "proofs/test_a.py/at_once",
         ),
-        ("proofs/test_a.py", "unasked():\n    return 1", "unasked():\n    return 2", ""),
+        ("proofs/test_a.py", "unasked():\n    return 1", "unasked():\n    return 2", "proofs/test_a.py"),
+        ("proofs/test_a.py", "def unasked", "@patch\ndef unasked", "proofs/test_a.py"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\nrows.LEAST = 0", "proofs/test_a.py/rows"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\nhere = rows\nhere.LEAST = 0", "proofs/test_a.py"),
+        ("proofs/test_a.py", "LIMIT = 5", "LIMIT = 5\nSIX = Patch[6]", "proofs/test_a.py"),
+        ("properties/helpers/others.py", "MOST = 1", "MOST = 1\nclass A(Patch): ...", "properties/helpers/others.py"),
         ("proofs/test_a.py", "Kills a mistake.", "Kills all.", ""),
         ("proofs/test_a.py", "  # and so on", "", ""),
         ("properties/helpers/rows.py", "floats(0, most)", "just(0)", "properties/helpers/rows.py/some"),
@@ -285,7 +291,8 @@ def test_a_cited_test_that_asks_less_is_seen(tmp_path: Path, file: str, before: 
     """Kills: a cited test that returns early, is skipped, or draws from less, in its own text or in a word of it."""
     files = {
         "proofs/test_a.py": ASKING,
-        "properties/helpers/rows.py": "def some(most):\n    return floats(0, most)\n",
+        "properties/helpers/rows.py": "from properties.helpers import others\ndef some(most): return floats(0, most)\n",
+        "properties/helpers/others.py": "MOST = 1\n",
         "proofs/conftest.py": "def pytest_runtest_setup(item):\n    pass\n",
         "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "-m x"\n',
     }
@@ -361,15 +368,24 @@ def test_what_pytest_compiled_here_is_no_code_of_the_repository(tmp_path: Path, 
 
 
 def test_a_text_that_python_reads_as_another_is_told(tmp_path: Path) -> None:
-    """Kills: code in a comment, which another encoding ends, and a package that is imported in a file's place."""
+    """Kills: code in a comment, which another encoding ends, a package that hides a file, and a link."""
     (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
     room = tmp_path / "proofs"
     (room / "shadowed").mkdir(parents=True)
     for name in ("plain.py", "shadowed.py", "shadowed/__init__.py"):
         (room / name).write_text("# -*- coding: utf-8 -*-\n")
     (room / "ended.py").write_text("# -*- coding: raw_unicode_escape -*-\n# \\u000aA = 1\n")
+    (room / "led").symlink_to(tmp_path)
     told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
-    assert told == ["run/proofs/ended.py", "run/proofs/shadowed/__init__.py"]
+    assert told == ["run/proofs/ended.py", "run/proofs/shadowed/__init__.py", "run/proofs/led"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("{'k': a, **b}", "{**a, 'k': b}"), ("lambda *, a, b=1: 0", "lambda *, a=1, b: 0")]
+)
+def test_two_texts_are_told_apart(one: str, other: str) -> None:
+    """Kills: a place that holds nothing, and is left out, so that what stands after it moves."""
+    assert tests.told(ast.parse(one)) != tests.told(ast.parse(other))
 
 
 @pytest.mark.parametrize(

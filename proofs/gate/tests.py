@@ -8,11 +8,12 @@ switch any test off is held whole: each conftest.py, our plugin, pytest's option
 root could be found before it (a `pytest.py`, a `GNUmakefile`, a `pytest.ini`), and each `__init__.py` of the package,
 which runs before all that stands below it and could change any word of it; and what is installed and how
 (`pyproject.toml`, `hatch_build.py`, `constraints.txt`), since a plugin or a start-up file of an environment comes
-before everything. Code that is no text, and that Python would run in place of one, is told, and so is a text that
-Python reads as another one than is read here, or never, because a package has its name. Of every file that is read,
-and of the `__init__.py` above it, what runs while it is imported and where its words come from. Comments, docstrings
-and how a text is laid out are not read, nor words that are looked up by a text, nor the numbers that a test reads from
-a file of results. The standard library alone.
+before everything. Code that is no text, and that Python would run in place of one, is told, and so is a link, and a
+text that Python reads as another one than is read here, or never, because a package has its name. Of every file that is
+read, of those of `HELD` that it imports and of the `__init__.py` above them, whatever else stands there: it runs while
+the file is imported, or may be called by what does. Comments, docstrings and how a text is laid out are not read, nor
+words that are looked up by a text, nor the numbers that a test reads from a file of results. The standard library
+alone.
 """
 
 import ast
@@ -60,11 +61,6 @@ AT_HOME = (
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
-# What may be called where a function or a class is defined, by the first word: it changes no other word.
-HARMLESS = {
-    *("pytest", "given", "settings", "example", "st", "cache", "lru_cache", "dataclass", "field"),
-    *("range", "len", "list", "tuple", "dict", "set", "frozenset", "zip", "enumerate", "str", "float", "Fraction", "F"),
-}
 # How names of a module begin that pytest or Python look for.
 READ_BY_NAME = ("pytest", "setup", "teardown", "__all__", "__getattr__", "__test__")
 
@@ -116,17 +112,21 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
             todo += (there for node in nodes for there in words(here[0], node, root))
     held = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
     held |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
-    read = {file for file, _ in found}.difference(whole)
+    read, todo_files = set[str](), {file for file, _ in found}.difference(whole)
+    while todo_files:
+        read |= todo_files
+        todo_files = {other for file in todo_files for other in held_by(root / file, root)} - read - {*whole}
     rooms = {str(folder / "__init__.py") for file in read for folder in Path(file).parents}
     read |= {room for room in rooms.difference(whole) if room.startswith(HELD) and (root / room).is_file()}
-    texts = {file: imported(root / file) for file in read}
-    held |= {f"test/{file}": digest(text) for file, text in texts.items() if text}
+    texts = {file: rest(root / file, {name for other, name in found if other == file}) for file in read}
+    held |= {f"test/{file}": digest(text) for file, text in texts.items() if text != EMPTY}
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
     held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
     unread = {*compiled(root), *read_otherwise(root), *ignored(root), *options_of_rooms(root)}
     held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
+    held |= {f"run/{link.relative_to(root)}": digest(str(link.readlink())) for link in links_of(root)}
     return held | {"test/pyproject.toml": digest(repr(options))}
 
 
@@ -178,52 +178,38 @@ def options_of_rooms(root: Path) -> Iterator[Path]:
     yield from (file for top in TESTS for file in (root / top).rglob("*") if file.name in OPTIONS)
 
 
+def links_of(root: Path) -> Iterator[Path]:
+    """Links that Python follows: whatever they lead to is looked at under no name."""
+    inside = (file for room in ("refengine", *TESTS) for file in (root / room).rglob("*"))
+    yield from (file for file in (*root.iterdir(), *inside) if file.is_symlink() and not file.name.startswith("."))
+
+
 def comes_first(name: str) -> bool:
     """Of an entry of the root: that Python, make or pytest may find it before what they are asked for."""
     plain = name.endswith(".md") or (name.startswith(".") and name not in HIDDEN)
     return not plain and name not in (*ROOMS, *AT_HOME)
 
 
-def imported(file: Path) -> str:
-    """What a file does while it is imported besides defining functions, in the bodies of its classes too, and where its
-    words come from: the values of its names aside that are made without a call."""
-    body = ast.parse(file.read_text("utf-8")).body
-    body += (inner for node in body if isinstance(node, ast.ClassDef) for inner in node.body)
-    plain = ast.FunctionDef | ast.ClassDef
-    values = ast.Assign | ast.AnnAssign
-    runs: list[ast.AST] = [n for n in body if not isinstance(n, plain) and not (isinstance(n, values) and _is_value(n))]
-    runs += (part for node in body if isinstance(node, plain) for part in at_definition(node))
-    return "\n".join(told(node) for node in runs if not isinstance(getattr(node, "value", None), ast.Constant))
+def rest(file: Path, told_of: set[str]) -> str:
+    """What stands in a file besides the definitions of these names: it may run while the file is imported, or be called
+    by what does."""
+    left = [node for node in ast.parse(file.read_text("utf-8")).body if not {*_names(node)} & told_of]
+    return told(ast.Module(left, []))
 
 
-def at_definition(node: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.expr]:
-    """Decorators, defaults, annotations and bases that call more than what is HARMLESS."""
-    parts = [*node.decorator_list]
-    if isinstance(node, ast.ClassDef):
-        parts += [*node.bases, *(keyword.value for keyword in node.keywords)]
-    else:
-        every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
-        told_of = [argument.annotation for argument in [*every, node.args.vararg, node.args.kwarg] if argument]
-        parts += (part for part in (*node.args.defaults, *node.args.kw_defaults, *told_of, node.returns) if part)
-    calls = ((part, n) for part in parts for n in ast.walk(part) if isinstance(n, ast.Call))
-    yield from dict.fromkeys(part for part, call in calls if _first_word(call) not in HARMLESS)
-
-
-def _first_word(node: ast.expr) -> str:
-    """Of `word.other(...)[...]`; "" of what begins otherwise."""
-    match node:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=inner) | ast.Call(func=inner) | ast.Subscript(value=inner):
-            return _first_word(inner)
-    return ""
-
-
-def _is_value(node: ast.Assign | ast.AnnAssign) -> bool:
-    """A name for what no call, item or attribute has a part in."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    runs = ast.Call | ast.comprehension
-    return all(isinstance(t, ast.Name) for t in targets) and not any(isinstance(n, runs) for n in ast.walk(node))
+def held_by(file: Path, root: Path) -> Iterator[str]:
+    """The files of ours that are evidence and that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        match node:
+            case ast.Import(names=aliases):
+                named = [alias.name for alias in aliases]
+            case ast.ImportFrom(module=str() as module, names=aliases):
+                named = [module, *(f"{module}.{alias.name}" for alias in aliases)]
+            case _:
+                named = []
+        for path in (f"{name.replace('.', '/')}.py" for name in named):
+            if path.startswith(HELD) and not path.startswith(UNHELD) and (root / path).is_file():
+                yield path
 
 
 def place(test: str) -> Place:
@@ -298,9 +284,9 @@ def told(node: ast.AST) -> str:
     """A syntax tree, without where it stands and without docstrings; the same under every Python."""
     parts = []
     for field, value in ast.iter_fields(node):
-        inner = value if isinstance(value, list) else [value]
+        inner = value if isinstance(value, list) else [] if value is None else [value]
         if field == "body":
             inner = [s for s in inner if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-        if said := [told(v) if isinstance(v, ast.AST) else repr(v) for v in inner if v is not None]:
+        if said := [told(v) if isinstance(v, ast.AST) else repr(v) for v in inner]:
             parts.append(f"{field}=[{', '.join(said)}]")
     return f"{type(node).__name__}({', '.join(parts)})"

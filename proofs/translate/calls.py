@@ -17,13 +17,13 @@ def call(scope: Scope, node: ast.expr, name: str, ts: list[Term], then: Then) ->
             return then(Term(f"(if {texts[0]} then 1 else 0)", "flag"))
         case "len", [_]:
             return then(Term(f"(size {texts[0]})", "nat"))
-        case "sum", ["row", *start] if not start or texts[1] == "0":
+        case "sum", ["row"] | ["row", "num" | "literal"] if texts[1:] in ([], ["0"]):
             return then(Term(f"(total {texts[0]})", "num"))
         case "max", ["num", "num"]:
             return then(Term(f"(Num.max {texts[0]} {texts[1]})", "num"))
         case "range", ["nat"]:
             return then(Term(f"(iota 0 {texts[0]})", "seq nat"))
-        case "threshold", ["row", "num", "num", "num"]:
+        case "threshold", ["row", "num", "num", "num" | "float"]:
             return then(Term(f"(threshold {' '.join(map(paren, texts))})", "num"))
         case "ancestry", ["block", "nat"]:
             return then(Term(f"(ancestry block {paren(as_node(ts[1]).text)})", "seq nat"))

@@ -41,7 +41,7 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
         case ast.Constant(int() as value) if not isinstance(value, bool):
             return then(Term(str(value), "literal"))
         case ast.Constant(float() as value) if value == 0:
-            return then(Term("0", "num"))
+            return then(Term("0", "float"))
         case ast.Attribute(ast.Name("block"), "tokens" | "parents" as part):
             return then(Term(f"(block_{part} block)", f"seq {'token' if part == 'tokens' else 'node'}"))
         case ast.UnaryOp(ast.Not(), operand):
