@@ -223,9 +223,10 @@ def released(retrieve: list[list[int]], tokens: list[int], p: Tensor, mode: str)
 @pytest.mark.parametrize("mode", ["greedy", "typical"])
 @pytest.mark.parametrize("tree", ["small", "shipped"])
 def test_padding_is_read_as_the_released_function_reads_it(tree: str, mode: str) -> None:
-    """Kills: padding read as no candidate, as the token of the last slot, or judged by another row than the released.
+    """Kills: padding read as no candidate, or as the token of the last slot.
 
-    Every recorded decision, those with padding too: 5 of typical acceptance, none at temperature 0.
+    Every recorded decision, those with padding too: 5 of typical acceptance, none at temperature 0. None turns on the
+    row of a second padding: that it is the last slot's is in the recording's notes.
     """
     g, at = load_file(GOLDEN / "medusa1_A" / "golden.safetensors"), f"post.{tree}."
     retrieve, padded = g[f"{at}retrieve"].tolist(), 0
