@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -35,6 +36,7 @@ assistant = pytest.importorskip(
 )
 from transformers import Gemma4AssistantConfig as GemmaConfig  # noqa: E402
 from transformers import GenerationConfig  # noqa: E402
+from transformers.generation import utils as generation  # noqa: E402
 from transformers.generation.candidate_generator import SinglePositionMultiTokenCandidateGenerator  # noqa: E402
 from transformers.masking_utils import (  # noqa: E402
     causal_mask_function,
@@ -116,6 +118,65 @@ def test_drafts_are_argmax_even_when_sampling(drafted: Any) -> None:
     """do_sample=True, yet every draft is an argmax. Kills "each step samples one token", and is why q is not honest."""
     _, ids, logits, _ = drafted
     assert torch.equal(ids[0, LENGTH:], logits[0].argmax(-1))
+
+
+def verified() -> tuple[torch.Tensor, torch.Tensor, int, torch.Tensor]:
+    """What `generate` with do_sample=True, at temperature 1/2, hands to its verifier in its first round of drafts."""
+    sizes = {"num_hidden_layers": 4, "num_kv_shared_layers": 2, "hidden_size": BACKBONE, "intermediate_size": 8}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4, "global_head_dim": 4}
+    alone = {"hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0, "sliding_window": WINDOW}
+    types = {"layer_types": ["sliding_attention", "full_attention"] * 2}
+    ends = {"pad_token_id": 0, "bos_token_id": None, "eos_token_id": None}
+    torch.manual_seed(0)
+    target: Any = gemma4.Gemma4ForCausalLM(
+        gemma4.Gemma4TextConfig(vocab_size=V, **sizes, **heads, **alone, **types, **ends)
+    ).eval()
+    stand_in: Any = Gemma4AssistantStandIn()
+    stand_in.config = target.config
+    asked: list[Any] = []
+    verifier = generation._speculative_sampling
+
+    def watched(*given: Any, **options: Any) -> Any:
+        asked.append(given)
+        return verifier(*given, **options)
+
+    with patch.object(generation, "_speculative_sampling", watched):
+        target.generate(
+            torch.tensor([[1, 2, 3]]), assistant_model=stand_in, do_sample=True, temperature=0.5, max_new_tokens=9
+        )
+    found: tuple[torch.Tensor, torch.Tensor, int, torch.Tensor] = asked[0]
+    return found
+
+
+def test_argmax_drafts_are_judged_as_if_drawn_from_the_raw_row() -> None:
+    """The library's own loop and verifier, its coins given: the first draft x is the likeliest of the stand-in's row q,
+    and kept iff u <= p(x) / q(x), where a token that was not drawn may be kept with p(x) alone; a refusal draws from
+    (p - q)+. So the first token is off by a TV above 0.1.
+
+    Kills "the library takes q = 1 at a draft that it did not draw", and a q to which the temperature was applied.
+    """
+    ids, logits, gamma, rows = verified()
+    drafts = ids[0, -gamma:]
+    assert torch.equal(drafts, logits[0].argmax(-1))
+    assert torch.equal(logits[0, 0], torch.arange(float(V)).roll(1))  # raw: no temperature
+    p, q, x = rows[0, 0].softmax(-1), logits[0, 0].softmax(-1), int(drafts[0])
+    kept = float(p[x] / q[x])
+    assert float(p[x]) < 0.99 * kept < 0.99
+    weights: list[torch.Tensor] = []
+
+    def drawn(row: torch.Tensor, num_samples: int) -> torch.Tensor:
+        weights.append(row)
+        return torch.zeros(1, num_samples, dtype=torch.long)
+
+    for u in (0.999 * kept, 1.001 * kept):
+        coin = patch.object(torch, "rand_like", lambda ratio, u=u: torch.full_like(ratio, u))
+        with coin, patch.object(torch, "multinomial", drawn):
+            _, accepted = generation._speculative_sampling(ids, logits, gamma, rows)
+        assert (int(accepted) > 0) == (u < kept)
+    residual = (p - q).clamp(min=0)
+    assert torch.allclose(weights[-1][0], residual / residual.sum())
+    law = (1 - kept) * weights[-1][0] + kept * nn.functional.one_hot(torch.tensor(x), V)
+    assert float((law - p).abs().sum()) / 2 > 0.1
 
 
 @pytest.fixture

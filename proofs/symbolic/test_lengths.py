@@ -76,8 +76,10 @@ def test_m_in_a_row_is_not_the_product_of_mean_acceptances() -> None:
 
 def test_confidences_do_not_multiply_to_survival() -> None:
     """Exact confidences c_k = 1 - TV along drafts from q average to 1/4; the drafts survive with probability 1/2.
+    Summed over the places the products are 3/4, and the accepted drafts 1.
 
-    Kills "the running product of the c_i estimates the accepted run": it conditions on drafted, not on accepted tokens.
+    Kills "the running product of the c_i estimates the accepted run" and "the sum of these products is its length":
+    they condition on drafted, not on accepted tokens.
     """
     product = sum(
         (draft(())[x] * overlap(target(()), draft(())) * overlap(target((x,)), draft((x,))) for x in range(2)),
@@ -85,6 +87,22 @@ def test_confidences_do_not_multiply_to_survival() -> None:
     )
     survival = mean_length(target, draft, 2) - mean_length(target, draft, 1)
     assert (product, survival) == (Fraction(1, 4), Fraction(1, 2))
+    assert overlap(target(()), draft(())) + product == Fraction(3, 4) != mean_length(target, draft, 2) - 1 == 1
+
+
+def test_products_may_hold_where_acceptance_looks_at_tokens() -> None:
+    """q is p at the first place; after it the acceptance is 1 or 1/2, by the token. The product of the means is 3/4,
+    and so is the survival of two drafts. Kills "only where acceptance depends on depth alone".
+    """
+
+    def q(prefix: Tokens) -> Row:
+        return EVEN if not prefix or prefix[-1] == 0 else FIRST
+
+    alphas = [overlap(EVEN, q((x,))) for x in range(2)]
+    mean = sum((EVEN[x] * alphas[x] for x in range(2)), Fraction(0))
+    survival = mean_length(lambda prefix: EVEN, q, 2) - mean_length(lambda prefix: EVEN, q, 1)
+    assert alphas == [1, Fraction(1, 2)]
+    assert overlap(EVEN, q(())) * mean == survival == Fraction(3, 4)
 
 
 def test_one_mtp_module() -> None:

@@ -9,7 +9,7 @@ import pytest
 from refengine.exact.block import Block, Drafter, Rule
 from refengine.exact.drafters import fixed, sampled_chain
 from refengine.exact.law import losslessness, round_law, target_law
-from refengine.exact.policy import pipeline, top_k, top_p
+from refengine.exact.policy import pipeline, temperature, top_k, top_p
 from refengine.exact.row import Row, argmax, point, row
 from refengine.exact.rules.nucleus import nucleus
 from refengine.exact.rules.point_mass import point_mass
@@ -54,6 +54,38 @@ def test_exact_tv_under_a_policy() -> None:
     ]:
         law = Fraction(losslessness(lambda h, pi=policy: pi(P1, (), h), nothing, typical, (), 1))
         assert law == expected == 1 - policy(P1, (), ())[0]
+
+
+SQUARES = row([9, 25, 4, 16])  # so that its root, temperature 2, is rational too
+POLICIES = {
+    "temperature 2": lambda p, prompt, prefix: row([3, 5, 2, 4]),
+    **{f"temperature 1/{n}": pipeline(temperature(n)) for n in (1, 2, 3)},
+    **{f"top-p {p}": pipeline(top_p(Fraction(p))) for p in ("1/4", "1/2", "4/5", "1")},
+    "both": pipeline(temperature(2), top_p(Fraction(9, 10))),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_first_token_is_the_argmax_at_every_temperature_and_threshold(policy: str) -> None:
+    """The released rule on the rows of eight policies: with no candidate, with one or two that are the argmax, and with
+    candidates none of which passes, the first token is token 1, and its law is off by 1 - pi[P](1).
+
+    Kills a first token that is drawn, or that is the likeliest of another row than the policy's, and a candidate that
+    is emitted without passing.
+    """
+    pi = POLICIES[policy](SQUARES, (), ())
+    refusing = partial(typical, epsilon=1, delta=9)  # p > min(1, 9 exp(-H)) = 1 is never true
+    for tree, rule in [
+        (((), ()), typical),
+        (((1,), (-1,)), typical),
+        (((1, 1), (-1, -1)), typical),
+        (((1, 1), (-1, -1)), refusing),
+        (((0, 3, 2, 1), (-1, -1, -1, 0)), refusing),
+    ]:
+        drafter = fixed(lambda prefix, tree=tree: tree)
+        (word,) = round_law(lambda h: pi, drafter, rule, ())
+        assert word[0] == 1 == argmax(SQUARES)
+        assert losslessness(lambda h: pi, drafter, rule, (), 1) == 1 - pi[1]
 
 
 def test_thresholds_need_not_skew() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 CLAIM = "Each emitted token is distributed as the target's row after what was emitted before it."
 CONTRACT_CLAIM = "A call answers with the tokens that it emits, in the form that its signature names."
-SOURCE = "Leviathan et al. 2023, Theorem 1; Chen et al. 2023, Theorem 1"
+SOURCE = "Leviathan et al. 2023, App. A.1; Chen et al. 2023, Theorem 1"
 MAX_UNSEEN_TV = 0.5  # an audit that would not see this total variation is not tested instead of consistent
 PLOT_POINTS = 200
 Progress: TypeAlias = Callable[[str, float], None]  # (activity, share of it that is done)

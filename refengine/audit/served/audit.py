@@ -18,7 +18,7 @@ from refengine.audit.served.diagnosis import bare_texts, diagnosis, parameter_st
 from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
-SOURCE = "Leviathan et al. 2023, Theorem 1: speculation changes nothing that a user is sent"
+SOURCE = "Leviathan et al. 2023, App. A.1: speculation changes nothing that a user is sent"
 OF_ROWS = (LOGPROBS_EQUAL, RESCORED, SHARED_ROWS)
 
 

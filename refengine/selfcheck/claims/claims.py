@@ -213,8 +213,9 @@ def _chains() -> Iterator[str]:
     yield from ("", "## Chains", "")
     yield (
         "A claim whose theorems speak of a rule rests on that rule's chain: Coq's definition, evaluated on instances, "
-        "has the law of the exact text, which has the law of the engine, which is what the decoder's law is computed "
-        "with. `refengine claims` shows whether a chain is linked: whether every mutant of both texts is seen."
+        "has the law of the exact text, which has the law of the engine, and, where a drafter of the decoder uses it, "
+        "this is what the decoder's law is computed with. `refengine claims` shows whether a chain is linked: whether "
+        "every mutant of both texts is seen."
     )
     yield from ("", "| chain | link | tests |", "|---|---|---|")
     for chain in CHAINS:
