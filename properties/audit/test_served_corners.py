@@ -339,6 +339,28 @@ def test_a_server_that_refuses_n_is_asked_with_a_list_of_equal_prompts(alike: bo
         assert Server("http://a/v1").body(plain)["prompt"] == (plain.turns[0] if alike else [plain.turns[0]] * 64)
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_where_n_is_limited_a_list_gives_the_other_choices(alike: bool) -> None:
+    """Kills laws of which little can be said, since a request gives sixteen choices where sixty-four were wanted; and
+    lists that are taken for samples where all their prompts have the same choices."""
+
+    @dataclass
+    class Sixteen(Counts):
+        def send(self, ask: Ask) -> Answer:
+            n = ask.options.get("n", 1)
+            if n > 16 or (ask.chat and ask.more):
+                raise Refused("n is 16 at most")
+            said, prompts = super().send(ask).text, 1 + len(ask.more)
+            ends = ["b" * (i % n if alike else i) for i in range(n * prompts)]
+            return Answer(tuple(Choice(said + end, "length") for end in ends))
+
+    with Bench(Sixteen(4000), Sixteen(4000)) as bench:
+        laws = {cell.name: cell.asked(bench) for cell in planned(bench, "law").cells if isinstance(cell, Sampled)}
+        plain, seeded = laws["law/temperature 1"], laws["law/top_k 3"]
+        assert (plain.options["n"], len(plain.more), plain.seed) == (16, 0 if alike else 3, None)
+        assert (seeded.options["n"], len(seeded.more), seeded.seed is None) == (16, 0, False)
+
+
 def test_a_server_that_passes_n_over_is_sent_no_list() -> None:
     """Kills a request that ends the server: mlx-lm's answers nothing more once a list of prompts has come."""
 

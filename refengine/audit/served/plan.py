@@ -128,14 +128,15 @@ def _try_laws(plan: Plan, bench: Bench, takes: Takes, wanted: Wanted) -> None:
     for setting in SAMPLED:
         if not wanted(f"law/{setting.name}"):
             continue
-        listed = bool(takes.equal_prompts)
         most = setting.choices if bench.noise.quiet else min(setting.choices, MOST_CHOICES)  # more show the rounding
-        choices = next((n for n in takes.choices or takes.equal_prompts if n <= most), 1)
+        choices = next((n for n in takes.choices if n <= most), 1)
+        in_lists = not takes.choices or not setting.seeded  # a seed might be that of each prompt, so none is sent
+        prompts = next((k for k in takes.equal_prompts if in_lists and k * choices <= most), 1)
         apis = (True, False) if takes.chat and setting.talks else (False,)
         told = liveliest(bench, setting) if setting.lively else setting.forms
         forms = [replace(setting, options=options) for options in told]
         laws = [
-            Sampled(form, 1 if chat and listed else choices, together.told, chat, listed and not chat)
+            Sampled(form, choices, together.told, chat, 1 if chat else prompts)
             for chat in apis  # a list of prompts is no chat
             for form in forms
             if there(form.options, bench.vocabulary)

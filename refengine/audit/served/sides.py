@@ -44,14 +44,15 @@ def found_out(bench: Bench) -> Takes:
     bench.noise = measured(bench)
     bench.vocabulary = max(bench.vocabulary, shown_tokens([*chain(*bench.plain_answers.values()), *listed]))
     bench.prompt_ids = bool(bench.ids) and bench.accepts(replace(as_ids(bench, 0), tokens=FEW_TOKENS))
-    in_lists = not choices and _refuses(bench)
+    most = max(choices, default=1)
+    equal = [k for k in CHOICES if k * most <= CHOICES[0]] if choices or _refuses(bench) else []
     return Takes(
         rows,
         seed,
         chat,
         stream,
         choices,
-        equal_prompts=tuple(n for n in CHOICES if in_lists and _gives(bench, n, listed=True)),
+        equal_prompts=tuple(k for k in equal if _gives(bench, most, prompts=k)),
         lists=bool(choices) and bench.accepts(replace(first, more=(bench.prompt(1),))),
         ids=bench.prompt_ids,
         together=bench.together,
@@ -68,14 +69,15 @@ def _seeds(bench: Bench) -> bool:
     return False
 
 
-def _gives(bench: Bench, choices: int, listed: bool = False) -> bool:
+def _gives(bench: Bench, choices: int, prompts: int = 1) -> bool:
     """Some servers take `n` and answer with one choice; and some have one answer for all equal prompts of a list."""
     ask = Ask((bench.prompt(0),), FEW_TOKENS, 1.0, {"n": choices}, seed=1)
-    if listed:
-        ask = replace(ask, options={}, seed=None, more=ask.turns * (choices - 1))
+    if prompts > 1:
+        ask = replace(ask, options=ask.options if choices > 1 else {}, seed=None, more=ask.turns * (prompts - 1))
     said = _answers(bench, ask)
-    texts = [{choice.text for choice in answer.choices} for answer in said]
-    return bool(said) and all(len(a.choices) == choices for a in said) and not (listed and min(map(len, texts)) == 1)
+    texts = [[choice.text for choice in answer.choices] for answer in said]
+    whole = bool(said) and all(len(told) == choices * prompts for told in texts)
+    return whole and (prompts == 1 or all(told != told[:choices] * prompts for told in texts))
 
 
 def _refuses(bench: Bench) -> bool:

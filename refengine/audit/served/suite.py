@@ -172,7 +172,7 @@ class Suite:
         law = next((law for law in getattr(state.cell, "laws", [state.cell]) if isinstance(law, Sampled)), None)
         if law is None or self.bench.noise.quiet:
             return False
-        return LAW_LOOKS * law.wanted * max(1, FEW // law.choices) <= state.looks  # with fewer choices, more looks
+        return LAW_LOOKS * law.wanted * max(1, FEW // law.several) <= state.looks  # with fewer choices, more looks
 
     def due(self, state: State) -> tuple[bool, bool, float]:
         """The order where nothing is suspected: claims short of MOST by what they had of what they want, in requests;

@@ -218,20 +218,25 @@ def features(text: str) -> dict[str, Hashable]:
 
 @dataclass
 class Sampled:
-    """One setting of temperature and filters. choices: how many a request asks for, by `n` or, listed, by as many equal
-    prompts, for which no seed is sent: it might be that of each. told: hears of every pair."""
+    """One setting of temperature and filters.
+
+    choices  of a prompt, that a request asks for by `n`
+    prompts  equal ones of a request; where these are several no seed is sent: it might be that of each
+    told     hears of every pair
+    """
 
     by_itself: ClassVar[bool] = False
     setting: Setting
     choices: int = 1
     told: Heard = lambda number, setting, pair: None
     chat: bool = False
-    listed: bool = False
+    prompts: int = 1
 
     def __post_init__(self) -> None:
+        self.several = self.choices * self.prompts
         self.cost = 2 * self.setting.company
         # With 52 and 72 something is said; what is asked about ties and edges takes its part of the budget.
-        self.wanted = -(-(52 if self.choices > FEW else 72) // self.setting.company)
+        self.wanted = -(-(52 if self.several > FEW else 72) // self.setting.company)
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
         self.shared = SharedRows()
 
@@ -247,7 +252,7 @@ class Sampled:
 
     def ask(self, bench: Bench, place: int, seed: int, bare: bool = False) -> Ask:
         """bare: without rows."""
-        several = {"n": self.choices} if self.choices > 1 and not self.listed else {}
+        several = {"n": self.choices} if self.choices > 1 else {}
         ends = bench.ending(self.chat) if self.setting.ends else {}
         options = {**({} if bare else bench.logprobs), **ends, **self.setting.options, **several}
         prompt = bench.sampled_prompt(place)
@@ -257,14 +262,14 @@ class Sampled:
             self.setting.temperature,
             options,
             chat=self.chat,
-            seed=seed if self.setting.seeded and not self.listed else None,
-            more=(prompt,) * (self.choices - 1) if self.listed else (),
+            seed=seed if self.setting.seeded and self.prompts == 1 else None,
+            more=(prompt,) * (self.prompts - 1),
         )
 
     def one_text(self) -> bool:
         """Of several choices that were asked for, both sides gave one text each."""
         sides = [side for sides in self.beliefs[CLAIM].texts for side in sides]
-        return self.choices > 1 and all(len(side) <= 1 for side in sides)
+        return self.several > 1 and all(len(side) <= 1 for side in sides)
 
     def asked(self, bench: Bench) -> Ask:
         """One of its requests."""

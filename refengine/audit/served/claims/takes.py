@@ -11,7 +11,7 @@ class Takes:
 
     rows           answers report tokens with their log probabilities and with others beside them
     choices        the numbers of choices, largest first, that a request with `n` is answered with
-    equal_prompts  the same of a list of equal prompts, where both sides say that they take no `n`
+    equal_prompts  the same of a list of equal prompts, with the most choices of each that `n` gives
     lists          a list of prompts
     ids            a prompt as the ids of its tokens
     together       several requests may be under way at once
