@@ -227,6 +227,8 @@ def test_a_file_of_the_engine_only_defines_its_words(file: Path) -> None:
         "def rule(p=setattr(row, 'residual', without)): pass",
         "class Quiet:\n    vars(row).update(residual=without)",
         "row.__dict__.update(residual=without)",
+        "class Wide:\n    def __class_getitem__(cls, n): row.residual = without\nMANY = Wide[50]",
+        "class Wide(metaclass=Other): ...",
     ],
 )
 def test_a_file_that_does_more_is_seen(text: str) -> None:

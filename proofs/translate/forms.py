@@ -30,6 +30,7 @@ NODES = (*STATEMENTS, *JUMPS, *OPERATORS, *WORDS, *LISTS, *SUMS)
 METHODS = {"accept", "choose", "append", "children", "path"}
 MADE_TUPLES = {"tuple", "ancestry"}  # functions that return a tuple
 STRICT = "strict=True"  # of zip
+HOOKS = {"__class_getitem__", "__init_subclass__", "__set_name__"}  # methods that run where a class is named
 
 
 def check(function: ast.FunctionDef) -> None:
@@ -135,12 +136,16 @@ def _count(count: ast.expr) -> bool:
 
 
 def changed_at_import(tree: ast.Module) -> Iterator[ast.AST]:
-    """What a file assigns to while it is imported that is no variable of its own: another file's words, say."""
+    """What a file assigns to while it is imported that is no variable of its own: another file's words, say; and what
+    its classes are made with or asked for an item, which runs and is no call."""
     todo: list[ast.AST] = [*tree.body]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred) and not isinstance(node.ctx, ast.Load):
             yield node
+        if isinstance(node, ast.ClassDef):
+            yield from (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name in HOOKS)
+            yield from (keyword.value for keyword in node.keywords)
         todo += (part for name, part in _parts(node) if not (name == "body" and isinstance(node, ast.FunctionDef)))
 
 

@@ -23,7 +23,6 @@ LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere,
 # What a module may call while it is imported.
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
-HOOKS = {"__class_getitem__", "__init_subclass__", "__set_name__"}  # which no call shows
 READ = {"iter", "test"}  # the parts of a loop or a branch in which a list is read
 READERS = {"tuple", "len", "max"}
 GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
@@ -75,7 +74,7 @@ def _only_defines(node: ast.stmt) -> bool:
             now: list[ast.AST] = [arguments, *([returns] if returns else [])]
         case ast.ClassDef(decorator_list=marks, bases=bases, keywords=[], body=body):
             inner = [s for s in body if not isinstance(s, ast.AnnAssign | ast.Expr)]
-            if not all(isinstance(s, ast.FunctionDef) and _only_defines(s) and s.name not in HOOKS for s in inner):
+            if not all(isinstance(s, ast.FunctionDef) and _only_defines(s) for s in inner):
                 return False
             now = [*bases, *(s for s in body if s not in inner)]
         case _:
