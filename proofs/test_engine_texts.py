@@ -203,6 +203,37 @@ def test_what_tells_where_it_runs_is_seen(text: str) -> None:
     assert telling(text)
 
 
+# What `sums.total` does not add up: marks, which are counted, and what policies and typical acceptance add.
+COUNTED = {"kept", "best", "block.tokens != NOTHING", "level", "above"}
+ADDED = {"weights.gather(-1, order)", "torch.special.xlogy(rows, rows + inside_log)"}
+ADDS = {"sum", "cumsum", "nansum", "mean", "einsum", "matmul", "mm", "mv", "dot", "inner", "logsumexp", "trapezoid"}
+
+
+@pytest.mark.parametrize("module", sorted({*ENGINE} - {"refengine.engine.sums"}))
+def test_rows_are_added_up_in_one_order(module: str) -> None:
+    """Kills: the mass of a row by torch's sum, which z3 takes for that of `sums.total`, and whose order of additions
+    depends on the device, the layout and the batch."""
+    assert added(REACHED[module]) <= COUNTED | ADDED
+
+
+@pytest.mark.parametrize("text", ["left.sum(1)", "torch.sum(left, 1)", "left @ ones", "torch.einsum('ij->i', left)"])
+def test_what_adds_otherwise_is_seen(text: str) -> None:
+    """Kills: a reader of one way to add."""
+    assert added(text)
+
+
+def added(text: str) -> set[str]:
+    """What a text adds up."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(ast.Attribute(of, attr)) if attr in ADDS:
+                found.add(ast.unparse(of))
+            case ast.BinOp(op=ast.MatMult()):
+                found.add(ast.unparse(node))
+    return found
+
+
 # What a file of the engine may call while it is imported: it makes something, and changes nothing.
 MAKES = {"float", "Textless", "dataclass", "field", "property", "cache", "wraps", "partial", "njit", "overload"}
 MAKES |= {"triton.jit", "tl.constexpr", "iter_modules", "import_module", "getmembers", "signature"}

@@ -16,7 +16,7 @@ from proofs.gate.cited import page, read_beside, to_be_read
 from refengine.selfcheck.claims import coq_text
 from refengine.selfcheck.claims.claims import markdown, sources
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
-from refengine.source_tree import PROOFS
+from refengine.source_tree import PROOFS, ROOT
 
 
 def test_our_own_files_pass() -> None:
@@ -413,6 +413,45 @@ def test_a_faithful_copy_is_what_was_read(name: str, tmp_path: Path) -> None:
     command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Cheat.v"]
     subprocess.run(command, cwd=tmp_path, env=build.clean(), check=True)
     assert kernel.put(tmp_path, ["Cheat"], [accepted.standing_for(head)]) == [[]]
+
+
+AT_ONCE = """
+def _at_once(function):
+    import os
+    os._exit(0)
+@_at_once
+def width(text): return len(text)
+"""
+WIDE = "class Wide:\n    def __class_getitem__(cls, n): import os; os._exit(0)\nMANY = Wide[50]\n"
+
+
+@pytest.mark.text
+@pytest.mark.parametrize(
+    ("file", "more"),
+    [
+        ("proofs/statements.py", ""),
+        ("proofs/statements.py", AT_ONCE),
+        ("proofs/translate/terms.py", AT_ONCE),
+        ("proofs/translate/__init__.py", AT_ONCE),
+        ("refengine/files.py", AT_ONCE),
+        ("refengine/exact/card.py", WIDE),
+        ("refengine/selfcheck/more.py", AT_ONCE),
+    ],
+)
+def test_what_is_imported_says_what_was_read_before_it_is(file: str, more: str, tmp_path: Path) -> None:
+    """Kills: a file that ends the process which imports it, so that the gate is green before it has read anything."""
+    for room in ("proofs", "refengine"):
+        skipped = shutil.ignore_patterns("__pycache__", "rocq", "cheats", "*.json")
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=skipped)
+    shutil.copytree(ROOT / "properties", tmp_path / "properties", ignore=shutil.ignore_patterns("__pycache__"))
+    if file.endswith("more.py"):
+        with (tmp_path / "refengine/exact/card.py").open("a") as card:
+            card.write("from refengine.selfcheck import more\n")
+    with (tmp_path / file).open("a") as changed:
+        changed.write(more)
+    command = [sys.executable, "-I", "-S", str(tmp_path / "proofs" / "gate" / "first.py")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, f"violated: {file}" in done.stdout) == (int(bool(more)), bool(more)), done.stdout
 
 
 def test_what_has_changed_is_shown() -> None:

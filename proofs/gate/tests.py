@@ -17,7 +17,6 @@ alone.
 """
 
 import ast
-import hashlib
 import subprocess
 import tokenize
 import tomllib
@@ -26,17 +25,10 @@ from functools import cache
 from pathlib import Path
 from shutil import which
 
+from proofs.gate.first import EMPTY, HELD, TESTS, bound, digest, held, imported, rest, told
 from refengine.selfcheck.claims.chains import CHAINS, links
 from refengine.source_tree import PACKAGE, ROOT
 
-EVIDENCE = (
-    *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "bugs/process", "strategies.py"),
-    *("exact/law.py", "exact/merged.py", "exact/tables.py"),
-    *("source_edits", "source_tree.py"),  # which text is read, and whether a record is of it
-)
-TESTS = ("proofs", "properties", "statistical_tests")
-HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
-UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
 EVALUATORS = (
     *("proofs/bridge.py::main", "proofs/translate/__main__.py::main", "proofs/hypotheses.py::main"),
     *("proofs/translate/running.py::told", "proofs/statements.py::named_by"),
@@ -68,7 +60,6 @@ BY_DIGEST = 0b01  # of the flags of a `.pyc`: it holds its text's digest, and wh
 # What a repository has no reason to bring along: what was built, and of what begins with a full stop all but ours.
 BROUGHT = ("*.pyc", "*.pyo", "*.pth", "*.so", "*.pyd", "*.egg-link", "/.*", "!/.ci", "!/.github", "!/.gitignore")
 BROUGHT += ("!/.dockerignore", "!/.pre-commit-config.yaml")
-EMPTY = "Module()"
 Place = tuple[str, str]  # a file and a name of it
 
 
@@ -110,24 +101,25 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
         if here not in found and (nodes := bound(root / here[0]).get(here[1])):
             found[here] = digest(*map(told, nodes))
             todo += (there for node in nodes for there in words(here[0], node, root))
-    held = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
-    held |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
+    said = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
+    said |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
     read, todo_files = set[str](), {file for file, _ in found}.difference(whole)
     while todo_files:
         read |= todo_files
-        todo_files = {other for file in todo_files for other in held_by(root / file, root)} - read - {*whole}
+        others = {other for file in todo_files for other in imported(root / file, root)}
+        todo_files = {other for other in others if held(other)}.difference(read, whole)
     rooms = {str(folder / "__init__.py") for file in read for folder in Path(file).parents}
     read |= {room for room in rooms.difference(whole) if room.startswith(HELD) and (root / room).is_file()}
     texts = {file: rest(root / file, {name for other, name in found if other == file}) for file in read}
-    held |= {f"test/{file}": digest(text) for file, text in texts.items() if text != EMPTY}
+    said |= {f"test/{file}": digest(text) for file, text in texts.items() if text != EMPTY}
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
-    held |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
-    held |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
+    said |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
+    said |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
     unread = {*compiled(root), *read_otherwise(root), *ignored(root), *options_of_rooms(root)}
-    held |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
-    held |= {f"run/{link.relative_to(root)}": digest(str(link.readlink())) for link in links_of(root)}
-    return held | {"test/pyproject.toml": digest(repr(options))}
+    said |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
+    said |= {f"run/{link.relative_to(root)}": digest(str(link.readlink())) for link in links_of(root)}
+    return said | {"test/pyproject.toml": digest(repr(options))}
 
 
 def of_rooms(root: Path, pattern: str) -> list[Path]:
@@ -190,63 +182,10 @@ def comes_first(name: str) -> bool:
     return not plain and name not in (*ROOMS, *AT_HOME)
 
 
-def rest(file: Path, told_of: set[str]) -> str:
-    """What stands in a file besides the definitions of these names: it may run while the file is imported, or be called
-    by what does."""
-    left = [node for node in ast.parse(file.read_text("utf-8")).body if not {*_names(node)} & told_of]
-    return told(ast.Module(left, []))
-
-
-def held_by(file: Path, root: Path) -> Iterator[str]:
-    """The files of ours that are evidence and that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        match node:
-            case ast.Import(names=aliases):
-                named = [alias.name for alias in aliases]
-            case ast.ImportFrom(module=str() as module, names=aliases):
-                named = [module, *(f"{module}.{alias.name}" for alias in aliases)]
-            case _:
-                named = []
-        for path in (f"{name.replace('.', '/')}.py" for name in named):
-            if path.startswith(HELD) and not path.startswith(UNHELD) and (root / path).is_file():
-                yield path
-
-
 def place(test: str) -> Place:
     """`path::name[case]` as a file and a name."""
     path, _, name = test.partition("::")
     return path, name.partition("[")[0]
-
-
-def digest(*texts: str) -> str:
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-
-
-@cache
-def bound(file: Path) -> dict[str, list[ast.stmt]]:
-    """What binds each name of a file, wherever a `def` or an import stands."""
-    found: dict[str, list[ast.stmt]] = {}
-    tree = ast.parse(file.read_text("utf-8")) if file.is_file() else ast.Module([], [])
-    anywhere = ast.FunctionDef | ast.ClassDef | ast.ImportFrom
-    inside = [node for node in ast.walk(tree) if isinstance(node, anywhere)]
-    for node in [*inside, *(node for node in tree.body if not isinstance(node, anywhere))]:
-        for name in _names(node):
-            found.setdefault(name, []).append(node)
-    return found
-
-
-def _names(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement gives; of what is no definition, those that it may change."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in aliases)
-        case ast.Assign() | ast.AnnAssign():  # of `a.b = c` what is changed
-            stored = [n for n in ast.walk(node) if isinstance(getattr(n, "ctx", None), ast.Store)]
-            yield from {inner.id for n in stored for inner in ast.walk(n) if isinstance(inner, ast.Name)}
-        case _:
-            yield from {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def words(file: str, node: ast.stmt, root: Path) -> Iterator[Place]:
@@ -274,19 +213,7 @@ def _imported(binding: ast.ImportFrom, name: str, attributes: set[str], root: Pa
     original = next(alias.name for alias in binding.names if name == (alias.asname or alias.name))
     folder = (binding.module or "").replace(".", "/")
     for file, asked in ((f"{folder}.py", [original]), (f"{folder}/{original}.py", sorted(attributes))):
-        if file.startswith(HELD) and not file.startswith(UNHELD) and (root / file).is_file():
+        if held(file) and (root / file).is_file():
             yield from ((file, word) for word in asked)
     if folder.startswith(HELD) and (root / folder / "__init__.py").is_file():
         yield f"{folder}/__init__.py", original
-
-
-def told(node: ast.AST) -> str:
-    """A syntax tree, without where it stands and without docstrings; the same under every Python."""
-    parts = []
-    for field, value in ast.iter_fields(node):
-        inner = value if isinstance(value, list) else [] if value is None else [value]
-        if field == "body":
-            inner = [s for s in inner if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-        if said := [told(v) if isinstance(v, ast.AST) else repr(v) for v in inner]:
-            parts.append(f"{field}=[{', '.join(said)}]")
-    return f"{type(node).__name__}({', '.join(parts)})"

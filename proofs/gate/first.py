@@ -1,0 +1,185 @@
+"""What runs before everything else of `make prove`: whether the files that it imports say what was read.
+
+A file of ours that is imported may end the process, or change what a reader is, before the reader has read anything.
+So this file imports nothing of ours: by itself it holds every file of `accepted.txt` to its digests, and follows the
+imports of what `proofs/check.sh` runs from there. A file that nobody has read is refused; of the exact texts, which
+change often and are no evidence, one that does more than define its words (`proofs/translate/words.py` tells, which is
+loaded once it is known to be what was read). `tests.py` says what the digests are of. The standard library alone.
+
+Usage: `python3 -I -S proofs/gate/first.py`. Exit 0: nothing else than what was read would run. 1: these files would.
+"""
+
+import ast
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ACCEPTED = Path(__file__).resolve().parent / "accepted.txt"
+EVIDENCE = (
+    *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "bugs/process", "strategies.py"),
+    *("exact/law.py", "exact/merged.py", "exact/tables.py"),
+    *("source_edits", "source_tree.py", "errors.py", "files.py"),  # which text is read, and whether a record is of it
+)
+TESTS = ("proofs", "properties", "statistical_tests")
+HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
+UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
+# What proofs/check.sh runs, and the rules, which are imported by a listing of their folder.
+RUNS = ("proofs/gate/*.py", "proofs/translate/*.py", "proofs/bridge.py", "proofs/hypotheses.py")
+RUNS += ("refengine/exact/rules/*.py",)
+OURS = ("refengine/", *(f"{room}/" for room in TESTS))
+DEFINE = "refengine/exact/"  # texts that are read by what defines words, each time anew
+EMPTY = "Module()"
+
+
+def main() -> int:
+    wrong = sorted({*unlike(), *unknown()})
+    if not wrong:
+        sys.path.insert(0, str(ROOT))
+        wrong = sorted(undefined())
+    print("".join(f"violated: {line}\n" for line in wrong), end="")
+    return int(bool(wrong))
+
+
+@cache
+def entries() -> dict[str, str]:
+    """The digests of files and of their words, by `file` and `file/word`."""
+    return dict(re.findall(r"^test/(\S+) ([0-9a-f]{16})$", ACCEPTED.read_text("utf-8"), re.M))
+
+
+@cache
+def words_read(file: str) -> frozenset[str]:
+    """The words of a file that were read one by one."""
+    inside = (place.rpartition("/") for place in entries())
+    return frozenset(name for folder, _, name in inside if folder == file)
+
+
+def is_read(file: str) -> bool:
+    return file in entries() or bool(words_read(file))
+
+
+def unlike() -> Iterator[str]:
+    """Files that do not say what was read of them."""
+    for file in sorted({re.sub(r"(\.py)/.*", r"\1", place) for place in entries() if ".py" in place}):
+        path = ROOT / file
+        if not path.is_file():
+            continue  # what is gone is told by the gate
+        names = words_read(file)
+        other = [name for name in names if digest(*map(told, bound(path).get(name, []))) != entries()[f"{file}/{name}"]]
+        texts = rest(path, set(names)), told(ast.parse(path.read_text("utf-8")))
+        known = entries().get(file) in {digest(text) for text in texts} or (file not in entries() and EMPTY in texts)
+        if other or not known:
+            yield f"{file} is not what was read: {', '.join(sorted(other)) or 'what stands beside its words'}"
+
+
+def unknown() -> Iterator[str]:
+    """Files that would be imported, and that nobody has read."""
+    for file in imports():
+        if (
+            not (file.startswith((UNHELD, DEFINE)) or is_read(file))
+            and told(ast.parse((ROOT / file).read_text("utf-8"))) != EMPTY
+        ):
+            yield f"{file} would be imported, and was not read"
+
+
+def undefined() -> Iterator[str]:
+    """Exact texts that do more than define their words while they are imported."""
+    from proofs.translate.terms import Untranslated
+    from proofs.translate.words import bound as defines
+
+    for file in (file for file in imports() if file.startswith(DEFINE) and not is_read(file)):
+        try:
+            defines((ROOT / file).read_text("utf-8"))
+        except Untranslated as refused:
+            yield f"{file}, {refused}"
+
+
+@cache
+def imports() -> tuple[str, ...]:
+    """The files of ours that are imported by what RUNS, and the packages that they stand in."""
+    found, todo = set[str](), {str(file.relative_to(ROOT)) for pattern in RUNS for file in ROOT.glob(pattern)}
+    while todo:
+        found |= todo
+        named = {other for file in todo for other in imported(ROOT / file, ROOT, at_once=True)}
+        rooms = {str(folder / "__init__.py") for file in todo for folder in Path(file).parents if str(folder) != "."}
+        todo = {file for file in named | rooms if (ROOT / file).is_file()} - found
+    return tuple(sorted(found))
+
+
+def held(file: str) -> bool:
+    """Whether a file is evidence, and not what it is about."""
+    return file.startswith(HELD) and not file.startswith(UNHELD)
+
+
+def rest(file: Path, told_of: set[str]) -> str:
+    """What stands in a file besides the definitions of these names: it may run while the file is imported, or be called
+    by what does."""
+    left = [node for node in ast.parse(file.read_text("utf-8")).body if not {*names_of(node)} & told_of]
+    return told(ast.Module(left, []))
+
+
+def imported(file: Path, root: Path, at_once: bool = False) -> Iterator[str]:
+    """The files of ours that a file imports, wherever in it; or at once, and in none of its functions."""
+    todo: list[ast.AST] = [ast.parse(file.read_text("utf-8"))]
+    while todo:
+        node = todo.pop()
+        todo += () if at_once and isinstance(node, ast.FunctionDef) else ast.iter_child_nodes(node)
+        match node:
+            case ast.Import(names=aliases):
+                named = [alias.name for alias in aliases]
+            case ast.ImportFrom(module=str() as module, names=aliases):
+                named = [module, *(f"{module}.{alias.name}" for alias in aliases)]
+            case _:
+                named = []
+        files = (f"{name.replace('.', '/')}{end}" for name in named for end in (".py", "/__init__.py"))
+        yield from (file for file in files if file.startswith(OURS) and (root / file).is_file())
+
+
+@cache
+def bound(file: Path) -> dict[str, list[ast.stmt]]:
+    """What binds each name of a file, wherever a `def` or an import stands."""
+    found: dict[str, list[ast.stmt]] = {}
+    tree = ast.parse(file.read_text("utf-8")) if file.is_file() else ast.Module([], [])
+    anywhere = ast.FunctionDef | ast.ClassDef | ast.ImportFrom
+    inside = [node for node in ast.walk(tree) if isinstance(node, anywhere)]
+    for node in [*inside, *(node for node in tree.body if not isinstance(node, anywhere))]:
+        for name in names_of(node):
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def names_of(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement gives; of what is no definition, those that it may change."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in aliases)
+        case ast.Assign() | ast.AnnAssign():  # of `a.b = c` what is changed
+            stored = [n for n in ast.walk(node) if isinstance(getattr(n, "ctx", None), ast.Store)]
+            yield from {inner.id for n in stored for inner in ast.walk(n) if isinstance(inner, ast.Name)}
+        case _:
+            yield from {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def told(node: ast.AST) -> str:
+    """A syntax tree, without where it stands and without docstrings; the same under every Python."""
+    parts = []
+    for field, value in ast.iter_fields(node):
+        inner = value if isinstance(value, list) else [] if value is None else [value]
+        if field == "body":
+            inner = [s for s in inner if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        if said := [told(v) if isinstance(v, ast.AST) else repr(v) for v in inner]:
+            parts.append(f"{field}=[{', '.join(said)}]")
+    return f"{type(node).__name__}({', '.join(parts)})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
