@@ -40,7 +40,10 @@ def main() -> int:
     if not wrong:
         sys.path.insert(0, str(ROOT))
         wrong = sorted(undefined())
-    print("".join(f"violated: {line}\n" for line in wrong), end="")
+    for line in wrong:
+        print(f"violated: {line}")
+    if wrong:
+        print("read them; then python3 -m proofs.gate --accept-texts, and commit accepted.txt")
     return int(bool(wrong))
 
 
