@@ -93,6 +93,8 @@ def test_mtp_speed_is_less_than_its_tokens_per_pass() -> None:
         tau = emitted([acceptance])
         assert speedup(0, 1, tau) == tau == 1 + acceptance
         assert speedup(cost, 1, tau) == Fraction(18, 10)
+    least = speedup(0, 1, emitted([Fraction(90, 100)])) / Fraction(175, 100) - 1  # 1.75 is rounded to 1.8
+    assert round(float(least), 3) == 0.086
 
 
 def test_two_is_the_ceiling_of_one_peek() -> None:

@@ -116,7 +116,8 @@ def test_cross_entropy_is_not_the_quadratic_form() -> None:
 def test_lambda_stands_at_the_wrong_term() -> None:
     """|Delta|^2 + lambda CE is, to second order, Delta^T (I + lambda/2 W^T H W) Delta: lambda scales the token term.
 
-    Kills Delta^T (W^T H W + lambda I) Delta: the two are proportional for no positive lambda but sqrt(2).
+    Kills Delta^T (W^T H W + lambda I) Delta: the two are proportional for no positive lambda but sqrt(2),
+    on this head; where W^T H W is a multiple of the identity they are for every one.
     """
     x, delta = sp.symbols("lambda", positive=True), sp.Matrix(sp.symbols("d0:2", real=True))
     head, feature = sp.Matrix([[1, 0], [0, 1], [1, 1]]), sp.Matrix([0, sp.log(2)])

@@ -67,7 +67,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_first_token_is_the_argmax_at_every_temperature_and_threshold(policy: str) -> None:
-    """The released rule on the rows of eight policies: with no candidate, with one or two that are the argmax, and with
+    """The released rule on the rows of nine policies: with no candidate, with one or two that are the argmax, and with
     candidates none of which passes, the first token is token 1, and its law is off by 1 - pi[P](1).
 
     Kills a first token that is drawn, or that is the likeliest of another row than the policy's, and a candidate that

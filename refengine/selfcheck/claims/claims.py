@@ -195,7 +195,9 @@ def markdown(by_file: dict[str, Source]) -> str:
         "Where a claim is violated the correct statement stands below it. A claim that leaves out a hypothesis without "
         "which it is false is violated, and the correct statement names it. A number that only a released file can "
         "show is not tested, whatever others report of it (`fixtures/schemas`); arithmetic that starts from published "
-        'numbers is judged, and the numbers are named under "trusted". Coq theorems are `File.theorem` of '
+        'numbers is judged, and the numbers are named under "trusted". Where a rule or the loop is said to preserve a '
+        "law, it is trusted everywhere that coins are uniform and independent, and that the pass of verification "
+        "computes the rows of plain decoding. Coq theorems are `File.theorem` of "
         "`proofs/rocq`; they are checked by `make prove`, and where coqc is absent they are not tested. Below them "
         "stand the axioms that their files may use (`proofs/gate/granted.toml`); where none stands they rest on none. "
         "Tests are checked by `make test`, most of z3's by `make prove` and large samples by `make stat`. "
