@@ -376,6 +376,26 @@ def test_a_part_that_the_translator_would_pass_over_is_refused(text: str, passed
         forms.check(function)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("for q in [p]:\n        left = q", "another meaning"),
+        ("for at in tokens:\n        at = 1", "another meaning"),
+        ("for at in tokens:\n        for at in [at]:\n            left = at", "another meaning"),
+        ("for (at, q) in zip(tokens, [p], strict=True):\n        left = q", "another meaning"),
+        ("order = reversed(tokens)", "read once"),
+        ("order = [enumerate(tokens)]", "read once"),
+        ("order = (x for x in tokens)", "read once"),
+        ("for at in reversed(tokens) if tokens else reversed(p):\n        left = at", "read once"),
+    ],
+)
+def test_what_is_one_thing_in_python_and_two_in_gallina_is_refused(text: str, why: str) -> None:
+    """Kills: a loop whose variable stands already, and lasts, and an iterator that is empty the second time."""
+    (function,) = ast.parse(f"def rule(p, q, tokens):\n    {text}").body
+    with pytest.raises(Untranslated, match=why):
+        forms.check(function)
+
+
 @pytest.mark.parametrize("text", ["[None for rows.max in [f]]", "a.b = 1", "a[0] = 1", "x, a.b = 1, 2"])
 def test_a_file_that_changes_words_while_it_is_imported_is_refused(text: str) -> None:
     """Kills: another meaning of a word of the language, from the top of a file that no rule stands in."""

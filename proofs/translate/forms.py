@@ -30,6 +30,8 @@ NODES = (*STATEMENTS, *JUMPS, *OPERATORS, *WORDS, *LISTS, *SUMS)
 METHODS = {"accept", "choose", "append", "children", "path"}
 MADE_TUPLES = {"tuple", "ancestry"}  # functions that return a tuple
 STRICT = "strict=True"  # of zip
+READ_ONCE = {"reversed", "enumerate", "zip", "iter", "map", "filter"}  # what these give
+READERS = {"tuple", "sum", "max", "min", "next"}
 HOOKS = {"__class_getitem__", "__init_subclass__", "__set_name__"}  # methods that run where a class is named
 
 
@@ -40,6 +42,42 @@ def check(function: ast.FunctionDef) -> None:
             raise refuse(node, "there is no translation of it")
         for part in _strange(node, function):
             raise refuse(part, "the translation would pass over this")
+        for place, part in _parts(node):
+            if _is_read_once(part) and not _reads_at_once(node, place):
+                raise refuse(part, "it can be read once, and has a name")
+    for target in _given_otherwise(function):
+        raise refuse(target, "a loop's variable has another meaning")
+
+
+def _is_read_once(node: ast.AST) -> bool:
+    """A list in Gallina, and in Python nothing when it is read a second time."""
+    match node:
+        case ast.Call(ast.Name(name)):
+            return name in READ_ONCE
+    return isinstance(node, ast.GeneratorExp)
+
+
+def _reads_at_once(node: ast.AST, place: str) -> bool:
+    match node:
+        case ast.Call(ast.Name(name)):
+            return name in READ_ONCE | READERS
+    return isinstance(node, ast.Starred) or (isinstance(node, ast.For | ast.comprehension) and place == "iter")
+
+
+def _given_otherwise(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Variables of a loop that are parameters, assigned, or those of a loop around it: in Python one variable, and in
+    Gallina one that hides another."""
+    loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
+    of_loops = {id(inner) for loop in loops for inner in ast.walk(loop.target)}
+    of_loops |= {
+        id(inner) for c in ast.walk(function) if isinstance(c, ast.comprehension) for inner in ast.walk(c.target)
+    }
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    given = {name.id for name in names if id(name) not in of_loops} | {argument.arg for argument in function.args.args}
+    for loop in loops:
+        inside = [node.target for part in loop.body for node in ast.walk(part) if isinstance(node, ast.For)]
+        hidden = given | {inner.id for target in inside for inner in ast.walk(target) if isinstance(inner, ast.Name)}
+        yield from (n for n in ast.walk(loop.target) if isinstance(n, ast.Name) and n.id in hidden)
 
 
 def _strange(node: ast.AST, function: ast.FunctionDef) -> Iterator[ast.AST]:
