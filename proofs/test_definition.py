@@ -1,7 +1,8 @@
 """The definition's own tests, in `make prove` too: what no theorem is about is computed by hand or by the other text.
 
 Policies, drafters and their truncation, rows and what is refused of them, `Record` and `Sample`, defaults; of the
-coins the generator, the counter of a site and the comparisons. The equality of rules is asked for elsewhere; of
+coins the generator, the counter of a site and the comparisons; and that rules round no oftener than the theorems say,
+which terms over the reals do not show. The equality of rules is asked for elsewhere; of
 what it is said in, here.
 """
 
@@ -32,6 +33,7 @@ from properties.exact_and_engine.test_exact_chance import *
 from properties.exact_and_engine.test_exact_drafters import *
 from properties.exact_and_engine.test_exact_loop import *
 from properties.exact_and_engine.test_exact_rows import *
+from properties.exact_and_engine.test_odds_in_floats import *
 from properties.exact_and_engine.test_policy import *
 from refengine.exact.block import Drafter
 from refengine.exact.chance import Record, Sample, runs

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ACCEPTED = Path(__file__).resolve().parent / "accepted.txt"
 EVIDENCE = (
-    *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "bugs/process", "strategies.py"),
+    *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "bugs/process", "audit/sandbox", "strategies.py"),
     *("exact/law.py", "exact/merged.py", "exact/tables.py"),
     *("source_edits", "source_tree.py", "errors.py", "files.py"),  # which text is read, and whether a record is of it
 )
