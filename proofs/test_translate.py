@@ -383,6 +383,7 @@ def test_a_part_that_the_translator_would_pass_over_is_refused(text: str, passed
         ("for at in tokens:\n        at = 1", "another meaning"),
         ("for at in tokens:\n        for at in [at]:\n            left = at", "another meaning"),
         ("for (at, q) in zip(tokens, [p], strict=True):\n        left = q", "another meaning"),
+        ("for at in tokens:\n        true = at\n    left = true", "never have been"),
         ("order = reversed(tokens)", "read once"),
         ("order = [enumerate(tokens)]", "read once"),
         ("order = (x for x in tokens)", "read once"),

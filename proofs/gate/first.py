@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ACCEPTED = Path(__file__).resolve().parent / "accepted.txt"
 EVIDENCE = (
     *("selfcheck", "evidence", "bugs/checks", "bugs/mutation", "bugs/process", "audit/sandbox", "strategies.py"),
-    *("exact/law.py", "exact/merged.py", "exact/tables.py"),
+    *("exact/law.py", "exact/merged.py", "exact/tables.py", "exact/drafters.py"),
+    "engine/coins.py",  # that coins are uniform and independent is trusted to it
     *("source_edits", "source_tree.py", "errors.py", "files.py"),  # which text is read, and whether a record is of it
 )
 TESTS = ("proofs", "properties", "statistical_tests")

@@ -103,7 +103,8 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
             todo += (there for node in nodes for there in words(here[0], node, root))
     said = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
     said |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
-    read, todo_files = set[str](), {file for file, _ in found}.difference(whole)
+    ours = {str(file.relative_to(root)) for file in (root / PACKAGE.name).rglob("*.py")}  # some are looked up by a text
+    read, todo_files = set[str](), {*(file for file, _ in found), *filter(held, ours)}.difference(whole)
     while todo_files:
         read |= todo_files
         others = {other for file in todo_files for other in imported(root / file, root)}

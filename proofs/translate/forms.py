@@ -47,6 +47,8 @@ def check(function: ast.FunctionDef) -> None:
                 raise refuse(part, "it can be read once, and has a name")
     for target in _given_otherwise(function):
         raise refuse(target, "a loop's variable has another meaning")
+    for name in _lost(function):
+        raise refuse(name, "it may never have been assigned")
 
 
 def _is_read_once(node: ast.AST) -> bool:
@@ -78,6 +80,17 @@ def _given_otherwise(function: ast.FunctionDef) -> Iterator[ast.AST]:
         inside = [node.target for part in loop.body for node in ast.walk(part) if isinstance(node, ast.For)]
         hidden = given | {inner.id for target in inside for inner in ast.walk(target) if isinstance(inner, ast.Name)}
         yield from (n for n in ast.walk(loop.target) if isinstance(n, ast.Name) and n.id in hidden)
+
+
+def _lost(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """What is read beside a loop and assigned in it alone."""
+    for loop in (node for node in ast.walk(function) if isinstance(node, ast.For | ast.While)):
+        inside = {id(node) for part in loop.body for node in ast.walk(part)}
+        names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        stored = {n.id for n in names if isinstance(n.ctx, ast.Store) and id(n) in inside}
+        stored -= {n.id for n in names if isinstance(n.ctx, ast.Store) and id(n) not in inside}
+        stored -= {argument.arg for argument in function.args.args}
+        yield from (n for n in names if n.id in stored and id(n) not in inside)
 
 
 def _strange(node: ast.AST, function: ast.FunctionDef) -> Iterator[ast.AST]:
