@@ -102,7 +102,7 @@ def test_every_mutant_is_translated_differently_or_refused(file: str, monkeypatc
         ("rules/nucleus", '("agree", depth, leaf)', '("emit", depth, leaf)', "not its place"),
         ("rules/nucleus", "leaves = [j for j", "leaves = [j - j for j", "two turns"),
         ("rules/nucleus", "    best: tuple", "    leaves = [*leaves, 0]\n    best: tuple", "two turns"),
-        ("rules/nucleus", '("emit", len(best))', '("emit", kept)', "not its place"),
+        ("rules/nucleus", '("emit", len(best))', '("emit", len(leaves))', "not its place"),
         ("loop", "here = Shifted(chance, len(prefix))", "here = chance", "two turns"),
         ("loop", "Shifted(chance, len(prefix))", "Shifted(chance, len(prompt))", "not at their places"),
         ("loop", "Shifted(chance, len(prefix))", "Shifted(chance, len(out))", "not at their places"),
