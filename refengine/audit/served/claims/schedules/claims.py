@@ -36,6 +36,9 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
     greedy = partial(Own, tie_share=share, asks=not rows)
     differ = fault.first_and_last_differ
     cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(takes)]
+    if takes.choices and takes.stream:
+        whole, steps = "The streamed choices of a request are the whole ones.", asks.streamed_greedy_choices
+        cells.append(greedy("stream/greedy choices", whole, steps, fault.any_choice_differs, 4, wanted=2))
     cells += others_parameters(greedy, takes)
     if rows and takes.options(*PENALISED):  # those of answers without rows tell no tie: it is asked
         asked = f"{SAME} whether log probabilities are asked for or not."
@@ -117,7 +120,7 @@ def others_parameters(greedy: partial[Own], takes: Takes) -> list[Cell]:
 
 
 def seeds(noise: Noise, takes: Takes) -> list[Cell]:
-    """And of the streamed choices of one request, which have a seed where one is taken."""
+    """And of the streamed choices of one request with a seed."""
     cells: list[Cell] = []
     differ = fault.first_and_last_differ
     quiet = not noise.parted  # else rounding moves what is sampled too, and a coin that is spent moves all after it
@@ -140,9 +143,9 @@ def seeds(noise: Noise, takes: Takes) -> list[Cell]:
     if takes.seed and takes.together and takes.options(*asks.HEAVY) and takes.options(*FILTERED) and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."
         cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.parameters_move, 22))
-    if takes.choices and takes.stream:
-        whole = "The streamed choices of a request that has one answer are the whole ones."
-        cells.append(Own("stream/choices", whole, asks.streamed_choices(takes.seed), differ, 4))
+    if takes.seed and takes.choices and takes.stream:
+        whole = "The streamed choices of a request with a seed are the whole ones."
+        cells.append(Own("stream/choices", whole, asks.streamed_choices, differ, 4, wanted=2))
     free = "Requests without a seed are independent."
     return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8), OneByOne()]
 

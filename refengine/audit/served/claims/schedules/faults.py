@@ -120,6 +120,14 @@ def listed_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     return [pair for one, said in zip(singles, listed, strict=False) for pair in differing([said], one, nats)]
 
 
+def any_choice_differs(answers: Sequence[Answer], nats: float) -> Pairs:
+    """A choice of the last from the same one of the first, and not at a tie; or there are more or fewer."""
+    first, last = alone(answers[0]), alone(answers[-1])
+    if len(first) != len(last):
+        return [(answers[-1], answers[0])]
+    return [pair for one, said in zip(first, last, strict=True) for pair in differing([said], one, nats)]
+
+
 def alone(answer: Answer) -> list[Answer]:
     """Its choices, each as an answer."""
     return [Answer((choice,)) for choice in answer.choices]

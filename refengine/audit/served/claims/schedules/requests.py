@@ -46,15 +46,15 @@ def stream_chat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [streamed(mine)]]
 
 
-def streamed_choices(seeds: bool) -> Steps:
-    """In turn with a seed, which a server may take and pass over, and at temperature 0."""
+def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    mine = replace(sampled(bench, k, 1000 + k), options={"n": 3})
+    return [[mine], [streamed(mine)]]
 
-    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-        mine = sampled(bench, k, 1000 + k) if seeds and k % 2 else sampled(bench, k, None, 0.0)
-        mine = replace(mine, options={"n": 3})
-        return [[mine], [streamed(mine)]]
 
-    return steps
+def streamed_greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+    mine = plain(bench, k)
+    mine = replace(mine, options={**mine.options, "n": 3})
+    return [[mine], [streamed(mine)]]
 
 
 def same_seed(kinds: Sequence[tuple[Options, bool]]) -> Steps:
