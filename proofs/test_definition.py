@@ -2,8 +2,7 @@
 
 Policies, drafters and their truncation, rows and what is refused of them, `Record` and `Sample`, defaults; of the
 coins the generator, the counter of a site and the comparisons; and that rules round no oftener than the theorems say,
-which terms over the reals do not show. The equality of rules is asked for elsewhere; of
-what it is said in, here.
+which terms over the reals do not show. The equality of rules is asked for elsewhere; of what it is said in, here.
 """
 
 # ruff: noqa: F403

@@ -70,10 +70,8 @@ def _given_otherwise(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """Variables of a loop that are parameters, assigned, or those of a loop around it: in Python one variable, and in
     Gallina one that hides another."""
     loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
-    of_loops = {id(inner) for loop in loops for inner in ast.walk(loop.target)}
-    of_loops |= {
-        id(inner) for c in ast.walk(function) if isinstance(c, ast.comprehension) for inner in ast.walk(c.target)
-    }
+    turns = (node.target for node in ast.walk(function) if isinstance(node, ast.For | ast.comprehension))
+    of_loops = {id(inner) for target in turns for inner in ast.walk(target)}
     names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     given = {name.id for name in names if id(name) not in of_loops} | {argument.arg for argument in function.args.args}
     for loop in loops:

@@ -37,24 +37,25 @@ def repeat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [mine]]
 
 
+def whole_and_streamed(mine: Ask) -> Sequence[Sequence[Ask]]:
+    return [[mine], [streamed(mine)]]
+
+
 def stream(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[plain(bench, k)], [streamed(plain(bench, k))]]
+    return whole_and_streamed(plain(bench, k))
 
 
 def stream_chat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    mine = replace(plain(bench, k), chat=True)
-    return [[mine], [streamed(mine)]]
+    return whole_and_streamed(replace(plain(bench, k), chat=True))
 
 
 def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    mine = replace(sampled(bench, k, 1000 + k), options={"n": 3})
-    return [[mine], [streamed(mine)]]
+    return whole_and_streamed(replace(sampled(bench, k, 1000 + k), options={"n": 3}))
 
 
 def streamed_greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     mine = plain(bench, k)
-    mine = replace(mine, options={**mine.options, "n": 3})
-    return [[mine], [streamed(mine)]]
+    return whole_and_streamed(replace(mine, options={**mine.options, "n": 3}))
 
 
 def same_seed(kinds: Sequence[tuple[Options, bool]]) -> Steps:
