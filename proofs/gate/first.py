@@ -55,27 +55,27 @@ def entries() -> dict[str, str]:
 
 
 @cache
-def words_read(file: str) -> frozenset[str]:
-    """The words of a file that were read one by one."""
-    inside = (place.rpartition("/") for place in entries())
-    return frozenset(name for folder, _, name in inside if folder == file)
+def words_read() -> dict[str, set[str]]:
+    """By file, the words that were read one by one."""
+    found: dict[str, set[str]] = {}
+    for file, _, name in (place.rpartition("/") for place in entries() if ".py/" in place):
+        found.setdefault(file, set()).add(name)
+    return found
 
 
 def is_read(file: str) -> bool:
-    return file in entries() or bool(words_read(file))
+    return file in entries() or file in words_read()
 
 
 def unlike() -> Iterator[str]:
     """Files that do not say what was read of them."""
-    for file in sorted({re.sub(r"(\.py)/.*", r"\1", place) for place in entries() if ".py" in place}):
-        path = ROOT / file
+    for file in sorted({*words_read(), *(place for place in entries() if place.endswith(".py"))}):
+        path, names = ROOT / file, words_read().get(file, set())
         if not path.is_file():
             continue  # what is gone is told by the gate
-        names = words_read(file)
         other = [name for name in names if digest(*map(told, bound(path).get(name, []))) != entries()[f"{file}/{name}"]]
-        texts = rest(path, set(names)), told(ast.parse(path.read_text("utf-8")))
-        known = entries().get(file) in {digest(text) for text in texts} or (file not in entries() and EMPTY in texts)
-        if other or not known:
+        known = entries().get(file, digest(EMPTY))
+        if other or (digest(rest(path, names)) != known and (not names or digest(told(tree(path))) != known)):
             yield f"{file} is not what was read: {', '.join(sorted(other)) or 'what stands beside its words'}"
 
 
@@ -84,7 +84,7 @@ def unknown() -> Iterator[str]:
     for file in imports():
         if (
             not (file.startswith((UNHELD, DEFINE)) or is_read(file))
-            and told(ast.parse((ROOT / file).read_text("utf-8"))) != EMPTY
+            and told(tree(ROOT / file)) != EMPTY
         ):
             yield f"{file} would be imported, and was not read"
 
@@ -118,16 +118,21 @@ def held(file: str) -> bool:
     return file.startswith(HELD) and not file.startswith(UNHELD)
 
 
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
 def rest(file: Path, told_of: set[str]) -> str:
     """What stands in a file besides the definitions of these names: it may run while the file is imported, or be called
     by what does."""
-    left = [node for node in ast.parse(file.read_text("utf-8")).body if not {*names_of(node)} & told_of]
+    left = [node for node in tree(file).body if not {*names_of(node)} & told_of]
     return told(ast.Module(left, []))
 
 
 def imported(file: Path, root: Path, at_once: bool = False) -> Iterator[str]:
     """The files of ours that a file imports, wherever in it; or at once, and in none of its functions."""
-    todo: list[ast.AST] = [ast.parse(file.read_text("utf-8"))]
+    todo: list[ast.AST] = [tree(file)]
     while todo:
         node = todo.pop()
         todo += () if at_once and isinstance(node, ast.FunctionDef) else ast.iter_child_nodes(node)
@@ -146,10 +151,10 @@ def imported(file: Path, root: Path, at_once: bool = False) -> Iterator[str]:
 def bound(file: Path) -> dict[str, list[ast.stmt]]:
     """What binds each name of a file, wherever a `def` or an import stands."""
     found: dict[str, list[ast.stmt]] = {}
-    tree = ast.parse(file.read_text("utf-8")) if file.is_file() else ast.Module([], [])
+    whole = tree(file) if file.is_file() else ast.Module([], [])
     anywhere = ast.FunctionDef | ast.ClassDef | ast.ImportFrom
-    inside = [node for node in ast.walk(tree) if isinstance(node, anywhere)]
-    for node in [*inside, *(node for node in tree.body if not isinstance(node, anywhere))]:
+    inside = [node for node in ast.walk(whole) if isinstance(node, anywhere)]
+    for node in [*inside, *(node for node in whole.body if not isinstance(node, anywhere))]:
         for name in names_of(node):
             found.setdefault(name, []).append(node)
     return found

@@ -17,7 +17,7 @@ from refengine.audit.served.ask import Answer, Choice
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.sampled import CLAIM, LAW_PROMPTS, NOWHERE, Law, Sampled
 from refengine.audit.served.claims.scores import EVERY, LIKELIEST, PLACES, against_row
-from refengine.evidence.e_process_of_prefixes import Step
+from refengine.evidence.e_process_of_prefixes import DEEPEST, Step
 
 SAMPLED = 160  # choices of either side, alone and again in company
 MOST_REQUESTS = 40  # of either side, for each of the two
@@ -56,6 +56,8 @@ class Sets:
         return score is None or score.mean > 0
 
     def _of(self, prompt: int, steps: Sequence[Step], i: int) -> set[str] | None:
+        if i >= DEEPEST:
+            return None
         node = self.law.prefixes.nodes.get((prompt, *(token for token, _ in steps[:i])))
         if node is None or min(node.count) < SEEN:
             return None
