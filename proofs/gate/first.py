@@ -4,7 +4,9 @@ A file of ours that is imported may end the process, or change what a reader is,
 So this file imports nothing of ours: by itself it holds every file of `accepted.txt` to its digests, and follows the
 imports of what `proofs/check.sh` runs from there. A file that nobody has read is refused; of the exact texts, which
 change often and are no evidence, one that does more than define its words (`proofs/translate/words.py` tells, which is
-loaded once it is known to be what was read). `tests.py` says what the digests are of. The standard library alone.
+loaded once it is known to be what was read). So is what would be found in place of a file: a module of the root that
+has a name of the standard library's, code that is no text, a text that Python reads as another one, a link. `tests.py`
+says what the digests are of. The standard library alone.
 
 Usage: `python3 -I -S proofs/gate/first.py`. Exit 0: nothing else than what was read would run. 1: these files would.
 """
@@ -12,10 +14,13 @@ Usage: `python3 -I -S proofs/gate/first.py`. Exit 0: nothing else than what was 
 import ast
 import hashlib
 import re
+import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from shutil import which
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCEPTED = Path(__file__).resolve().parent / "accepted.txt"
@@ -35,11 +40,24 @@ OURS = ("refengine/", *(f"{room}/" for room in TESTS))
 DEFINE = "refengine/exact/"  # texts that are read by what defines words, each time anew
 EMPTY = "Module()"
 
+ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
+AT_HOME = (
+    *("Makefile", "conftest.py", "hatch_build.py", "pyproject.toml", "mkdocs.yml", "constraints.txt"),
+    *("CITATION.cff", "LICENSE"),
+    "__pycache__",  # of conftest.py; `compiled` looks at what is in it
+)
+HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
+OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
+BY_DIGEST = 0b01  # of the flags of a `.pyc`: it holds its text's digest, and whose code it is nobody compares
+# What a repository has no reason to bring along: what was built, and of what begins with a full stop all but ours.
+BROUGHT = ("*.pyc", "*.pyo", "*.pth", "*.so", "*.pyd", "*.egg-link", "/.*", "!/.ci", "!/.github", "!/.gitignore")
+BROUGHT += ("!/.dockerignore", "!/.pre-commit-config.yaml")
+
 
 def main() -> int:
-    wrong = sorted({*unlike(), *unknown()})
+    wrong = sorted({*instead(), *unlike(), *unknown()})
     if not wrong:
-        sys.path.insert(0, str(ROOT))
+        sys.path.append(str(ROOT))  # behind the standard library
         wrong = sorted(undefined())
     for line in wrong:
         print(f"violated: {line}")
@@ -50,8 +68,8 @@ def main() -> int:
 
 @cache
 def entries() -> dict[str, str]:
-    """The digests of files and of their words, by `file` and `file/word`."""
-    return dict(re.findall(r"^test/(\S+) ([0-9a-f]{16})$", ACCEPTED.read_text("utf-8"), re.M))
+    """The digests of files and of their words, by `file` and `file/word`, and of what is run, by `run/file`."""
+    return dict(re.findall(r"^(?:test/|(?=run/))(\S+) ([0-9a-f]{16})$", ACCEPTED.read_text("utf-8"), re.M))
 
 
 @cache
@@ -65,6 +83,13 @@ def words_read() -> dict[str, set[str]]:
 
 def is_read(file: str) -> bool:
     return file in entries() or file in words_read()
+
+
+def instead() -> Iterator[str]:
+    """Files that would be run or read in place of what was read, and that nobody has read."""
+    for place, said in run_instead(ROOT).items():
+        if entries().get(place) != said:
+            yield f"{place.removeprefix('run/')} would be run, or found, in place of what was read"
 
 
 def unlike() -> Iterator[str]:
@@ -82,10 +107,7 @@ def unlike() -> Iterator[str]:
 def unknown() -> Iterator[str]:
     """Files that would be imported, and that nobody has read."""
     for file in imports():
-        if (
-            not (file.startswith((UNHELD, DEFINE)) or is_read(file))
-            and told(tree(ROOT / file)) != EMPTY
-        ):
+        if not (file.startswith((UNHELD, DEFINE)) or is_read(file)) and told(tree(ROOT / file)) != EMPTY:
             yield f"{file} would be imported, and was not read"
 
 
@@ -111,6 +133,74 @@ def imports() -> tuple[str, ...]:
         rooms = {str(folder / "__init__.py") for file in todo for folder in Path(file).parents if str(folder) != "."}
         todo = {file for file in named | rooms if (ROOT / file).is_file()} - found
     return tuple(sorted(found))
+
+
+def run_instead(root: Path) -> dict[str, str]:
+    """Digests, by `run/file`, of what would be found, run or read in place of what was read."""
+    said = {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
+    unread = {*compiled(root), *read_otherwise(root), *ignored(root), *options_of_rooms(root)}
+    said |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
+    return said | {f"run/{link.relative_to(root)}": digest(str(link.readlink())) for link in links_of(root)}
+
+
+def of_rooms(root: Path, pattern: str) -> list[Path]:
+    """The files of the rooms, and of what was compiled of the root's, whose names are of that pattern."""
+    found = (file for room in ("refengine", *TESTS, "__pycache__") for file in (root / room).rglob(pattern))
+    return sorted(file for file in found if file.is_file())
+
+
+def compiled(root: Path) -> Iterator[Path]:
+    """Files of the rooms that Python runs in place of a text, and does not compare with it: a library, a `.pyc` beside
+    a text, and one in `__pycache__` that is believed by its text's digest, which anybody may write there (PEP 552). So
+    does pytest, here: where git tells what came with the repository, `ignored` finds those that did."""
+    told_by_git = has_git(root)
+    for file in of_rooms(root, "*.*"):
+        believed = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") & BY_DIGEST
+        beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
+        if (believed and not told_by_git) or beside or file.suffix in (".so", ".pyd"):
+            yield file
+
+
+def has_git(root: Path) -> bool:
+    return (root / ".git").exists() and which("git") is not None
+
+
+def read_otherwise(root: Path) -> Iterator[Path]:
+    """Texts that are not what Python runs: in another encoding a comment may be code, and a package that has the name
+    of a file beside it is imported in its place."""
+    for file in (*root.glob("*.py"), *of_rooms(root, "*.py")):
+        with file.open("rb") as source:
+            encoding = tokenize.detect_encoding(source.readline)[0]
+        hides = file.name == "__init__.py" and file.parent.with_suffix(".py").is_file()
+        if encoding != "utf-8" or hides:
+            yield file
+
+
+def ignored(root: Path) -> Iterator[Path]:
+    """Files that came with a repository though it ignores their like, or should: a start-up file of `.venv`, what was
+    built."""
+    brought = (word for pattern in BROUGHT for word in ("-x", pattern))
+    asked = ["git", "-C", str(root), "ls-files", "-z", "-ci", *brought, "--exclude-standard"]
+    if has_git(root):
+        run = subprocess.run(asked, capture_output=True, text=True, check=True)
+        yield from (root / name for name in run.stdout.split("\0") if (root / name).is_file())
+
+
+def options_of_rooms(root: Path) -> Iterator[Path]:
+    """What pytest, asked for a room of tests, may find there before the root's options."""
+    yield from (file for top in TESTS for file in (root / top).rglob("*") if file.name in OPTIONS)
+
+
+def links_of(root: Path) -> Iterator[Path]:
+    """Links that Python follows: whatever they lead to is looked at under no name."""
+    inside = (file for room in ("refengine", *TESTS) for file in (root / room).rglob("*"))
+    yield from (file for file in (*root.iterdir(), *inside) if file.is_symlink() and not file.name.startswith("."))
+
+
+def comes_first(name: str) -> bool:
+    """Of an entry of the root: that Python, make or pytest may find it before what they are asked for."""
+    plain = name.endswith(".md") or (name.startswith(".") and name not in HIDDEN)
+    return not plain and name not in (*ROOMS, *AT_HOME)
 
 
 def held(file: str) -> bool:

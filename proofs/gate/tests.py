@@ -17,15 +17,12 @@ alone.
 """
 
 import ast
-import subprocess
-import tokenize
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from shutil import which
 
-from proofs.gate.first import EMPTY, HELD, TESTS, bound, digest, held, imported, rest, told
+from proofs.gate.first import EMPTY, HELD, TESTS, bound, digest, held, imported, rest, run_instead, told
 from refengine.selfcheck.claims.chains import CHAINS, links
 from refengine.source_tree import PACKAGE, ROOT
 
@@ -45,21 +42,9 @@ RUN = (
 )
 INSTALLED = ("build-system", "project", "dependency-groups")  # tables of pyproject.toml, with tools that run or build
 TOOLS = ("pytest", "hatch")
-ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
-AT_HOME = (
-    *("Makefile", "conftest.py", "hatch_build.py", "pyproject.toml", "mkdocs.yml", "constraints.txt"),
-    *("CITATION.cff", "LICENSE"),
-    "__pycache__",  # of conftest.py; `compiled` looks at what is in it
-)
-HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
-OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
 # How names of a module begin that pytest or Python look for.
 READ_BY_NAME = ("pytest", "setup", "teardown", "__all__", "__getattr__", "__test__")
 
-BY_DIGEST = 0b01  # of the flags of a `.pyc`: it holds its text's digest, and whose code it is nobody compares
-# What a repository has no reason to bring along: what was built, and of what begins with a full stop all but ours.
-BROUGHT = ("*.pyc", "*.pyo", "*.pth", "*.so", "*.pyd", "*.egg-link", "/.*", "!/.ci", "!/.github", "!/.gitignore")
-BROUGHT += ("!/.dockerignore", "!/.pre-commit-config.yaml")
 Place = tuple[str, str]  # a file and a name of it
 
 
@@ -116,71 +101,7 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     said |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
-    said |= {f"run/{entry.name}": digest(entry.name) for entry in root.iterdir() if comes_first(entry.name)}
-    unread = {*compiled(root), *read_otherwise(root), *ignored(root), *options_of_rooms(root)}
-    said |= {f"run/{file.relative_to(root)}": digest(file.read_bytes().hex()) for file in sorted(unread)}
-    said |= {f"run/{link.relative_to(root)}": digest(str(link.readlink())) for link in links_of(root)}
-    return said | {"test/pyproject.toml": digest(repr(options))}
-
-
-def of_rooms(root: Path, pattern: str) -> list[Path]:
-    """The files of the rooms, and of what was compiled of the root's, whose names are of that pattern."""
-    found = (file for room in ("refengine", *TESTS, "__pycache__") for file in (root / room).rglob(pattern))
-    return sorted(file for file in found if file.is_file())
-
-
-def compiled(root: Path) -> Iterator[Path]:
-    """Files of the rooms that Python runs in place of a text, and does not compare with it: a library, a `.pyc` beside
-    a text, and one in `__pycache__` that is believed by its text's digest, which anybody may write there (PEP 552). So
-    does pytest, here: where git tells what came with the repository, `ignored` finds those that did."""
-    told_by_git = has_git(root)
-    for file in of_rooms(root, "*.*"):
-        believed = file.suffix == ".pyc" and int.from_bytes(file.read_bytes()[4:8], "little") & BY_DIGEST
-        beside = file.suffix == ".pyc" and file.parent.name != "__pycache__"
-        if (believed and not told_by_git) or beside or file.suffix in (".so", ".pyd"):
-            yield file
-
-
-def has_git(root: Path) -> bool:
-    return (root / ".git").exists() and which("git") is not None
-
-
-def read_otherwise(root: Path) -> Iterator[Path]:
-    """Texts that are not what Python runs: in another encoding a comment may be code, and a package that has the name
-    of a file beside it is imported in its place."""
-    for file in of_rooms(root, "*.py"):
-        with file.open("rb") as source:
-            encoding = tokenize.detect_encoding(source.readline)[0]
-        hides = file.name == "__init__.py" and file.parent.with_suffix(".py").is_file()
-        if encoding != "utf-8" or hides:
-            yield file
-
-
-def ignored(root: Path) -> Iterator[Path]:
-    """Files that came with a repository though it ignores their like, or should: a start-up file of `.venv`, what was
-    built."""
-    brought = (word for pattern in BROUGHT for word in ("-x", pattern))
-    asked = ["git", "-C", str(root), "ls-files", "-z", "-ci", *brought, "--exclude-standard"]
-    if has_git(root):
-        run = subprocess.run(asked, capture_output=True, text=True, check=True)
-        yield from (root / name for name in run.stdout.split("\0") if (root / name).is_file())
-
-
-def options_of_rooms(root: Path) -> Iterator[Path]:
-    """What pytest, asked for a room of tests, may find there before the root's options."""
-    yield from (file for top in TESTS for file in (root / top).rglob("*") if file.name in OPTIONS)
-
-
-def links_of(root: Path) -> Iterator[Path]:
-    """Links that Python follows: whatever they lead to is looked at under no name."""
-    inside = (file for room in ("refengine", *TESTS) for file in (root / room).rglob("*"))
-    yield from (file for file in (*root.iterdir(), *inside) if file.is_symlink() and not file.name.startswith("."))
-
-
-def comes_first(name: str) -> bool:
-    """Of an entry of the root: that Python, make or pytest may find it before what they are asked for."""
-    plain = name.endswith(".md") or (name.startswith(".") and name not in HIDDEN)
-    return not plain and name not in (*ROOMS, *AT_HOME)
+    return said | run_instead(root) | {"test/pyproject.toml": digest(repr(options))}
 
 
 def place(test: str) -> Place:
