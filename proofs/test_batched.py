@@ -125,6 +125,33 @@ ON_THREE_TOKENS = [
     ),
     ("point_mass", "rules.point_mass", "total(left)", "left[:, 0] + left[:, 1] + left[:, 2]"),
     ("point_mass", "rules.point_mass", "total(left)", "sum(left.unbind(1)[:4])"),
+    # What is wrong of no place at all, of more of them than are asked about, of numbers that vanish beside one.
+    (
+        "leviathan",
+        "rules.leviathan",
+        "left = row_at(p, depth)",
+        "left = row_at(p, depth)\n    if kept.shape[1] == 0:\n        left = left * left",
+    ),
+    (
+        "leviathan",
+        "path",
+        "torch.where(kept, kept",
+        "torch.where(kept, (kept & ~kept[:, 1:][:, 1:][:, 1:][:, 1:][:, 1:].any(1)[:, None])",
+    ),
+    ("leviathan", "path", "torch.where(kept, kept", "torch.where(kept, (kept & ~kept[:, 6:].any(1)[:, None])"),
+    (
+        "leviathan",
+        "row",
+        "return weights.gather(1, x.clamp(min=0)[:, None])[:, 0]",
+        "w = weights.gather(1, x.clamp(min=0)[:, None])[:, 0].double()\n    return w.where((w == 0) | (w + 1 > 1), 1)",
+    ),
+    (
+        "leviathan",
+        "row",
+        "return weights.gather(1, x.clamp(min=0)[:, None])[:, 0]",
+        "w = weights.gather(1, x.clamp(min=0)[:, None])[:, 0].double()\n"
+        "    return w.where((w == 0) | (w + total(weights.double()) != total(weights.double())), 1)",
+    ),
 ]
 # The same of the sum itself: a remainder dropped, chunks, a row cut off, a tree of bounded height.
 OTHER_SUMS = [

@@ -286,6 +286,7 @@ def shapes(card: Card, mode: Mode, most: int = NODES) -> Iterator[Shape]:
                 lane = (at + turn + len(other)) % 2
                 width = min(most, max(len(own), len(other)) + 1)
                 yield Shape((other, own) if lane else (own, other), width, lane, pattern)
+    yield Shape(((), ()), 0, 0, ())  # nothing was drafted, and there is no place for it
     yield Shape(
         ((-1,), (), (-1,)), 2, 2, (0,)
     )  # what is right of two lanes may be wrong of the third, and of nodes too

@@ -54,12 +54,14 @@ class Terms:
 
     `rows` says that its last axis is the vocabulary: an entry for each class of drafted tokens, and one for any other.
     `moved` says that these are numbers of nodes or places, each one beside what it was: none is moved further.
+    `cut` says that a place was left out at an end: no other is, or what is right of few places may be wrong of more.
     """
 
     device = torch.device("cpu")
 
     def __init__(self, array: Any, dtype: torch.dtype, world: Paths, rows: bool = False) -> None:
-        self.array, self.dtype, self.world, self.rows, self.moved = array, dtype, world, rows, False
+        self.array, self.dtype, self.world, self.rows = array, dtype, world, rows
+        self.moved = self.cut = False
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -97,7 +99,7 @@ class Terms:
         if not isinstance(array, np.ndarray):
             array = entries((), lambda at, entry=array: entry)
         made = Terms(array, dtype or self.dtype, self.world, rows)
-        made.moved = self.moved and made.dtype == torch.int64
+        made.moved, made.cut = self.moved and made.dtype == torch.int64, self.cut
         return made
 
     def __getattr__(self, name: str) -> Any:
@@ -126,6 +128,7 @@ class Terms:
         found = np.fromiter((word(*values) for values in whole), dtype=object, count=whole.size)
         made = self.made(found.reshape(whole.shape), dtype, rows)
         made.moved = made.dtype == torch.int64 and any(part.moved for part in parts)
+        made.cut = any(part.cut for part in parts)
         return made
 
     # ---- arithmetic and comparisons
@@ -140,6 +143,8 @@ class Terms:
         dtype = torch.float64 if dtype == torch.float64 else torch.int64
         if dtype == torch.int64 and (not one or self.moved or there.moved):
             raise NotImplementedError("what is right of the first nodes may be wrong of those that are counted so")
+        if dtype == torch.float64 and idle != 1 and {is_given(self), is_given(there)} == {True, False}:
+            raise NotImplementedError("a number is added to what stands in a row, which may vanish beside it")
         found = self.each(computed(word, idle), other, dtype=dtype)
         found.moved = dtype == torch.int64
         if dtype == torch.float64 and any(map(is_large, found.array.reshape(-1))):
@@ -192,6 +197,9 @@ class Terms:
         return self.beside(other, lambda a, b: a >= b)
 
     def __eq__(self, other: Any) -> "Terms":  # type: ignore[override]
+        floats = self.dtype.is_floating_point or lift(other, self.world).dtype.is_floating_point
+        if floats and not all(is_number(x) and x == 0 for x in lift(other, self.world).array.reshape(-1)):
+            raise NotImplementedError("two numbers that are rounded are asked to be equal")
         return self.each(same(self.world), other, dtype=torch.bool)
 
     def __ne__(self, other: Any) -> "Terms":  # type: ignore[override]
@@ -361,7 +369,23 @@ class Terms:
             raise Unbounded("rows are looked up at a token of each lane only")
 
     def __getitem__(self, index: Any) -> "Terms":
-        return self.made(self.array[self.places(index)], rows=self.rows)
+        made = self.made(self.array[self.places(index)], rows=self.rows)
+        made.cut = self.cuts(index) or self.cut
+        return made
+
+    def cuts(self, index: Any) -> bool:
+        """Whether it leaves places out; refuses all that does more than leave out the first or the last one, once."""
+        parts = zip(index if isinstance(index, tuple) else (index,), self.array.shape, strict=False)
+        ends = [
+            (part.start or 0, length if part.stop is None else part.stop, length, part.step)
+            for part, length in parts
+            if isinstance(part, slice) and part != slice(None)
+        ]
+        if (ends and self.cut) or any(step not in (None, 1) for *_, step in ends):
+            raise NotImplementedError("places are left out more than once: it may be wrong where there are more")
+        if any(start not in (0, 1) or stop not in (-1, length - 1, length) for start, stop, length, _ in ends):
+            raise NotImplementedError("more places than one are left out: it may be wrong where there are more")
+        return bool(ends)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if promoted(self, value) != self.dtype:
@@ -414,12 +438,22 @@ def is_one(number: Any) -> bool:
     return type(number) is int and number == 1
 
 
+def is_number(entry: Entry) -> bool:
+    """Whether it depends on no row."""
+    return type(entry) in (int, float, Fraction)
+
+
+def is_given(numbers: Terms) -> bool:
+    """Whether there is a number beside 0 that depends on no row."""
+    return any(is_number(entry) and entry != 0 for entry in numbers.array.reshape(-1))
+
+
 def is_large(entry: Entry) -> bool:
     """A number that does not depend on a row, above those that a text may have (`test_engine_texts`)."""
     if z3.is_expr(entry) and z3.is_arith(entry):
         entry = z3.simplify(entry)
         entry = entry.as_fraction() if z3.is_rational_value(entry) else 0
-    return type(entry) in (int, float, Fraction) and abs(entry) > 2
+    return is_number(entry) and abs(entry) > 2
 
 
 def put(at: tuple[int, ...], dim: int, place: int) -> tuple[int, ...]:
