@@ -125,7 +125,7 @@ ON_THREE_TOKENS = [
     ),
     ("point_mass", "rules.point_mass", "total(left)", "left[:, 0] + left[:, 1] + left[:, 2]"),
     ("point_mass", "rules.point_mass", "total(left)", "sum(left.unbind(1)[:4])"),
-    # What is wrong of no place at all, of more of them than are asked about, of numbers that vanish beside one.
+    # What is wrong of no place at all, of more of them than are asked about, of a number that vanishes in a sum.
     (
         "leviathan",
         "rules.leviathan",
@@ -139,12 +139,6 @@ ON_THREE_TOKENS = [
         "torch.where(kept, (kept & ~kept[:, 1:][:, 1:][:, 1:][:, 1:][:, 1:].any(1)[:, None])",
     ),
     ("leviathan", "path", "torch.where(kept, kept", "torch.where(kept, (kept & ~kept[:, 6:].any(1)[:, None])"),
-    (
-        "leviathan",
-        "row",
-        "return weights.gather(1, x.clamp(min=0)[:, None])[:, 0]",
-        "w = weights.gather(1, x.clamp(min=0)[:, None])[:, 0].double()\n    return w.where((w == 0) | (w + 1 > 1), 1)",
-    ),
     (
         "leviathan",
         "row",

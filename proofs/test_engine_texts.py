@@ -140,7 +140,7 @@ def test_a_large_number_that_is_made_is_seen() -> None:
         lambda: given - given + two + 1,
         lambda: -(two + given) - 1 + given,
     ):
-        with pytest.raises(NotImplementedError, match=r"above two|vanish"):
+        with pytest.raises(NotImplementedError, match="above two"):
             made()
 
 

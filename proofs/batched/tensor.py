@@ -143,8 +143,6 @@ class Terms:
         dtype = torch.float64 if dtype == torch.float64 else torch.int64
         if dtype == torch.int64 and (not one or self.moved or there.moved):
             raise NotImplementedError("what is right of the first nodes may be wrong of those that are counted so")
-        if dtype == torch.float64 and idle != 1 and {is_given(self), is_given(there)} == {True, False}:
-            raise NotImplementedError("a number is added to what stands in a row, which may vanish beside it")
         found = self.each(computed(word, idle), other, dtype=dtype)
         found.moved = dtype == torch.int64
         if dtype == torch.float64 and any(map(is_large, found.array.reshape(-1))):
@@ -441,11 +439,6 @@ def is_one(number: Any) -> bool:
 def is_number(entry: Entry) -> bool:
     """Whether it depends on no row."""
     return type(entry) in (int, float, Fraction)
-
-
-def is_given(numbers: Terms) -> bool:
-    """Whether there is a number beside 0 that depends on no row."""
-    return any(is_number(entry) and entry != 0 for entry in numbers.array.reshape(-1))
 
 
 def is_large(entry: Entry) -> bool:
