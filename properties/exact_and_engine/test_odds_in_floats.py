@@ -147,6 +147,19 @@ def test_a_seldom_token_that_is_lost_beside_others_is_seen(monkeypatch: pytest.M
 
     monkeypatch.setattr(refengine.engine.rules.leviathan, "at_token", absorbed)
     assert list(faults("leviathan", 64, 0))
+    monkeypatch.setattr(refengine.engine.rules.block, "at_token", absorbed)
+    assert list(block_faults(64, 0, SIBLINGS))
+
+
+def test_what_is_left_is_seen_however_little_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: rows of which so much is left after every refusal that a sum with 1 shows it."""
+
+    def corrected(p: Tensor, q: Tensor) -> Tensor:
+        rest = (p - q).clamp(min=0)
+        return torch.where(rest.sum(1, keepdim=True) + 1 > 1, rest, p)
+
+    monkeypatch.setattr(refengine.engine.rules.without_replacement, "correction", corrected)
+    assert list(drawn_faults("without_replacement", 64, 0, one_drawn=True))
 
 
 def added_up(row: list[float]) -> float:
@@ -157,14 +170,17 @@ def added_up(row: list[float]) -> float:
     return row[0]
 
 
-def drawn_faults(rule: str, vocabulary: int, seed: int) -> Iterator[str]:
+def drawn_faults(rule: str, vocabulary: int, seed: int, one_drawn: bool = False) -> Iterator[str]:
     """Where a rule of drawn candidates computes another number than `FloatSiblings.judge64`, which every float is of.
 
-    All siblings are refused. `iid_candidates` judges one token twice, as it may be drawn.
+    All siblings are refused. `iid_candidates` judges one token twice, as it may be drawn. one_drawn: all but one token
+    are seldom drawn, so that hardly anything is left to draw from after it.
     """
     p, q = row_of(vocabulary, seed), row_of(vocabulary, seed + 1000)
     tokens = (q - p).topk(SIBLINGS).indices
     p[tokens[0]] = SELDOM
+    if one_drawn:
+        q = q.mul(SELDOM).index_fill(0, tokens[:1], 1.0)
     if rule == "iid_candidates":
         tokens[1] = tokens[0]
     rows, draft = p.expand(1, SIBLINGS + 1, vocabulary), q.expand(1, SIBLINGS, vocabulary)
@@ -193,6 +209,7 @@ def test_drawn_candidates_compute_what_the_theorem_says(rule: str, vocabulary: i
     """Kills a rule that multiplies, subtracts, adds up or rescales in another order or precision than the theorem's."""
     for seed in range(2):
         assert list(drawn_faults(rule, vocabulary, seed)) == []
+    assert list(drawn_faults(rule, vocabulary, 0, one_drawn=True)) == []
 
 
 def block_faults(vocabulary: int, seed: int, until: int) -> Iterator[str]:
@@ -203,6 +220,7 @@ def block_faults(vocabulary: int, seed: int, until: int) -> Iterator[str]:
     p = [row_of(vocabulary, seed + 100 * i) for i in range(SIBLINGS + 1)]
     q = [row_of(vocabulary, seed + 1000 + 100 * i) for i in range(SIBLINGS)]
     tokens = [int((b - a).argmax() if i % 3 else (a - b).argmax()) for i, (a, b) in enumerate(zip(p, q, strict=False))]
+    p[1][tokens[1]] = SELDOM
     seen = Refusing(until)
     block = Block(torch.tensor([tokens]), torch.arange(-1, SIBLINGS - 1)[None], torch.stack(q)[None])
     RULES["block"](torch.stack(p)[None], block, seen)
