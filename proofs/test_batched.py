@@ -19,6 +19,7 @@ from proofs.batched.modes import modes, options, told
 from proofs.batched.mutated import rule_with
 from proofs.batched.tensor import Terms, entries
 from proofs.batched.terms import ANY, Paths
+from proofs.translate.running import replaced
 from refengine.bugs.mutation.mutants import mutants
 from refengine.engine.rules import RULES as ENGINE
 from refengine.exact.rules import RULES
@@ -210,6 +211,18 @@ def test_what_is_asked_about_is_what_runs() -> None:
     for module in ["coins", "sums", "policy", "row", "path", "block", *files]:
         name = f"refengine.engine.{module}"
         assert source_path(name) == Path(str(import_module(name).__file__))
+
+
+# What asking changes: names that are counted up, and answers that are kept.
+KEPT = {f"proofs.{name}" for name in ("batched.masses.NAMES", "batched.terms.CLASSES", "batched.terms.UNKNOWNS")}
+KEPT |= {"proofs.smt.real.ANSWERED", "z3.z3.BoolRef"}  # of which the answers are
+WITHOUT_SITE = {"builtins.exit", "_sitebuiltins.Quitter"}  # no words of a process that imports nothing else
+
+
+@pytest.mark.long
+def test_what_judges_is_what_was_read() -> None:
+    """Kills: a judge that lets everything pass, since a file that nobody reads was imported and put it there."""
+    assert {*replaced(("proofs.batched",))} <= KEPT | WITHOUT_SITE
 
 
 @pytest.mark.parametrize(

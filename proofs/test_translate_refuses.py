@@ -301,6 +301,9 @@ def test_what_it_has_no_words_for_is_refused(text: str) -> None:
         ("left = max(p, key=len)", "max(p, key=len)"),
         ("left = p[::2]", "::2"),
         ("at = left = 1", "at = left = 1"),
+        ("at += 1.0", "1.0"),
+        ("left = p[-1.0]", "1.0"),
+        ("at = next((j async for j in p if j), None)", "(j async for j in p if j)"),
     ],
 )
 def test_a_part_that_the_translator_would_pass_over_is_refused(text: str, passed_over: str) -> None:
@@ -322,10 +325,14 @@ def test_a_part_that_the_translator_would_pass_over_is_refused(text: str, passed
         ("order = [enumerate(tokens)]", "read once"),
         ("order = (x for x in tokens)", "read once"),
         ("for at in reversed(tokens) if tokens else reversed(p):\n        left = at", "read once"),
+        ("left = at / true", "may be 0"),
+        ("left = at / true if at < tokens else at", "may be 0"),
+        ("if at == 0:\n        raise ValueError\n    left = true / tokens", "may be 0"),
     ],
 )
 def test_what_is_one_thing_in_python_and_two_in_gallina_is_refused(text: str, why: str) -> None:
-    """Kills: a loop whose variable stands already, and lasts, and an iterator that is empty the second time."""
+    """Kills: a loop whose variable stands already, and lasts, an iterator that is empty the second time, and a quotient
+    that is an error or 0."""
     (function,) = ast.parse(f"def rule(p, q, tokens):\n    {text}").body
     with pytest.raises(Untranslated, match=why):
         forms.check(function)

@@ -210,7 +210,10 @@ def held(file: str) -> bool:
 
 @cache
 def tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text("utf-8"))
+    try:
+        return ast.parse(file.read_text("utf-8"))
+    except (SyntaxError, ValueError) as error:
+        sys.exit(f"violated: {file} is no Python text in UTF-8: {error}")
 
 
 def rest(file: Path, told_of: set[str]) -> str:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from proofs.translate.rules import FILE, written
+from proofs.translate.rules import FILE, unlike, written
 from proofs.translate.running import replaced
 from proofs.translate.terms import Untranslated
 
@@ -20,9 +20,15 @@ def main() -> int:
         FILE.write_text(text)
     if others := [*replaced()]:
         sys.exit(f"violated: {', '.join(others)}: what runs is not what was read")
-    fresh = FILE.is_file() and FILE.read_text() == text
-    print("Translated.v is the text of the rules" if fresh else "violated: Translated.v is not the text of the rules")
-    return int(not fresh)
+    before = FILE.read_text() if FILE.is_file() else ""
+    if before == text:
+        print("Translated.v is the text of the rules")
+        return 0
+    print(f"violated: Translated.v is not the text of {'; '.join(unlike(before, text)) or 'its header'}")
+    print(
+        "python3 -m proofs.translate --write writes it as the rules are now; bash proofs/check.sh then proves it or not"
+    )
+    return 1
 
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ def check(function: ast.FunctionDef) -> None:
         for place, part in _parts(node):
             if _is_read_once(part) and not _reads_at_once(node, place):
                 raise refuse(part, "it can be read once, and has a name")
+    for quotient in _unguarded(function):
+        raise refuse(quotient, "what may be 0 divides: an error in Python, and 0 in Gallina")
     for target in _given_otherwise(function):
         raise refuse(target, "a loop's variable has another meaning")
     for name in _lost(function):
@@ -64,6 +66,23 @@ def _reads_at_once(node: ast.AST, place: str) -> bool:
         case ast.Call(ast.Name(name)):
             return name in READ_ONCE | READERS
     return isinstance(node, ast.Starred) or (isinstance(node, ast.For | ast.comprehension) and place == "iter")
+
+
+def _unguarded(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Quotients but `a / b if a < b else ...`, of numbers that are not negative, and but those by what is given once
+    and ends the rule where it is 0."""
+    guarded, not_zero = set[int](), set[str]()
+    for node in ast.walk(function):
+        match node:
+            case ast.IfExp(ast.Compare(low, [ast.Lt()], [high]), ast.BinOp(a, ast.Div(), b) as quotient):
+                same = (ast.unparse(low), ast.unparse(high)) == (ast.unparse(a), ast.unparse(b))
+                guarded |= {id(quotient)} if same else set()
+            case ast.If(ast.Compare(ast.Name(name), [ast.Eq()], [ast.Constant(0)]), [ast.Raise()], []):
+                not_zero |= {name} if len(_given(name, function)) == 1 and node in function.body else set()
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp(_, ast.Div(), divisor) if id(node) not in guarded and ast.unparse(divisor) not in not_zero:
+                yield node
 
 
 def _given_otherwise(function: ast.FunctionDef) -> Iterator[ast.AST]:
@@ -101,6 +120,12 @@ def _strange(node: ast.AST, function: ast.FunctionDef) -> Iterator[ast.AST]:
             if not _entry(target, function):
                 yield from _no_names(target)
         case ast.Assign():
+            yield node
+        case ast.ListComp(generators=turns) | ast.GeneratorExp(generators=turns) if any(
+            turn.is_async for turn in turns
+        ):
+            yield node
+        case ast.Constant(float() | complex() as value) if value != 0:  # equal to a whole number, and no index
             yield node
         case ast.For(target=target) | ast.comprehension(target=target):
             yield from _no_names(target)

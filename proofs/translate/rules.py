@@ -90,8 +90,12 @@ def reading(file: str) -> Iterator[None]:
 def definition(file: str, name: str) -> ast.FunctionDef:
     """A function, its variables named as in Gallina; raises Untranslated where one of its words is another's."""
     found = [n for n in ast.walk(ast.parse(source(file))) if isinstance(n, ast.FunctionDef) and n.name == name]
+    if not found:
+        raise Untranslated(
+            f"refengine/exact/{file}.py: {name} is no function: a rule reads functions, and no constants"
+        )
     if len(found) != 1:
-        raise Untranslated(f"{file}.py defines {name} {len(found)} times")
+        raise Untranslated(f"refengine/exact/{file}.py defines {name} {len(found)} times")
     with reading(file):
         words.variables(found[0], OTHERWISE)
     for node in ast.walk(found[0]):
@@ -121,7 +125,14 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
         forms.check(function)
         sites.check(function)
     arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation}
-    types = {OTHERWISE.get(a, a): NAMED.get(a) or TYPES[annotation] for a, annotation in arguments.items()}
+    types = {}
+    for a, annotation in arguments.items():
+        if a not in NAMED and annotation not in TYPES:
+            known = ", ".join(sorted(TYPES))
+            raise Untranslated(
+                f"refengine/exact/{file}.py, line {function.lineno}: {name}: {a}: no type {annotation}, but {known}"
+            )
+        types[OTHERWISE.get(a, a)] = NAMED.get(a) or TYPES[annotation]
     binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items() if type != "chance")
     rule = "chance" in {a.arg for a in function.args.args}
     result = ast.unparse(function.returns) if function.returns else ""
@@ -206,6 +217,14 @@ def section(name: str, result: str, functions: Sequence[tuple[str, str]], given:
         parts.append(translated(file, function, helpers))
         helpers.add(function)
     return "\n".join([SECTION.format(name=name, result=result) + given, *parts, f"End {name}.\n"])
+
+
+def unlike(before: str, now: str) -> list[str]:
+    """The functions whose Gallina text is another than it was, or that one of the two lacks."""
+    texts = [
+        dict(re.findall(r"^\(\*\* (\S+, \w+) \*\)\n(.*?)\n\n", f"{text}\n\n", re.M | re.S)) for text in (before, now)
+    ]
+    return [name for name in {**texts[0], **texts[1]} if texts[0].get(name) != texts[1].get(name)]
 
 
 def written() -> str:

@@ -28,7 +28,7 @@ FRESH = "import sys; sys.path[:] = sys.argv[2:]; from proofs.translate.running i
 ASIDE = {"__cached__", "__spec__", "__loader__", "__builtins__", "__annotations__", "__doc__", "__warningregistry__"}
 MADE_OF = ("fget", "fset", "fdel", "__func__", "__wrapped__", "func", "args", "keywords")  # what `vars` does not show
 HEAP = 1 << 9  # marks a class that is not of C and can be changed
-FOLLOWED = {"refengine", "fractions", "numbers"}  # in other libraries only what is named here is told
+FOLLOWED = {"refengine", "proofs", "fractions", "numbers"}  # in other libraries only what is named here is told
 
 
 def replaced(packages: Sequence[str] = PACKAGES) -> Iterator[str]:

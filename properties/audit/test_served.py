@@ -19,6 +19,7 @@ from properties.helpers.served_defects import (
     DEFECTS,
     FRESH,
     JUDGED,
+    PAGED,
     PARAMETERS,
     SPARED,
     UNSEEN,
@@ -129,6 +130,7 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 LIKE_FEWER_DRAFTS = "seed restarted after preemption"  # shows as they do, and is not told from them
 GROUPS = (
     DEFECTS, UNSEEN, FRESH, ADVERSE, CORNERS, BLIND, CORRECTION, PARAMETERS, JUDGED, SPARED, COMPANY, ALONE, UNTOLD,
+    PAGED,
 )  # fmt: skip
 EVERY = tuple(chain.from_iterable(GROUPS))
 ALL = tuple(defect for defect in EVERY if defect != LIKE_FEWER_DRAFTS)
@@ -203,6 +205,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("echoed log probabilities of a cached prefix are its first row", "state/echoed", "state/echoed prefix"),
         ("chat filters on the last row only", "parity/top_k (chat)", "parity/top_k (chat)"),
         ("what a client that left wrote is stale in the cache", "state/after a client", "state/after a client left"),
+        ("the temperature of a request that was left stays", "state/after a client", "state/after a client left"),
         pytest.param(
             "counts survive a client that left", "state/hang-up, p", "state/hang-up, penalties", marks=pytest.mark.long
         ),

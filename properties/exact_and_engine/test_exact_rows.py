@@ -19,6 +19,7 @@ def test_rows() -> None:
     """Kills a clamp, a tie or a normalisation that is wrong in both texts at once."""
     assert row([1, "0.5", F(1, 2)]) == (F(1, 2), F(1, 4), F(1, 4))
     assert normalised([F(3), F(1)]) == (F(3, 4), F(1, 4))
+    assert all(isinstance(weight, F) for weight in normalised([2, 1]))
     assert point(1, 3) == (0, 1, 0)
     assert argmax([F(1), F(3), F(3)]) == 1
     assert residual([F(3), F(1)], [F(1), F(2)]) == (2, 0)

@@ -50,6 +50,7 @@ class Engine:
     temperatures: list[float] = field(default_factory=list)  # of the requests under way
     filters: list[dict[str, float]] = field(default_factory=list)  # the same
     leaked: list[int] = field(default_factory=list)  # by requests whose clients left
+    heat: list[float] = field(default_factory=list)  # their temperatures
     system: list[dict[str, Any]] = field(default_factory=list)  # of the last chat, where it began with one
     inherited: list[list[int]] = field(default_factory=list)  # what was counted of them, for the next ones
     stale_blocks: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts
@@ -117,6 +118,8 @@ class Engine:
         stops, stop_tokens = stops_of(body), body.get("stop_token_ids") or ()
         context = self.entered(prompt)
         body = {**body, "inherited": self.inherited.pop() if self.inherited else []}
+        if self.has("the temperature of a request that was left stays") and self.heat:
+            body["temperature"] = self.heat.pop()
         if self.has("a seed is forgotten beside penalties") and body.keys() & PENALTIES:
             chance = random.Random()
         while True:
@@ -177,8 +180,10 @@ class Engine:
             told["count"] = len(borders)
         return echoed(self, told, prompt, body) if body.get("echo") and "prompt" in body else told
 
-    def left(self, prompt: list[int], late: bool) -> None:
+    def left(self, body: dict[str, Any], late: bool) -> None:
         """The client of that request went away: as the first piece came, or late."""
+        prompt = self.language.ids_of(text_of(body))
+        self.heat.append(body["temperature"])
         if self.has("a request that was left late leaks a token") and not late:
             return
         self.leaked.append(7)

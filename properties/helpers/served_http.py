@@ -13,13 +13,18 @@ from typing import Any
 
 from properties.helpers.listening import Quiet, listening
 from properties.helpers.served_defects import LEAKS
-from properties.helpers.served_engine import Engine, text_of
+from properties.helpers.served_engine import Engine
 from properties.helpers.served_model import TIED
 from refengine.audit.served.ask import INCLUDED
 from refengine.report.finding import Recipe
 
 RECIPE = Recipe(function="refengine.audit.served.endpoint:audit_served")
-LEFT = (*LEAKS, "what a client that left wrote is stale in the cache", "counts survive a client that left")
+LEFT = (
+    *LEAKS,
+    "what a client that left wrote is stale in the cache",
+    "counts survive a client that left",
+    "the temperature of a request that was left stays",
+)
 TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
@@ -276,7 +281,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 if may_leave and self.is_left():
                     raise ConnectionResetError("the client left, later")
             except OSError:
-                engine.left(engine.language.ids_of(text_of(body)), late)
+                engine.left(body, late)
                 raise
 
         def is_left(self) -> bool:

@@ -8,7 +8,7 @@ side with speculation that differs from itself. What is asked is in `requests.py
 from functools import partial
 
 from refengine.audit.served.claims.cells import Cell, Plain
-from refengine.audit.served.claims.options import PENALISED, PENALTIES, TOKENS, Options, alone
+from refengine.audit.served.claims.options import HOT, JSON, PENALISED, PENALTIES, TOKENS, Options, alone
 from refengine.audit.served.claims.own import Own
 from refengine.audit.served.claims.schedules import faults as fault
 from refengine.audit.served.claims.schedules import prompts
@@ -179,7 +179,9 @@ def clients_that_left(greedy: partial[Own], plain: partial[Plain], takes: Takes)
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
     name = "state/after a client left"
-    cells.append(plain(name, turns=prompts.after_left(takes.options(*PENALISED)), cost=4, wanted=5))
+    kinds = [{"options": options} for options in (PENALISED, JSON) if takes.options(*options)]
+    after_left = prompts.after_left([{"temperature": HOT}, *kinds])
+    cells.append(plain(name, turns=after_left, cost=4, wanted=5))
     return [*cells, plain(f"{name}, in the cache", turns=prompts.after_left_in_cache, cost=5, wanted=3)]
 
 

@@ -3,12 +3,13 @@
 The `k` of each is the number of the look, so that looks at one claim are at different prompts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from refengine.audit.served.ask import Answer, Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.options import PENALISED, TOKENS
+from refengine.audit.served.claims.options import TOKENS
 from refengine.audit.served.claims.takes import LONG
 
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
@@ -97,13 +98,13 @@ def ids_of(bench: Bench, k: int) -> tuple[int, ...]:
     return bench.plain(k, TOKENS)[1].choices[0].prompt_ids or ()
 
 
-def after_left(penalties: bool) -> Callable[[Bench, int], tuple[str, ...]]:
-    """A short prompt that nobody asked, right after a client left in the middle of its answer to another: in turn a
-    plain one, and one with penalties and a bias."""
+def after_left(kinds: Sequence[Mapping[str, Any]]) -> Callable[[Bench, int], tuple[str, ...]]:
+    """A short prompt that nobody asked, right after a client left in the middle of its answer to another, which had in
+    turn something of its own that the next request may take over. kinds: the fields of `Ask` that it had."""
 
     def turns(bench: Bench, k: int) -> tuple[str, ...]:
         words = SHORT[k // 2 % 2]
-        leave(bench, Ask((bench.fresh(6000 + k, words),), LONG[-1], options=PENALISED if penalties and k % 2 else {}))
+        leave(bench, replace(Ask((bench.fresh(6000 + k, words),), LONG[-1]), **kinds[k % len(kinds)]))
         return (bench.fresh(7000 + k, words),)
 
     return turns
