@@ -65,7 +65,7 @@ Theorem block_verification halt g h :
   /\ leviathan p q halt g h (fun o => (size o)%:R) <= block p q halt g h (fun o => (size o)%:R).
 Proof. by split; [apply: block_lossless | apply: block_length_ge_token]. Qed.
 
-(** 7. In one round no lossless rule keeps more of the draft, whatever it looks at (Thm 2, for more rules). *)
+(** 7. In one round no round-lossless rule keeps more of the draft, whatever it looks at (Thm 2, for more rules). *)
 Theorem no_rule_keeps_more halt g h (rule : seq V -> law R (nat * V)) : (forall xs, lawful (rule xs)) ->
   (forall xs, surely (fun r => (r.1 <= size xs)%N) (rule xs)) ->
   (forall n (f : seq V -> R),

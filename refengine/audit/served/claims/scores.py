@@ -244,5 +244,6 @@ class Reader:
 
 
 def pieces(text: str) -> list[str]:
-    """Words with the blanks before them."""
-    return re.findall(r"\s*\S+", text)
+    """Words, and signs by themselves, with the blanks before them. Scripts without blanks have no words: each of their
+    characters is a sign, or a whole text would be one piece."""
+    return re.findall(r"\s*(?:[^\W\u2e80-\U0010ffff]+|\S)", text)
