@@ -35,7 +35,7 @@ def test_every_sentence_and_test_was_read() -> None:
     assert list(accepted.unread({name: entry for name, entry in read.items() if "/" in name}, now)) == []
     kinds = {"claim", "comment", "granted", "index", "notation", "prose", "run", "test"}
     assert {name.partition("/")[0] for name in now} == kinds
-    assert now["claim/block.optimal"].says.startswith("consistent\nIn one round")
+    assert now["claim/block.optimal"].says.startswith("consistent\nOf rules that emit")
 
 
 def test_everything_that_the_page_says_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
