@@ -205,7 +205,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("echoed log probabilities of a cached prefix are its first row", "state/echoed", "state/echoed prefix"),
         ("chat filters on the last row only", "parity/top_k (chat)", "parity/top_k (chat)"),
         ("what a client that left wrote is stale in the cache", "state/after a client", "state/after a client left"),
-        ("the temperature of a request that was left stays", "state/after a client", "state/after a client left"),
+        ("the temperature of a request that was left stays", "state/after a client", "state/after a client left, hot"),
         pytest.param(
             "counts survive a client that left", "state/hang-up, p", "state/hang-up, penalties", marks=pytest.mark.long
         ),

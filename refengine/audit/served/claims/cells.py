@@ -23,7 +23,8 @@ class Cell(Protocol):
     """name: "parity/top_k". beliefs: what is claimed -> what was gathered against it. cost: requests of a look.
     wanted: looks after which others come first. by_itself: no other claim is looked at meanwhile."""
 
-    by_itself: ClassVar[bool]
+    @property
+    def by_itself(self) -> bool: ...
 
     @property
     def name(self) -> str: ...
@@ -48,7 +49,6 @@ class Plain:
     the request of that number, where it is not a prompt with so many tokens and options. at_the_edge: of a context,
     where an honest pair may end apart, far from any tie."""
 
-    by_itself: ClassVar[bool] = False
     name: str
     noise: Noise
     rows: bool
@@ -72,6 +72,11 @@ class Plain:
     def after_others(self) -> bool:
         """What it asks comes after other requests, which are a part of it."""
         return self.cost > Plain.cost and not self.at_the_edge
+
+    @property
+    def by_itself(self) -> bool:
+        """Nothing that another claim asks comes between."""
+        return self.after_others
 
     def ask(self, bench: Bench, k: int) -> Ask:
         if self.asked:

@@ -6,6 +6,7 @@ side with speculation that differs from itself. What is asked is in `requests.py
 """
 
 from functools import partial
+from typing import Any
 
 from refengine.audit.served.claims.cells import Cell, Plain
 from refengine.audit.served.claims.options import HOT, JSON, PENALISED, PENALTIES, TOKENS, Options, alone
@@ -179,9 +180,14 @@ def clients_that_left(greedy: partial[Own], plain: partial[Plain], takes: Takes)
         left = f"{ALONE} with penalties, beside and after others that had them and whose client left."
         cells.append(greedy("state/hang-up, penalties", left, asks.hang_up_penalised, fault.any_differs, 22))
     name = "state/after a client left"
-    kinds = [{"options": options} for options in (PENALISED, JSON) if takes.options(*options)]
-    after_left = prompts.after_left([{"temperature": HOT}, *kinds])
-    cells.append(plain(name, turns=after_left, cost=4, wanted=5))
+    penalised: list[dict[str, Any]] = [{"options": PENALISED}] if takes.options(*PENALISED) else []
+    cells += [
+        plain(name, turns=prompts.after_left(20_000, {}, *penalised), cost=4, wanted=2),
+        plain(f"{name}, hot", turns=prompts.after_left(22_000, {"temperature": HOT}), cost=4, wanted=3),
+    ]
+    if takes.options(*JSON):
+        held = prompts.after_left(24_000, {"options": JSON})
+        cells.append(plain(f"{name}, a grammar's", turns=held, cost=4, wanted=2))
     return [*cells, plain(f"{name}, in the cache", turns=prompts.after_left_in_cache, cost=5, wanted=3)]
 
 

@@ -3,8 +3,9 @@
 The `k` of each is the number of the look, so that looks at one claim are at different prompts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from time import sleep
 from typing import Any
 
 from refengine.audit.served.ask import Answer, Ask
@@ -15,6 +16,8 @@ from refengine.audit.served.claims.takes import LONG
 PASSES = (128, 256, 512)  # tokens of a prompt that engines read at once, set low
 PIECES = (40, 1)  # of an answer, before its client leaves: what it leaves behind lies far ahead, or near its prompt
 SHORT = (1, 3)  # words of a prompt of which no cache holds a block
+LEFT = 1000  # prompts of clients that left, at the most
+NOTICED = 0.2  # seconds in which a server has seen that a client left
 BLOCK = 16  # tokens of a cache's block, in most engines
 
 
@@ -98,14 +101,15 @@ def ids_of(bench: Bench, k: int) -> tuple[int, ...]:
     return bench.plain(k, TOKENS)[1].choices[0].prompt_ids or ()
 
 
-def after_left(kinds: Sequence[Mapping[str, Any]]) -> Callable[[Bench, int], tuple[str, ...]]:
+def after_left(first: int, *kinds: Mapping[str, Any]) -> Callable[[Bench, int], tuple[str, ...]]:
     """A short prompt that nobody asked, right after a client left in the middle of its answer to another, which had in
-    turn something of its own that the next request may take over. kinds: the fields of `Ask` that it had."""
+    turn something of its own that the next request may take over. first: the number of the first prompt. kinds: the
+    fields of `Ask` that it had."""
 
     def turns(bench: Bench, k: int) -> tuple[str, ...]:
         words = SHORT[k // 2 % 2]
-        leave(bench, replace(Ask((bench.fresh(6000 + k, words),), LONG[-1]), **kinds[k % len(kinds)]))
-        return (bench.fresh(7000 + k, words),)
+        leave(bench, replace(Ask((bench.fresh(first + k, words),), LONG[-1]), **kinds[k % len(kinds)]))
+        return (bench.fresh(first + LEFT + k, words),)
 
     return turns
 
@@ -125,7 +129,9 @@ def after_left_in_cache(bench: Bench, k: int) -> tuple[str, ...]:
 
 
 def leave(bench: Bench, ask: Ask) -> None:
+    """A server comes to know of it when it writes the next piece: what is asked at once may be asked before."""
     bench.each([replace(streamed(ask), hang_up=PIECES[-1])])
+    sleep(NOTICED)
 
 
 def conversation(bench: Bench, k: int) -> tuple[str, ...]:
