@@ -195,10 +195,11 @@ class Terms:
         return self.beside(other, lambda a, b: a >= b)
 
     def __eq__(self, other: Any) -> "Terms":  # type: ignore[override]
-        floats = self.dtype.is_floating_point or lift(other, self.world).dtype.is_floating_point
-        if floats and not all(is_number(x) and x == 0 for x in lift(other, self.world).array.reshape(-1)):
+        there = lift(other, self.world)
+        floats = self.dtype.is_floating_point or there.dtype.is_floating_point
+        if floats and not all(is_number(x) and x == 0 for x in there.array.reshape(-1)):
             raise NotImplementedError("two numbers that are rounded are asked to be equal")
-        return self.each(same(self.world), other, dtype=torch.bool)
+        return self.each(same(self.world), there, dtype=torch.bool)
 
     def __ne__(self, other: Any) -> "Terms":  # type: ignore[override]
         return ~(self == other)

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from proofs.gate.first import EMPTY, HELD, TESTS, bound, digest, held, imported, rest, run_instead, told
+from proofs.gate.first import EMPTY, HELD, TESTS, bound, digest, held, imported, rest, run_instead, told, tree
 from refengine.selfcheck.claims.chains import CHAINS, links
 from refengine.source_tree import PACKAGE, ROOT
 
@@ -75,9 +75,7 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     """Of every test and of every word that it is said in, by `test/file/name`."""
     todo = [place(test) for test in tests]
     files = [root / "conftest.py", root / PLUGIN, *(f for top in TESTS for f in (root / top).rglob("conftest.py"))]
-    files += (
-        file for file in (root / PACKAGE.name).rglob("__init__.py") if told(ast.parse(file.read_text("utf-8"))) != EMPTY
-    )
+    files += (file for file in (root / PACKAGE.name).rglob("__init__.py") if told(tree(file)) != EMPTY)
     whole = sorted(str(file.relative_to(root)) for file in files if file.is_file())
     todo += ((file, name) for file in whole for name in bound(root / file))
     found = dict[Place, str]()
@@ -87,7 +85,7 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
             found[here] = digest(*map(told, nodes))
             todo += (there for node in nodes for there in words(here[0], node, root))
     said = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
-    said |= {f"test/{file}": digest(told(ast.parse((root / file).read_text("utf-8")))) for file in whole}
+    said |= {f"test/{file}": digest(told(tree(root / file))) for file in whole}
     ours = {str(file.relative_to(root)) for file in (root / PACKAGE.name).rglob("*.py")}  # some are looked up by a text
     read, todo_files = set[str](), {*(file for file, _ in found), *filter(held, ours)}.difference(whole)
     while todo_files:

@@ -10,7 +10,7 @@ from proofs.translate import forms, sites, words
 from proofs.translate.calls import RESULTS
 from proofs.translate.scope import Scope
 from proofs.translate.statements import statements
-from proofs.translate.terms import Untranslated
+from proofs.translate.terms import Untranslated, refuse
 from refengine.exact import rules
 from refengine.source_tree import PROOFS, ROOT
 
@@ -124,15 +124,7 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     with reading(file):
         forms.check(function)
         sites.check(function)
-    arguments = {a.arg: ast.unparse(a.annotation) for a in function.args.args if a.annotation}
-    types = {}
-    for a, annotation in arguments.items():
-        if a not in NAMED and annotation not in TYPES:
-            known = ", ".join(sorted(TYPES))
-            raise Untranslated(
-                f"refengine/exact/{file}.py, line {function.lineno}: {name}: {a}: no type {annotation}, but {known}"
-            )
-        types[OTHERWISE.get(a, a)] = NAMED.get(a) or TYPES[annotation]
+        types = types_of(function)
     binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items() if type != "chance")
     rule = "chance" in {a.arg for a in function.args.args}
     result = ast.unparse(function.returns) if function.returns else ""
@@ -143,6 +135,18 @@ def translated(file: str, name: str, helpers: set[str]) -> str:
     start = f"let k := @ret R {RETURNED[result]} in\n" if rule else ""
     head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : {answer} :="
     return f"{head}\n{indented(start + body)}.\n"
+
+
+def types_of(function: ast.FunctionDef) -> dict[str, str]:
+    """Of its arguments, by their names in Gallina; raises Untranslated."""
+    found = {}
+    for argument in function.args.args:
+        if argument.annotation:
+            type = NAMED.get(argument.arg) or TYPES.get(ast.unparse(argument.annotation))
+            if type is None:
+                raise refuse(argument, f"a type that is none of {', '.join(sorted(TYPES))}")
+            found[OTHERWISE.get(argument.arg, argument.arg)] = type
+    return found
 
 
 def text(function: ast.FunctionDef, types: dict[str, str], helpers: set[str]) -> str:

@@ -107,12 +107,11 @@ ALONE = (  # of a judge's server, and not found on it: what is wrong where a req
     "pieces of a streamed chat lose the blank before them",
 )  # fmt: skip
 UNTOLD = (  # what an answer says of itself is missing
-    "a stream that a stop ends lacks its usage",
-    "what a stop ends lacks its log probabilities",
-)
+    "a stream that a stop ends lacks its usage", "what a stop ends lacks its log probabilities",
+)  # fmt: skip
 PAGED = (  # of a server with pages, trees of drafts and experts: what was not found on it
     "the temperature of a request that was left stays",
-)  # fmt: skip
+)
 LEAKS = (
     "a request that was left leaks a token", "a request that was left late leaks a token",
     "a request that was left leaks a token into what no cache holds",
