@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from properties.audit.test_served import audited, violated
+from properties.helpers.served_defects import IDS
 from properties.helpers.served_engine import Engine
 from properties.helpers.served_http import RECIPE, serving
 from properties.helpers.served_model import MARKOV
@@ -210,10 +211,11 @@ def test_two_tokens_are_taken_between_which_a_text_is_undecided(monkeypatch: pyt
         assert last != biased_to(3, 4)
 
 
-def test_a_prompt_of_ids_is_read_as_its_text_is() -> None:
-    """Kills a claim that asks in text alone, where ids come in by another door."""
-    found = violated(audited("a prompt of ids is read one token short", "tells ids", 300, "greedy/token", until="g"))
-    assert any(name.startswith("greedy/token ids") for name in found), found
+@pytest.mark.parametrize(("defect", "named"), zip(IDS, ("greedy/token ids", "state/one token apart"), strict=True))
+def test_a_prompt_of_ids_is_read_as_its_text_is(defect: str, named: str) -> None:
+    """Kills a claim that asks in text alone, where ids come in by another door and prompts differ in one token."""
+    found = violated(audited(defect, "tells ids", 300, named, until=named))
+    assert any(name.startswith(named) for name in found), found
 
 
 def test_what_ends_at_an_edge_of_the_cache_comes_back_as_ids() -> None:

@@ -55,6 +55,7 @@ class Engine:
     inherited: list[list[int]] = field(default_factory=list)  # what was counted of them, for the next ones
     stale_blocks: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts
     prompts: set[tuple[int, ...]] = field(default_factory=set)
+    last_of_blocks: dict[tuple[int, ...], int] = field(default_factory=dict)  # by what comes before it
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
     kept: int = 0  # the top_k of that one
@@ -200,6 +201,8 @@ class Engine:
     def entered(self, prompt: list[int]) -> list[int]:
         """What is in the cache of the prompt."""
         context = list(prompt)
+        for end in range(PAGE, len(prompt), PAGE) if self.has("the key of a block leaves out its last token") else ():
+            context[end - 1] = self.last_of_blocks.setdefault(tuple(prompt[: end - 1]), prompt[end - 1])
         if self.has("prefix of another request") and self.last_prefix[:2] == prompt[:2] and self.last_prefix != prompt:
             context = self.last_prefix[-1:] + context[-1:] if len(context) > 1 else context
         if any(

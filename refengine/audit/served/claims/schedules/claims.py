@@ -148,7 +148,7 @@ def seeds(noise: Noise, takes: Takes) -> list[Cell]:
         whole = "The streamed choices of a request with a seed are the whole ones."
         cells.append(Own("stream/choices", whole, asks.streamed_choices, differ, 4, wanted=2))
     free = "Requests without a seed are independent."
-    return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8), OneByOne()]
+    return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8, wanted=3), OneByOne()]
 
 
 def at_edges(plain: partial[Plain], takes: Takes) -> list[Cell]:
@@ -164,7 +164,8 @@ def at_edges(plain: partial[Plain], takes: Takes) -> list[Cell]:
         plain("state/continued", asked=prompts.continued, cost=4, wanted=8),
     ]
     if takes.ids:
-        cells.append(plain("greedy/token ids", asked=prompts.as_ids, wanted=4))
+        cells.append(plain("greedy/token ids", asked=prompts.as_ids, wanted=3))
+        cells.append(plain("state/one token apart", asked=prompts.one_token_apart, cost=4, wanted=3))
     if takes.options("echo") and takes.rows:
         echoed = {"echo": True}
         cells.append(plain("state/echoed prefix", turns=prompts.echoed_prompt, options=echoed, wanted=6))

@@ -5,6 +5,7 @@ The `k` of each is the number of the look, so that looks at one claim are at dif
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from random import Random
 from time import sleep
 from typing import Any
 
@@ -19,6 +20,7 @@ SHORT = (1, 3)  # words of a prompt of which no cache holds a block
 LEFT = 1000  # prompts of clients that left, at the most
 NOTICED = 0.2  # seconds in which a server has seen that a client left
 BLOCK = 16  # tokens of a cache's block, in most engines
+BLOCKS = 96  # tokens that are some whole blocks, of nearly every size
 
 
 def plain(bench: Bench, k: int) -> Ask:
@@ -94,6 +96,20 @@ def as_ids(bench: Bench, k: int) -> Ask:
     """A prompt as the ids of its tokens, with those of its answer."""
     answer = bench.plain(k, TOKENS)[1].choices[0]
     return replace(plain(bench, k), prompt_ids=(*ids_of(bench, k), *(answer.ids or ())))
+
+
+def one_token_apart(bench: Bench, k: int) -> Ask:
+    """A prompt, as ids, right after another that has all of its tokens but one: in turn the last of a block, the first
+    of the next, and one in the middle. A cache whose key leaves that token out takes the other's block for it."""
+    ids = as_ids(bench, k).prompt_ids
+    if len(ids) < 2:  # an answer that has none
+        return plain(bench, k)
+    place = BLOCKS + (-1, 0, -BLOCK // 2)[k % 3]
+    end = (place // BLOCK + 1) * BLOCK + 1  # one token of the next block is read, which sees the one that differs
+    other = [ids[0], *Random(f"one token apart {k}").choices(ids[1:], k=end - 1)]
+    bench.both(replace(plain(bench, k), prompt_ids=tuple(other)))
+    apart = next((token for token in ids[1:] if token != other[place]), ids[0])
+    return replace(plain(bench, k), prompt_ids=(*other[:place], apart, *other[place + 1 :]))
 
 
 def ids_of(bench: Bench, k: int) -> tuple[int, ...]:
