@@ -7,7 +7,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SHIPPED = (
     "fixtures/**/*",
-    "properties/helpers/*.py",  # what planted bugs are held to counts in the digests of their records
+    "properties/helpers/**/*.py",  # what planted bugs are held to counts in the digests of their records
     "properties/exact_and_engine/test_*.py",
     "properties/decoder/test_ends.py",
     "proofs/*.json",

@@ -1,15 +1,15 @@
-"""The laws of `properties/helpers/laws.py` on many more cases, and on others in every run.
+"""The laws of `properties/helpers/laws/every.py` on many more cases, and on others in every run.
 
 Nothing is sampled against a law here: each case is decided exactly, so one that breaks its law is a defect, and no
 share of alpha is spent. A failure is printed with what makes it again, by the same version of Hypothesis:
 
-    python -m properties.helpers.laws "leviathan is lossless" 6.168.1 AXicY2BgAAAABAAB
+    python -m properties.helpers.laws.every "leviathan is lossless" 6.168.1 AXicY2BgAAAABAAB
 """
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.helpers.laws import LAWS
+from properties.helpers.laws.every import LAWS
 from statistical_tests.budget import SCALES
 
 pytestmark = pytest.mark.stat

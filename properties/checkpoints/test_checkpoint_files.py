@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from properties.helpers.damaged import Edit, damaged
+from properties.helpers.checkpoints.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.reading.checkpoint import PARAMS
 from refengine.errors import BadInput

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from properties.helpers.damaged import Edit, edit
+from properties.helpers.checkpoints.damaged import Edit, edit
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.loop import begin

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from properties.helpers.checkpoints.damaged import damaged
 from properties.helpers.coins import COINS
-from properties.helpers.damaged import damaged
 from properties.helpers.schemas import special
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.dart_ngrams import write_trie

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from properties.helpers.checkpoints.damaged import damaged, edit
 from properties.helpers.coins import COINS
-from properties.helpers.damaged import damaged, edit
 from properties.helpers.schemas import special
 from refengine.decoder.loop import Session
 from refengine.engine.policy import pipeline, temperature

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from properties.helpers.damaged import damaged
+from properties.helpers.checkpoints.damaged import damaged
 from refengine.commands import verify_checkpoint
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants, file_download
 
-from properties.helpers.hub import COMMIT, Hub, entry, point_to, serving
+from properties.helpers.checkpoints.hub import COMMIT, Hub, entry, point_to, serving
 from refengine.commands.hub import Snapshot, fetch, on_the_hub
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from properties.helpers.checkpoints.hub import COMMIT, Hub, point_to, serving
 from properties.helpers.command_line import run
-from properties.helpers.hub import COMMIT, Hub, point_to, serving
 from refengine.commands import memory
 from refengine.commands.pair import Pair, Side
 from refengine.commands.prompts import RANDOM, messages, prompts

@@ -160,8 +160,8 @@ def test_collection_imports_no_torch() -> None:
 
 def test_each_claim_about_a_server_is_a_test(tmp_path: Path) -> None:
     """Kills options that audit nothing, a violated claim that passes, and claims that fail for another's defect."""
-    from properties.helpers.served_engine import Engine
-    from properties.helpers.served_http import serving
+    from properties.helpers.served.engine import Engine
+    from properties.helpers.served.http import serving
 
     plain = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     with serving(Engine(True, "usage counts the drafts")) as on, serving(Engine()) as off:

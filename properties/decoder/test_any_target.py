@@ -19,7 +19,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from properties.helpers.any_shape import shaken
+from properties.helpers.checkpoints.any_shape import shaken
 from refengine.decoder.checkpoints.reading.target_probe import behind_the_protocol
 from refengine.decoder.protocols import Tokens
 from refengine.decoder.rows import chain_rows, tree_rows

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from properties.helpers import any_block, any_eagle
-from properties.helpers.any_shape import Coins, Peer, linear, named, random_target, shaken
+from properties.helpers.checkpoints import any_block, any_eagle
+from properties.helpers.checkpoints.any_shape import Coins, Peer, linear, named, random_target, shaken
 from properties.helpers.coins import COINS
 from refengine.decoder import load_drafter
 from refengine.decoder.checkpoints.layouts.dart_ngrams import write_trie

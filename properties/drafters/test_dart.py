@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from properties.helpers.checkpoints.damaged import Edit, damaged
 from properties.helpers.coins import COINS
-from properties.helpers.damaged import Edit, damaged
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.dart_ngrams import read_trie, write_trie

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from properties.helpers.damaged import Edit, damaged
+from properties.helpers.checkpoints.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.deepseek_mtp import read
 from refengine.decoder.checkpoints.reading.checkpoint import Checkpoint

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
-from properties.helpers.damaged import Edit, damaged
+from properties.helpers.checkpoints.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.reading.from_target import embedding, head, written_embeddings
 from refengine.decoder.loop import begin

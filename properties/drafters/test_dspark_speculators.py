@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from properties.helpers.checkpoints.damaged import Edit, damaged
 from properties.helpers.coins import COINS
-from properties.helpers.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.drafters.dspark import DSpark
 from refengine.decoder.loop import begin, nodes

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from properties.helpers.eagle_example import SAMPLED, TARGET, loaded
+from properties.helpers.checkpoints.eagle_example import SAMPLED, TARGET, loaded
 from refengine.decoder.drafters.eagle_trees import Chain, StaticTree
 from refengine.decoder.loop import begin, nodes
 from refengine.decoder.protocols import Turn

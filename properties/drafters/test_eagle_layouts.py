@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from properties.helpers.damaged import Edit, damaged
-from properties.helpers.eagle_example import FIXTURES, TARGET
+from properties.helpers.checkpoints.damaged import Edit, damaged
+from properties.helpers.checkpoints.eagle_example import FIXTURES, TARGET
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts import eagle3
 from refengine.decoder.checkpoints.layouts.eagle_midlayer import default_taps

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from properties.helpers.checkpoints.eagle_example import SAMPLED, TARGET, loaded
 from properties.helpers.coins import COINS
-from properties.helpers.eagle_example import SAMPLED, TARGET, loaded
 from refengine.decoder.drafters.eagle_trees import MC_SIM_7B_63, DynamicTree, StaticTree
 from refengine.decoder.loop import begin, nodes
 from refengine.decoder.networks.feature_recurrence import Draft, FeatureRecurrence

@@ -7,8 +7,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from properties.helpers.coins import COINS
-from properties.helpers.gemma4_example import (
+from properties.helpers.checkpoints.gemma4_example import (
     CONFIG,
     FULL,
     GEMMA,
@@ -21,6 +20,7 @@ from properties.helpers.gemma4_example import (
     outputs,
     shape_of,
 )
+from properties.helpers.coins import COINS
 from refengine.commands import verify_checkpoint
 from refengine.decoder.checkpoints.layouts.gemma4_assistant import table
 from refengine.decoder.drafters.gemma4_assistant import SLIDING, Backbone, Gemma4Assistant

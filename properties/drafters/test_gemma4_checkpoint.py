@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from properties.helpers.damaged import Edit, damaged
-from properties.helpers.gemma4_example import (
+from properties.helpers.checkpoints.damaged import Edit, damaged
+from properties.helpers.checkpoints.gemma4_example import (
     CONFIG,
     FIXTURES,
     FULL,

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from properties.helpers.checkpoints.gemma4_example import FULL, PROMPT
 from properties.helpers.coins import COINS
-from properties.helpers.gemma4_example import FULL, PROMPT
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.gemma4_assistant import read_shape
 from refengine.decoder.checkpoints.reading.config import Config

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from properties.helpers.damaged import Edit, damaged
+from properties.helpers.checkpoints.damaged import Edit, damaged
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.medusa import heads
 from refengine.decoder.drafters.medusa import Medusa, Shape

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
-from properties.helpers.damaged import Edit, damaged
+from properties.helpers.checkpoints.damaged import Edit, damaged
 from refengine.commands import verify_checkpoint
 from refengine.decoder import load_drafter, load_target
 from refengine.decoder.checkpoints.layouts.qwen_mtp import read_shape

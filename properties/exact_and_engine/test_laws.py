@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.helpers.laws import LAWS
+from properties.helpers.laws.every import LAWS
 
 
 @pytest.mark.parametrize("name", LAWS)

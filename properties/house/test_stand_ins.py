@@ -18,12 +18,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from properties.helpers.checkpoints.hub import Hub, point_to
+from properties.helpers.checkpoints.hub import serving as serving_files
 from properties.helpers.command_line import run
-from properties.helpers.hub import Hub, point_to
-from properties.helpers.hub import serving as serving_files
-from properties.helpers.served_checkpoint import exported
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import serving
+from properties.helpers.served.checkpoint import exported
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.http import serving
 from properties.house.test_blocks import blocks, script
 from refengine.audit.kernel import at_length
 from refengine.commands import verify_checkpoint

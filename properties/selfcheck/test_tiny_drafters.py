@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from properties.helpers.checkpoints.eagle_example import PLANS, SAMPLED, TARGET, loaded
 from properties.helpers.coins import COINS
-from properties.helpers.eagle_example import PLANS, SAMPLED, TARGET, loaded
 from refengine.decoder.loop import Session
 from refengine.engine.rules.leviathan import leviathan
 from refengine.selfcheck.drafters.checks import along

@@ -1,6 +1,6 @@
 """Laws of whole requests on tables, token for token: where they end, what company does to them, what is refused.
 
-They stand in `laws.py` beside the others; each draws its coins from `Philox`, which are the same alone and in company.
+They stand in `every.py` beside the others; each draws its coins from `Philox`, which are the same alone and in company.
 """
 
 from collections.abc import Callable, Iterator

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import serving
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.http import serving
 from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.audit import misread
 from refengine.audit.served.belief import Partings

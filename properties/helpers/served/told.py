@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import exp, log
 from typing import Any, TypeAlias
 
-from properties.helpers.served_model import GAMMA
+from properties.helpers.served.model import GAMMA
 from refengine.audit.served.ask import INCLUDED
 
 BLOCK = 12  # tokens of a prompt that a cache keeps

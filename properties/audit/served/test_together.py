@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from properties.audit.test_served import audited, violated
+from properties.audit.served.test_suite import audited, violated
 from refengine.audit.served.ask import Ask, Choice, Failed, Gone
 from refengine.audit.served.claims.sampled import LAW_PROMPTS, Law
 from refengine.audit.served.claims.scores import Reader

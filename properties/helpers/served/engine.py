@@ -14,8 +14,8 @@ from functools import lru_cache
 from math import log
 from typing import Any
 
-from properties.helpers.served_defects import LATE, LEAKS, PAGE, Node, bent, residual
-from properties.helpers.served_model import (
+from properties.helpers.served.defects import LATE, LEAKS, PAGE, Node, bent, residual
+from properties.helpers.served.model import (
     FILTERS,
     GAMMA,
     MARKOV,
@@ -26,7 +26,7 @@ from properties.helpers.served_model import (
     draw,
     shaped,
 )
-from properties.helpers.served_told import Rows, as_chat, choice, cut, echoed, stops_late, stops_of
+from properties.helpers.served.told import Rows, as_chat, choice, cut, echoed, stops_late, stops_of
 
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 ROUNDINGS = 1021  # rows in a row that are all rounded differently

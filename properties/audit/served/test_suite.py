@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from properties.helpers.served_defects import (
+from properties.helpers.served.defects import (
     ADVERSE,
     ALONE,
     BLIND,
@@ -25,8 +25,8 @@ from properties.helpers.served_defects import (
     UNSEEN,
     UNTOLD,
 )
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import ODD, RECIPE, serving
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.http import ODD, RECIPE, serving
 from refengine.audit.served.ask import Answer, Ask, Gone
 from refengine.audit.served.audit import Named, findings, full_name
 from refengine.audit.served.bench import Bench

@@ -1,6 +1,6 @@
 """Laws of what stands around the exact rules: drafters on tables, truncation, merged laws, hostile tables, vectors.
 
-They stand in `laws.py` beside the others.
+They stand in `every.py` beside the others.
 """
 
 import math

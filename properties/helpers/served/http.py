@@ -12,9 +12,9 @@ from socket import MSG_PEEK
 from typing import Any
 
 from properties.helpers.listening import Quiet, listening
-from properties.helpers.served_defects import LEAKS
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_model import TIED
+from properties.helpers.served.defects import LEAKS
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.model import TIED
 from refengine.audit.served.ask import INCLUDED
 from refengine.report.finding import Recipe
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from properties.helpers.served_http import RECIPE
+from properties.helpers.served.http import RECIPE
 from refengine.audit.served.ask import Answer, Ask, Choice
 from refengine.audit.served.audit import Named
 from refengine.audit.served.belief import Faults, Partings

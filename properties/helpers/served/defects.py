@@ -1,12 +1,12 @@
 """The planted defects of the test servers: their names, and how those of verification bend the target's row.
 
-A defect is present with speculation alone. The others are asked for by name where they belong in `served_engine.py`.
+A defect is present with speculation alone. The others are asked for by name where they belong in `engine.py`.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from properties.helpers.served_model import FILTERS, GAMMA, PENALTIES
+from properties.helpers.served.model import FILTERS, GAMMA, PENALTIES
 
 DEFECTS = (
     "penalties once a block",

@@ -1,6 +1,6 @@
 """Laws of what decides: the ways of running one program, coins by their counters, sums and picks, distances of laws.
 
-They stand in `laws.py` beside the others.
+They stand in `every.py` beside the others.
 """
 
 import math
@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from properties.helpers.laws_of_the_engine import amidst
+from properties.helpers.laws.of_the_engine import amidst
 from refengine.decoder.protocols import Tokens
 from refengine.engine.coins import Branching, Philox, Recorded, Shifted, Site
 from refengine.engine.sums import first_above, total

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from properties.helpers.served_model import Language
+from properties.helpers.served.model import Language
 
 EPSILON, BASE = 1e-6, 10000.0  # of the norms; of the rotations
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import RECIPE, serving
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.http import RECIPE, serving
 from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.bench import Bench

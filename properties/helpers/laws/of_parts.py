@@ -1,4 +1,4 @@
-"""The laws of what rules, loops and policies are made of, by name. They stand in `laws.py` beside the others."""
+"""The laws of what rules, loops and policies are made of, by name. They stand in `every.py` beside the others."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from properties.helpers import laws_of_chance as chance
-from properties.helpers import laws_of_floats as floats
-from properties.helpers import laws_of_refusals as refusals
-from properties.helpers import laws_of_the_definition as definition
-from properties.helpers.law import Law
+from properties.helpers.laws import of_chance as chance
+from properties.helpers.laws import of_floats as floats
+from properties.helpers.laws import of_refusals as refusals
+from properties.helpers.laws import of_the_definition as definition
+from properties.helpers.laws.law import Law
 from refengine import strategies
 from refengine.bugs.checks.batches import EVERY
 from refengine.exact.card import Card

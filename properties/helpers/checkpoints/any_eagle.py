@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from properties.helpers.any_shape import (
+from properties.helpers.checkpoints.any_shape import (
     Peer,
     Sizes,
     Words,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from properties.audit.test_served import audited, violated
+from properties.audit.served.test_suite import audited, violated
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Plain
 from refengine.audit.served.claims.schedules.coins_in_company import (
     ARMS,

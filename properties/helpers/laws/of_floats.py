@@ -1,6 +1,6 @@
 """Laws of what exact rows do not have: rounding, the ends of a dtype, many siblings, kernels bit for bit.
 
-They stand in `laws.py` beside the others.
+They stand in `every.py` beside the others.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from properties.helpers.laws_of_the_engine import everywhere
+from properties.helpers.laws.of_the_engine import everywhere
 from refengine.bugs.checks.batches import Pair, batch, unpadded
 from refengine.decoder.loop import fits, fitting
 from refengine.engine import policy as engine

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from properties.audit.test_served import audited, violated
-from properties.helpers.served_defects import IDS
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import RECIPE, serving
-from properties.helpers.served_model import MARKOV
+from properties.audit.served.test_suite import audited, violated
+from properties.helpers.served.defects import IDS
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.http import RECIPE, serving
+from properties.helpers.served.model import MARKOV
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.bench import Bench

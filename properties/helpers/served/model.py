@@ -8,7 +8,7 @@ from functools import cache
 from math import exp, inf
 from typing import Any
 
-from properties.helpers.served_grammar import JSON, following, form_of
+from properties.helpers.served.grammar import JSON, following, form_of
 
 CHAIN = [f" {a}{b}" for a in "bdfgklmn" for b in ("a", "e", "ino", "u", "olt")]
 WORDS = [*CHAIN, *JSON]

@@ -13,9 +13,9 @@ import torch
 from hypothesis import reject, reproduce_failure
 from hypothesis import strategies as st
 
-from properties.helpers.law import Law
-from properties.helpers.laws_of_parts import LOSSLESS, PROMPTS, laws_of_parts
-from properties.helpers.laws_of_requests import (
+from properties.helpers.laws.law import Law
+from properties.helpers.laws.of_parts import LOSSLESS, PROMPTS, laws_of_parts
+from properties.helpers.laws.of_requests import (
     ANY,
     COMPANIES,
     LONG,
@@ -28,7 +28,7 @@ from properties.helpers.laws_of_requests import (
     said,
     what_no_decode_can_serve_is_refused,
 )
-from properties.helpers.laws_of_the_engine import (
+from properties.helpers.laws.of_the_engine import (
     ragged,
     rows_of_a_block_are_the_policys_along_its_paths,
     the_engine_is_the_definition,
@@ -284,6 +284,6 @@ def laws() -> dict[str, Law]:
 LAWS = laws()
 
 
-if __name__ == "__main__":  # python -m properties.helpers.laws NAME VERSION BLOB: a failure once more
+if __name__ == "__main__":  # python -m properties.helpers.laws.every NAME VERSION BLOB: a failure once more
     name, version, blob = sys.argv[1:]
     reproduce_failure(version, blob.encode())(LAWS[name].test())()

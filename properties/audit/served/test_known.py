@@ -8,9 +8,9 @@ import pytest
 from transformers import AutoTokenizer
 from typer.testing import CliRunner
 
-from properties.helpers.served_checkpoint import exported
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import serving
+from properties.helpers.served.checkpoint import exported
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.http import serving
 from refengine.audit.served.endpoint import audit_known
 from refengine.audit.served.known.law import KnownLaw
 from refengine.cli import app

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from properties.helpers.served_engine import Engine
-from properties.helpers.served_http import serving
+from properties.helpers.served.engine import Engine
+from properties.helpers.served.http import serving
 from properties.house.test_blocks import blocks
 from refengine.cli import app
 

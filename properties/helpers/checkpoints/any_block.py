@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import Embedding
 
-from properties.helpers.any_shape import (
+from properties.helpers.checkpoints.any_shape import (
     Peer,
     Sizes,
     Words,

@@ -1,6 +1,6 @@
 """Laws that compare the engine with the definition: rules lane by lane and decision by decision, policies row by row.
 
-They stand in `laws.py` beside the others.
+They stand in `every.py` beside the others.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Laws of what is refused, and of what is not: rows and blocks, rules on what they are not for, options.
 
-They stand in `laws.py` beside the others.
+They stand in `every.py` beside the others.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from properties.helpers.laws_of_the_engine import everywhere
+from properties.helpers.laws.of_the_engine import everywhere
 from refengine.bugs.checks.batches import Pair, batch
 from refengine.engine import check
 from refengine.engine import policy as engine
