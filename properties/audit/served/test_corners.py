@@ -13,7 +13,7 @@ from properties.helpers.served.http import RECIPE, serving
 from properties.helpers.served.model import MARKOV
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
 from refengine.audit.served.audit import Named, findings
-from refengine.audit.served.bench import Bench
+from refengine.audit.served.bench import USAGE, Bench
 from refengine.audit.served.claims import found_ids
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Parity, Plain, compare_logprobs
 from refengine.audit.served.claims.compare import logprobs_apart, rows_apart
@@ -154,7 +154,7 @@ def test_usage_is_held_where_one_text_has_the_same_tokens() -> None:
     for spelt, looks in ((("a", "b"), 1), (("ab",), 0)):
         with Bench(Says(("a", "b"), 3), Says(spelt, 2), logprobs={"logprobs": True}) as bench:
             bench.both(Ask(("p",), 4))
-            assert (bench.usage.looks, bench.usage.parted) == (looks, looks)
+            assert (bench.alike[USAGE].looks, bench.alike[USAGE].parted) == (looks, looks)
 
 
 @pytest.mark.parametrize("end", [2, 50256, 77])
@@ -211,10 +211,19 @@ def test_two_tokens_are_taken_between_which_a_text_is_undecided(monkeypatch: pyt
         assert last != biased_to(3, 4)
 
 
-@pytest.mark.parametrize(("defect", "named"), zip(IDS, ("greedy/token ids", "state/one token apart"), strict=True))
-def test_a_prompt_of_ids_is_read_as_its_text_is(defect: str, named: str) -> None:
-    """Kills a claim that asks in text alone, where ids come in by another door and prompts differ in one token."""
-    found = violated(audited(defect, "tells ids", 300, named, until=named))
+@pytest.mark.parametrize(
+    ("defect", "only", "named"),
+    zip(
+        IDS,
+        ("greedy/token", "state/one token", "greedy"),
+        ("greedy/token ids", "state/one token apart", "metadata/the same text has other ids"),
+        strict=True,
+    ),
+)
+def test_ids_are_those_of_the_text(defect: str, only: str, named: str) -> None:
+    """Kills a claim that asks in text alone, where ids come in by another door and prompts differ in one token; and
+    ids that nobody compares."""
+    found = violated(audited(defect, "tells ids", 300, only, until=named))
     assert any(name.startswith(named) for name in found), found
 
 

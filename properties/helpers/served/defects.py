@@ -112,8 +112,9 @@ UNTOLD = (  # what an answer says of itself is missing
 PAGED = (  # of a server with pages, trees of drafts and experts: what was not found on it
     "the temperature of a request that was left stays",
 )
-IDS = (  # where prompts are sent as ids
+IDS = (  # where ids are sent or told
     "a prompt of ids is read one token short", "the key of a block leaves out its last token",
+    "the last id of an answer is the draft's",
 )  # fmt: skip
 LEAKS = (
     "a request that was left leaks a token", "a request that was left late leaks a token",

@@ -159,6 +159,8 @@ class Front:
         for choice in made["choices"] if numbered and not chat else ():
             for name, text in (("token_ids", choice["text"]), ("prompt_token_ids", body["prompt"])):
                 choice[name] = self.engine.language.ids_of(text)
+            if self.engine.has("the last id of an answer is the draft's"):
+                choice["token_ids"][-1:] = [7]
         return 200, made
 
     def listed(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:

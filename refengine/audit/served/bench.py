@@ -31,6 +31,7 @@ LEAST_WITHOUT = 5  # requests without something, of which none shows a fault, be
 OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "stream_options", "return_token_ids"}
 HEATED = "a temperature other than 1"
 USAGE = "the same text has another usage than without speculation"
+OTHER_IDS = "the same text has other ids than without speculation"
 ROWS = "a sampled token has another row than without speculation after the same tokens"
 FAR_FROM_A_TIE = "a text is another, far from any tie"
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
@@ -65,7 +66,9 @@ class Bench:
     metadata: dict[str, Faults] = field(
         default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED, ROWS)}
     )
-    usage: Partings = field(default_factory=lambda: Partings(KNOWN_TIE_SHARE))  # of the same text, side against side
+    alike: dict[str, Partings] = field(  # what is told of the same text, side against side
+        default_factory=lambda: {name: Partings(KNOWN_TIE_SHARE) for name in (USAGE, OTHER_IDS)}
+    )
     far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/ties.py)
     strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed
     plain_answers: dict[tuple[str, int, bool, bool], tuple[Answer, Answer]] = field(default_factory=dict)
@@ -142,14 +145,22 @@ class Bench:
         (on,), (off,) = self.each([ask])
         self.inspect(ask, on, off)
         alike = [[(c.text, c.tokens if self.logprobs else None) for c in side.choices] for side in (on, off)]
-        if on.usage and off.usage and alike[0] == alike[1]:
-            witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
-            self.keep(USAGE, any(on.usage.get(name) != off.usage.get(name) for name in COUNTS), False, witness)
+        if alike[0] == alike[1]:
+            self.compare_alike(ask, on, off)
         return on, off
+
+    def compare_alike(self, ask: Ask, on: Answer, off: Answer) -> None:
+        """What two answers of the same text say of it, as far as both do."""
+        witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
+        if on.usage and off.usage:
+            self.keep(USAGE, any(on.usage.get(name) != off.usage.get(name) for name in COUNTS), False, witness)
+        ids = [[choice.ids for choice in side.choices] for side in (on, off)]
+        if all(map(all, ids)):
+            self.keep(OTHER_IDS, ids[0] != ids[1], False, witness | {"ids on": ids[0], "ids off": ids[1]})
 
     def of_answers(self) -> dict[str, Faults | Partings]:
         """What was gathered from all answers, by its name."""
-        return {**self.metadata, USAGE: self.usage, FAR_FROM_A_TIE: self.far}
+        return {**self.metadata, **self.alike, FAR_FROM_A_TIE: self.far}
 
     def inspect(self, ask: Ask, on: Answer, off: Answer, sampled: bool = False) -> None:
         """Hold the metadata of two answers to one request side against side.
@@ -211,8 +222,8 @@ class Bench:
             self.listened().add(name)
         with self.lock:
             self.asked_of[name].update((part, on and not off) for part in ("", *parts_of(witness)))
-            if name == USAGE:
-                self.usage.add(on, witness)
+            if name in self.alike:
+                self.alike[name].add(on, witness)
             else:
                 self.metadata[name].add(on, off, witness)
 

@@ -31,7 +31,7 @@ def found_out(bench: Bench) -> Takes:
     seed = _seeds(bench)
     bench.logprobs, rows = _reports(bench)
     if rows:  # else a tie may have spelt one text in other tokens
-        bench.usage = Partings(FAR_SHARE)
+        bench.alike = {name: Partings(FAR_SHARE) for name in bench.alike}
     stream = bench.accepts(replace(first, options=STREAM_USAGE, stream=True))
     bench.stream_usage = STREAM_USAGE if stream else {}
     stream = stream or bench.accepts(replace(first, stream=True))
