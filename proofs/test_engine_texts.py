@@ -11,12 +11,12 @@ pytest.importorskip("z3", reason="not tested: z3-solver is not installed")
 import torch
 import z3
 
-from proofs.batched import reached as following
-from proofs.batched.counting import counting
-from proofs.batched.reached import reached
-from proofs.batched.telling import telling
 from proofs.batched.tensor import Terms, entries
 from proofs.batched.terms import Paths
+from proofs.engine_texts import reached as following
+from proofs.engine_texts.counting import counting
+from proofs.engine_texts.reached import reached
+from proofs.engine_texts.telling import telling
 from proofs.translate.forms import changed_at_import
 from refengine.engine.rules import RULES
 from refengine.source_tree import PACKAGE

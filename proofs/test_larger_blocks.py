@@ -1,8 +1,8 @@
 """The batched text and the exact text on blocks, lanes and vocabularies larger than z3 is asked about, run by run.
 
 The equality on terms is of few drafts, lanes and tokens, and a reader refuses what could tell larger ones apart, as far
-as it knows the words (`batched/counting.py`). Here nothing is known of the words: a number that only begins to matter
-behind the sixth draft, the fourth lane or the ninth sibling makes another round.
+as it knows the words (`engine_texts/counting.py`). Here nothing is known of the words: a number that only begins to
+matter behind the sixth draft, the fourth lane or the ninth sibling makes another round.
 """
 
 import random

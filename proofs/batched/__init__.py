@@ -12,7 +12,6 @@ length and every other word is refused (`vocabulary.py`, `tensor.py`).
 
 Read `terms.py` (numbers), `masses.py`, `powers.py`, `tensor.py` (torch's words on them), `words.py` (Python's),
 `modes.py` (what a rule can be asked with), `expected.py` (the exact text), `lanes.py` (what is asked), `levels.py` (the
-sum of a row), `picks.py` (a token of it), `heads.py` (its nucleus), `mutated.py` (the text that is run), `reached.py`
-(which texts are read besides), `counting.py` (what none may reckon with), `telling.py` (what none may ask).
-`python -m proofs.batched` asks all of it.
+sum of a row), `picks.py` (a token of it), `heads.py` (its nucleus), `mutated.py` (the text that is run).
+`python -m proofs.batched` asks all of it. What z3 would not see of a text is refused by `proofs/engine_texts`.
 """
