@@ -1,5 +1,6 @@
 """docs/serving.md: every command in it runs, against servers on the addresses that it names."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,11 @@ from typer.testing import CliRunner
 from properties.helpers.served.engine import Engine
 from properties.helpers.served.http import serving
 from properties.house.test_blocks import blocks
+from refengine.audit.served.bench import Bench
+from refengine.audit.served.plan import planned
+from refengine.audit.served.transports.http import Server
 from refengine.cli import app
+from refengine.source_tree import ROOT
 
 
 def test_every_command_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +28,22 @@ def test_every_command_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monk
             assert told.exit_code == 0, told.output
             assert "VERDICT consistent" in told.stdout.splitlines()[-1]
     assert {file.name for file in tmp_path.iterdir()} == {"audit.jsonl", "report.json", "junit.xml", "audit.sarif"}
+
+
+def test_every_claim_has_its_name_on_the_page() -> None:
+    """Kills a claim that is violated and that a maintainer looks for in vain."""
+    page = (ROOT / "docs" / "serving.md").read_text("utf-8")
+    with (
+        serving(Engine(True), "tells ids") as on,
+        serving(Engine(), "tells ids") as off,
+        Server(on) as here,
+        Server(off) as there,
+        Bench(here, there) as bench,
+    ):
+        names = {cell.name for cell in planned(bench).cells if not cell.name.startswith("parity/")}
+    kinds = {re.split(r", | of \d| \(chat\)", name)[0] for name in names}
+    assert len(kinds) > 50
+    assert {kind for kind in kinds if f"`{kind}" not in page} == set()
 
 
 def test_what_is_violated_is_said_first(tmp_path: Path) -> None:
