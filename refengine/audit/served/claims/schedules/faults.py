@@ -116,16 +116,18 @@ def listed_differ(answers: Sequence[Answer], nats: float) -> Pairs:
     first."""
     *singles, last = answers
     listed = alone(last)
-    singles = singles if len(singles) == len(listed) else singles[:1]
-    return [pair for one, said in zip(singles, listed, strict=False) for pair in differing([said], one, nats)]
+    return one_by_one(listed, singles if len(singles) == len(listed) else singles[:1], nats)
 
 
 def any_choice_differs(answers: Sequence[Answer], nats: float) -> Pairs:
     """A choice of the last from the same one of the first, and not at a tie; or there are more or fewer."""
     first, last = alone(answers[0]), alone(answers[-1])
-    if len(first) != len(last):
-        return [(answers[-1], answers[0])]
-    return [pair for one, said in zip(first, last, strict=True) for pair in differing([said], one, nats)]
+    return one_by_one(last, first, nats) if len(first) == len(last) else [(answers[-1], answers[0])]
+
+
+def one_by_one(said: Sequence[Answer], first: Sequence[Answer], nats: float) -> Pairs:
+    """Each from the one in its place, and not at a tie."""
+    return [pair for answer, one in zip(said, first, strict=False) for pair in differing([answer], one, nats)]
 
 
 def alone(answer: Answer) -> list[Answer]:
