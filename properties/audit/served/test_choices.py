@@ -24,7 +24,7 @@ def test_choices_at_temperature_0_are_told_apart_by_their_rows() -> None:
     """Kills an accusation of a server that breaks exact ties at random, choice by choice."""
     with Bench(Counts(9), Counts(9)) as bench:
         bench.logprobs = {"logprobs": True}
-        ((ask,),) = greedy_choices(bench, 0)
+        ((ask,),) = greedy_choices([{}])(bench, 0)
         assert ask.options == {"logprobs": True, "n": 3}
         row = {" a": -0.7, " b": -0.7}
         said = [Choice(text, "length", (text,), (-0.7,), (row,)) for text in (" a", " b")]

@@ -206,6 +206,8 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("chat filters on the last row only", "parity/top_k (chat)", "parity/top_k (chat)"),
         ("what a client that left wrote is stale in the cache", "state/after a client", "state/after a client left"),
         ("the temperature of a request that was left stays", "state/after a client", "state/after a client left, hot"),
+        ("a choice counts what the one before it said", "n/greedy", "n/greedy"),
+        ("a bias stays for the first round of the next request", "state/A-B-A", "state/A-B-A"),
         pytest.param(
             "counts survive a client that left", "state/hang-up, p", "state/hang-up, penalties", marks=pytest.mark.long
         ),

@@ -110,8 +110,9 @@ UNTOLD = (  # what an answer says of itself is missing
     "a stream that a stop ends lacks its usage", "what a stop ends lacks its log probabilities",
 )  # fmt: skip
 PAGED = (  # of a server with pages, trees of drafts and experts: what was not found on it
-    "the temperature of a request that was left stays",
-)
+    "the temperature of a request that was left stays", "a choice counts what the one before it said",
+    "a bias stays for the first round of the next request",
+)  # fmt: skip
 IDS = (  # where ids are sent or told
     "a prompt of ids is read one token short", "the key of a block leaves out its last token",
     "the last id of an answer is the draft's",
@@ -164,6 +165,10 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         floor = len(now) + 1
     if engine.has("min_p is forgotten at the bonus") and i == GAMMA:
         policy.pop("min_p", None)
+    if engine.has("a choice counts what the one before it said") and body["index"]:
+        seen = engine.said + now
+    if engine.has("a bias stays for the first round of the next request") and not node.out:
+        policy["logit_bias"] = {**engine.biased, **policy.get("logit_bias", {})}
     if engine.has("counts survive a stop"):
         seen = engine.counted + now
     if engine.has("a filter outlives a stop") and engine.counted:

@@ -59,6 +59,8 @@ class Engine:
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
     kept: int = 0  # the top_k of that one
+    said: list[int] = field(default_factory=list)  # the tokens of the last choice
+    biased: dict[str, float] = field(default_factory=dict)  # its bias
     held: dict[str, Any] | None = None  # the grammar of the last request
     echoed: set[tuple[int, ...]] = field(default_factory=set)  # beginnings of prompts that were echoed
     finished: set[tuple[int, ...]] = field(default_factory=set)  # prompts with their answers
@@ -165,6 +167,7 @@ class Engine:
         self.counted = out if cut(self, out, stops, borders) is not None else []
         self.kept = body.get("top_k", 0)
         self.held = body.get("response_format")
+        self.said, self.biased = out, body.get("logit_bias") or {}
         self.last_prefix = prompt
         self.prompts.add(tuple(prompt))
         self.finished.add((*prompt, *out))
@@ -401,6 +404,7 @@ class Engine:
                 if self.has("the n choices share a stream") and seed is None:
                     chance = random.Random(number)
                 asked = {**body, "prompt ids": ids, "coins": coins, "number": number, "rows of the first": first}
+                asked["index"] = index
                 if self.has("the third choice is greedy") and index == 2:
                     asked["temperature"] = 0.0
                 if self.has("chat forgets the penalties") and chat:

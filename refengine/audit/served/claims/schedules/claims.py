@@ -75,9 +75,10 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
 
 def repeated(takes: Takes) -> list[tuple[str, str, Steps, int]]:
     """(name, claim, requests, their number): at temperature 0 the first answer and the last are one."""
+    last = asks.HEAVY if takes.options(*asks.HEAVY) else {}
     found: list[tuple[str, str, Steps, int]] = [
         ("repeat", f"{SAME} twice at temperature 0.", asks.repeat, 4),
-        ("state/A-B-A", f"{ALONE} after other requests.", asks.a_b_a, 8),
+        ("state/A-B-A", f"{ALONE} after other requests.", asks.a_b_a(last), 8),
         ("state/full blocks", f"{SAME} when its whole prompt is in the cache, to a block's edge.", asks.full_blocks, 7),
     ]
     if takes.options(*PENALISED) and takes.options("stop"):
@@ -195,12 +196,14 @@ def clients_that_left(greedy: partial[Own], plain: partial[Plain], takes: Takes)
 def choices(greedy: partial[Own], takes: Takes) -> list[Cell]:
     if not takes.choices:
         return []
-    distinct, cold = (
+    distinct, cold, equal = (
         "The n choices of a request are independent.",
         "The n choices at a low temperature are not all one.",
+        "The n choices at temperature 0 are equal.",
     )
+    kinds: list[Options] = [{}, *([PENALISED] * takes.options(*PENALISED))]
     return [
         Own("n/distinct", distinct, asks.choices, fault.choices_alike, 2),
         Own("n/cold", cold, asks.cold_choices, fault.all_alike, 2),
-        greedy("n/greedy", "The n choices at temperature 0 are equal.", asks.greedy_choices, fault.choices_differ, 2),
+        greedy("n/greedy", equal, asks.greedy_choices(kinds), fault.choices_differ, 2),
     ]

@@ -151,12 +151,18 @@ def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [mine], [mine]]
 
 
-def a_b_a(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
-    mine = replace(plain(bench, k), turns=(bench.fresh(500 + k),))
-    words = mine.turns[0].split(" ")
-    other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
-    return [[mine], [replace(mine, turns=(other,))], [sampled(bench, k + 1, k)], [mine]]
+def a_b_a(theirs: Options) -> Steps:
+    """theirs: of the last request before A is asked again, in turn."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
+        mine = replace(plain(bench, k), turns=(bench.fresh(500 + k),))
+        words = mine.turns[0].split(" ")
+        other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
+        last = replace(sampled(bench, k + 1, k), options=theirs if k % 2 else {})
+        return [[mine], [replace(mine, turns=(other,))], [last], [mine]]
+
+    return steps
 
 
 def beside_short(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
@@ -255,8 +261,13 @@ def list_of_prompts(kinds: Sequence[Options]) -> Steps:
     return steps
 
 
-def greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[replace(plain(bench, k), options={**bench.logprobs, "n": 3})]]
+def greedy_choices(kinds: Sequence[Options]) -> Steps:
+    """In turn with these parameters, of which a choice may have another's."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        return [[replace(plain(bench, k), options={**bench.logprobs, "n": 3, **kinds[k % len(kinds)]})]]
+
+    return steps
 
 
 def cold_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
