@@ -8,8 +8,10 @@ export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
 export PYTHONDONTWRITEBYTECODE :=  # some containers set it: every worker and child would compile all modules again
 TESTS  := not stat and not coq
-# Of the shell that asks, what would have Python or pytest leave something out.
-ALONE  := env -u PYTEST_ADDOPTS -u PYTEST_PLUGINS -u PYTHONPATH -u PYTHONOPTIMIZE -u PYTHONSTARTUP -u PYTHONPYCACHEPREFIX
+# Of the shell that asks only where programs are and files may be written: a variable or a function of it could have
+# bash, Python, make or pytest leave something out, or run something else.
+ALONE  = /usr/bin/env -i PATH="$$PATH" HOME="$$HOME" TMPDIR="$${TMPDIR:-/tmp}" LANG=C.UTF-8 JOBS="$${JOBS:-2}" \
+         PYTHONNOUSERSITE=1 PYTHONHASHSEED=0 OMP_NUM_THREADS=1
 
 .PHONY: report report-full records test wheel docs stat bench gpu prove lint mutation coverage clean
 

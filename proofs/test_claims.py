@@ -35,7 +35,10 @@ def test_links_are_tests() -> None:
     """Kills a chain that names a test which was renamed, and a claim about a rule that rests on no chain."""
     assert all(exists(test) for chain in CHAINS for tests in links(chain).values() for test in tests)
     tied = {chain for claim in load() for chain in claim.chains()}
-    assert tied == set(CHAINS)
+    assert set(CHAINS) - tied == set(), (
+        "no claim is about these rules: proofs/claims/*.toml (CONTRIBUTING.md, a new rule)"
+    )
+    assert tied <= set(CHAINS)
 
 
 def test_cited_cases_are_there() -> None:

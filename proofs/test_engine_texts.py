@@ -112,9 +112,16 @@ def test_what_reckons_with_them_is_seen(text: str) -> None:
     assert counting(f"up = depth - 1\nfew = {text}")
 
 
-@pytest.mark.parametrize("text", ["from torch import get_num_threads", "import torch.backends.mkl", "import os"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("from torch import get_num_threads", "import torch.backends.mkl", "import os"),
+        *("from typing import _type_repr as told", "from typing import _cleanups as seen"),
+    ],
+)
 def test_a_word_of_the_process_is_seen(text: str) -> None:
-    """Kills: a branch for a number of threads: a name of torch that is imported alone is one of its words too."""
+    """Kills: a branch for a number of threads, or for what a tensor prints as: a name that is imported alone is one of
+    its module's words too; and a list of another module, which lasts from one call to the next."""
     assert counting(text)
 
 
@@ -142,6 +149,8 @@ def test_a_large_number_that_is_made_is_seen() -> None:
     ):
         with pytest.raises(NotImplementedError, match="above two"):
             made()
+    with pytest.raises(LookupError, match="no row's"):
+        torch.exp(two)
 
 
 def test_a_lane_that_is_looked_at_alone_is_seen() -> None:
@@ -191,6 +200,10 @@ def test_no_text_can_tell_where_it_runs(module: str) -> None:
         "few = range(len('abcdef'))",
         "few = depth < len([0, 0, 0, 0])",
         "few = torch.full_like(at, len(p)) > at",
+        "late = torch.ones((1, len(p)), dtype=torch.bool).cumsum(1).unbind(0)[0]",
+        "large = torch.ones((1, 2, 2, 2, 2), dtype=torch.bool).reshape(1, -1).sum(1)",
+        "nodes, root = pairs(p)\nnodes = nodes[1:]",
+        "_, *nodes = pairs(p)[0]",
         "lanes, n = p.shape\nfew = torch.full((n,), lanes)",
         "live = torch.arange(1, len(p))",
         "if p.__class__ is Tensor: p = q",

@@ -15,13 +15,14 @@ pytest.importorskip("numba", reason="not tested: numba is not installed")
 
 import numba
 
+from proofs.test_larger_blocks import sure
 from properties.exact_and_engine.test_kernels import (  # noqa: F401 (the way to a compiled rule)
     test_checked_rows,
     test_compiled_choices,
     test_compiled_is_the_rule_for_every_kind_of_input,
     test_lanes_are_the_same_in_any_number_of_threads,
 )
-from refengine.bugs.checks.batches import EVERY, Pair, batch, cases
+from refengine.bugs.checks.batches import EVERY, Pair, batch, cases, made
 from refengine.engine.block import Block, Round
 from refengine.engine.coins import Philox, Recorded, Shifted
 from refengine.engine.kernels import cpu
@@ -40,6 +41,22 @@ def test_a_kernel_says_what_the_batched_text_says(pair: Pair, tile: int, monkeyp
     """Kills: another site, counter, odds, order of addition or edge of a tile, in the text that is compiled."""
     monkeypatch.setattr(cpu, "lane", read(monkeypatch, source_path(LANE).read_text(), tile))
     assert difference(pair) == ""
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_kernel_says_it_of_long_chains(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a coin that is used again from some place on."""
+    monkeypatch.setattr(cpu, "lane", read(monkeypatch, source_path(LANE).read_text(), 8))
+    numbers, chain = random.Random(pair.name), tuple(range(-1, 99))
+    assert told(pair, *batch([sure(made(pair, chain, numbers, 4, 5), sure_of) for sure_of in (100, 80, 40)])) == ""
+
+
+def test_a_kernel_says_it_of_many_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: lanes that have one another's place in their text from some number on."""
+    monkeypatch.setattr(cpu, "lane", read(monkeypatch, source_path(LANE).read_text(), 8))
+    (pair,) = (pair for pair in PAIRS if pair.name == "leviathan")
+    numbers = random.Random(pair.name)
+    assert told(pair, *batch([made(pair, (-1,), numbers, 4, 3) for _ in range(5_000)])) == ""
 
 
 @pytest.mark.parametrize(

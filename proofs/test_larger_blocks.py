@@ -18,6 +18,7 @@ from torch import Tensor
 
 from refengine.bugs.checks.batches import EVERY, Case, Pair, batch, made, unpadded
 from refengine.engine.block import Block
+from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded, choose_below
 from refengine.engine.policy import top_k
 from refengine.engine.rules.block import prefix_weights
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.long
 CHAINS = (5, 9, 24)  # nodes
 TREES = (9, 24)
 BLOCKS, BITS, VOCABULARY = 24, 6, 12  # of each size; rows are integers / 2^BITS
+LONGEST, MOST_LANES, DIFFERENT = 200, 5_000, 7  # nodes of a chain; lanes, of which so many differ
 NEAR_ZERO = (1, 1, 8, 64, 512)  # uniforms are divided by one of these: drafts are accepted, and the round goes far
 
 
@@ -51,6 +53,14 @@ class Everywhere(dict[Any, Any]):
     def __missing__(self, site: Site) -> Any:
         found = uniforms(site, self.lanes)
         return torch.tensor([float(u) for u in found]).double() if self.lane is None else found[self.lane]
+
+
+class Repeated(Everywhere):
+    """Every lane has the uniforms of the one that is DIFFERENT before it."""
+
+    def __missing__(self, site: Site) -> Any:
+        found = [float(u) for u in uniforms(site, DIFFERENT)]
+        return torch.tensor([found[lane % DIFFERENT] for lane in range(self.lanes)]).double()
 
 
 class Edges(Everywhere):
@@ -80,6 +90,12 @@ def _likely(case: Case) -> Case:
     return Case(tuple(p), case.block)
 
 
+def sure(case: Case, nodes: int) -> Case:
+    """The same chain, of which the target wants nothing else in so many places."""
+    wanted = [tuple(Fraction(x == token) for x in range(len(case.p[0]))) for token in case.block.tokens[:nodes]]
+    return Case((*wanted, *case.p[nodes:]), case.block)
+
+
 def _tree(numbers: random.Random, size: int, wide: bool) -> tuple[int, ...]:
     """Each node below an earlier one: a wide tree has most of them below the root or its first child."""
     return tuple(numbers.randrange(-1, min(node, 1) if wide else node) for node in range(size))
@@ -96,6 +112,21 @@ def test_larger_blocks_have_one_round_in_both_texts(pair: Pair) -> None:
         assert got == expected
     reached = max(len(path) for _, path in expected)
     assert reached >= 5, "no round goes far"
+
+
+@pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
+def test_long_chains_and_many_lanes_have_one_round_in_both_texts(pair: Pair) -> None:
+    """Kills: a depth, or the number of a lane, that is cut: no engine drafts so many, or runs as many at once."""
+    numbers = random.Random(pair.name)
+    for parents, lanes in ((tuple(range(-1, LONGEST - 1)), DIFFERENT), ((-1,), MOST_LANES)):
+        cases = [
+            sure(made(pair, parents, numbers, BITS, VOCABULARY), at * len(parents) // 6) for at in range(DIFFERENT)
+        ]
+        expected = [pair.define(case, Uniforms(Everywhere(DIFFERENT, lane))) for lane, case in enumerate(cases)]
+        p, block = batch([cases[lane % DIFFERENT] for lane in range(lanes)])
+        got = unpadded(pair.batched(p.double(), block, Recorded(Repeated(lanes)), **pair.floats()))
+        assert got == [expected[lane % DIFFERENT] for lane in range(lanes)]
+        assert len(expected[-1][1]) == len(parents)
 
 
 @pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
@@ -141,13 +172,26 @@ def test_the_heaviest_of_a_wide_row() -> None:
         assert set(kept[0].nonzero()[:, 0].tolist()) == set(order[:k].tolist())
 
 
-@pytest.mark.parametrize("at", [0, 1, 4096, 65_535, 65_536, 151_935])
+@pytest.mark.parametrize("at", [0, 1, 4096, 65_535, 65_536, 151_935, 262_143, 262_144, 1_048_576, 1_100_000])
 def test_a_token_is_found_wherever_it_is_in_a_wide_row(at: int) -> None:
     """Kills: a descent of so many levels, one in single precision, and one that takes a token without mass."""
-    row = torch.zeros(3, 151_936, dtype=torch.float64)
+    row = torch.zeros(3, 151_936 if at < 151_936 else 1_100_001, dtype=torch.float64)
     row[:, at] = 0.25
     uniforms = torch.tensor([0.0, 0.5, 1 - 2.0**-53], dtype=torch.float64)
     assert choose_below(uniforms, row).tolist() == [at] * 3
+
+
+@pytest.mark.parametrize("size", [32_000, 300_000])
+def test_a_wide_row_that_sums_to_more_is_refused(size: int) -> None:
+    """Kills: rows that nobody looks at from some number of tokens on."""
+    p, block = (
+        torch.full((2, 2, size), 1 / size),
+        Block(torch.zeros(2, 1, dtype=torch.int64), torch.full((2, 1), -1), None),
+    )
+    check_rows(p, block)
+    p[1, 1, -1] += 0.5
+    with pytest.raises(ValueError, match="does not sum to 1"):
+        check_rows(p, block)
 
 
 def test_every_bit_of_a_place_and_of_a_candidate_counts() -> None:

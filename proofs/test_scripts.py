@@ -80,6 +80,40 @@ def test_every_step_of_the_proofs_decides(fails: str | None, tmp_path: Path) -> 
     assert (done.returncode == 0, "proved" in done.stdout) == (fails is None, fails is None)
 
 
+def test_make_prove_hands_on_nothing_of_the_shell_that_asks(tmp_path: Path) -> None:
+    """Kills: a file that bash reads first, a function in the place of a command, a user's start-up file of Python."""
+    lines = subprocess.run(["make", "-n", "prove"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    joined = [line for line in lines.replace("\\\n", " ").splitlines() if "check.sh" in line or "pytest" in line]
+    assert len(joined) == 2
+    hostile = {
+        "BASH_ENV": str(tmp_path / "ends"),
+        "BASH_FUNC_python3%%": "() { :; }",
+        "PYTHONUSERBASE": str(tmp_path),
+        "PYTEST_ADDOPTS": "-k nothing",
+        "MAKEFILES": str(tmp_path / "ends"),
+    }
+    for line in joined:
+        before = re.split(r"bash |\S+python ", line)[0]
+        told = subprocess.run(
+            ["sh", "-c", f"{before} /usr/bin/env"],
+            env={**os.environ, **hostile},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        names = {entry.partition("=")[0] for entry in told.splitlines()}
+        assert names == {
+            "PATH",
+            "HOME",
+            "TMPDIR",
+            "LANG",
+            "JOBS",
+            "PYTHONNOUSERSITE",
+            "PYTHONHASHSEED",
+            "OMP_NUM_THREADS",
+        }
+
+
 def test_every_test_of_the_proofs_is_run_by_some_command() -> None:
     """Kills: tests that neither `make test`, as a shell or CI asks it, nor `make prove` chooses. `stat` is of other
     folders."""

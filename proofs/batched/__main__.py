@@ -1,12 +1,13 @@
-"""Ask whether the batched text is the exact text: `python -m proofs.batched` (needs z3 and torch).
+"""Ask whether the batched text is the exact text: `python -m proofs.batched [RULE ...]` (needs z3 and torch).
 
-Exit 0: of every rule in every mode on every shape. 1: a difference. `--modes` lists the rules and modes alone.
-`--mutants RULE [MODULE ...]` runs the mutants of the rule's batched file, or of modules that it uses, instead, and says
-in which of them a difference is found.
+Exit 0: it is, of these rules in every mode on every shape; where none is named of all, and of what they choose by. 1: a
+difference.
 """
 
+import argparse
 import sys
 import time
+from collections.abc import Sequence
 
 from proofs.batched import heads, levels, picks
 from proofs.batched.lanes import difference, difference_in, shapes
@@ -18,17 +19,31 @@ from refengine.exact.rules import RULES
 
 
 def main() -> int:
-    if sys.argv[1:] == ["--modes"]:
-        print(*(told(name, mode) for name, card in RULES.items() for mode in modes(card.rule)), sep="\n")
+    parser = argparse.ArgumentParser(
+        description="engine = exact, for all real rows: minutes.", prog="python -m proofs.batched"
+    )
+    parser.add_argument("rules", nargs="*", metavar="RULE", help=f"of {', '.join(RULES)}; all where none is named")
+    parser.add_argument("--modes", action="store_true", help="List the modes of these rules, and ask nothing.")
+    mutated = "Ask the mutants of this module, or of a rule's own file, of the one RULE; say which of them is seen."
+    parser.add_argument("--mutants", metavar="MODULE", nargs="?", const="", help=mutated)
+    asked = parser.parse_args()
+    if unknown := {*asked.rules} - RULES.keys():
+        parser.error(f"{', '.join(sorted(unknown))}: no rule of {', '.join(RULES)}")
+    cards = [RULES[name] for name in asked.rules or RULES]
+    if asked.modes:
+        print(*(told(card.name, mode) for card in cards for mode in modes(card.rule)), sep="\n")
         return 0
-    if sys.argv[1:2] == ["--mutants"]:
-        if sys.argv[2] not in RULES:
-            sys.exit(f"{sys.argv[2]} is no rule: one of {', '.join(RULES)}")
-        return unseen(RULES[sys.argv[2]], sys.argv[3:])
-    if found := levels.difference() or picks.difference() or heads.difference():
-        print(f"violated: {found}")
+    if asked.mutants is not None:
+        return unseen(cards[0], asked.mutants or f"refengine.engine.rules.{cards[0].file}")
+    parts = not asked.rules and (levels.difference() or picks.difference() or heads.difference())
+    if parts:
+        print(f"violated: {parts}")
         return 1
-    for card in RULES.values():
+    return different(cards)
+
+
+def different(cards: Sequence[Card]) -> int:
+    for card in cards:
         for mode in modes(card.rule):
             start, asked = time.process_time(), [*shapes(card, mode)]
             if found := difference_in(card, rule_with(card, {}), mode, asked):
@@ -39,12 +54,10 @@ def main() -> int:
     return 0
 
 
-def unseen(card: Card, modules: list[str]) -> int:
-    for module in modules or [f"refengine.engine.rules.{card.file}"]:
-        for mutant in mutants(module):
-            print(
-                f"{'SEEN' if (found := seen(card, module, mutant.source)) else 'UNSEEN'} {mutant.key()} {found[:150]}"
-            )
+def unseen(card: Card, module: str) -> int:
+    for mutant in mutants(module):
+        found = seen(card, module, mutant.source)
+        print(f"{'SEEN' if found else 'UNSEEN'} {mutant.key()} {found[:150]}")
     return 0
 
 

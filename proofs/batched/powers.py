@@ -57,10 +57,15 @@ FUNCTIONS: dict[tuple[str, str], Any] = {}
 
 
 def function(word: str, number: Entry) -> Entry:
-    """What the logarithm or the exponential gives: any number, the same for the same one."""
+    """What the logarithm or the exponential gives: any number, the same for the same one.
+
+    The exponential of a number that is no row's would be one above those that a text may have.
+    """
     if number is ANY:
         return ANY
     argument = z3.simplify(real(number))
+    if word == "exp" and z3.is_rational_value(argument):
+        raise LookupError("the exponential of a number that is no row's")
     of_others = any(u.decl().name().endswith(OTHER) for u in unknowns(argument))
     name = f"{word}{len(FUNCTIONS)}{OTHER if of_others else ''}"
     return FUNCTIONS.setdefault((word, argument.sexpr()), z3.Real(name))

@@ -16,6 +16,16 @@ from refengine.engine.block import Block
 
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr)
 FROM = ("refengine.", "torch", "collections.abc", "dataclasses", "typing")
+TYPES = {
+    "Any",
+    "Callable",
+    "Iterator",
+    "Mapping",
+    "Protocol",
+    "Sequence",
+    "TypeAlias",
+    "dataclass",
+}  # which hold nothing
 MAKERS = {"arange", "full", "ones", "zeros", "bool", "int64", "float64", "nn", "functional", "special", "exp2"}
 OTHERS = {"accept", "choose", "append", "exponent", *(field.name for field in fields(Block))}
 
@@ -35,8 +45,9 @@ def known(node: ast.AST) -> bool:
             said = {word, f"special_{word}"} & {*WORDS, *MAKERS, *OTHERS}
             return bool(said) or (hasattr(Terms, word) and not hasattr(Terms, f"__{word}__"))
         case ast.ImportFrom(str() as module, names):
-            of_torch = module.split(".")[0] == "torch"
-            return f"{module}.".startswith(FROM) and all(a.name in {"Tensor", *WORDS} or not of_torch for a in names)
+            room = module.split(".")[0]
+            fine = {"Tensor", *WORDS} if room == "torch" else TYPES
+            return f"{module}.".startswith(FROM) and all(room == "refengine" or a.name in fine for a in names)
         case ast.Import([ast.alias("torch", None)]):
             return True
     return False

@@ -6,6 +6,7 @@ of these could be right there and wrong elsewhere. All of it is read from the sy
 
 import ast
 import builtins
+from math import prod
 
 PLAIN = {"len", "tuple", "range", "enumerate", "reversed", "bool", "int", "float", "ValueError"}
 TELL = ("dtype", "ndim", "dim", "size", "layout")
@@ -60,6 +61,10 @@ def _telling(scope: ast.AST) -> set[str]:
             case ast.Subscript(ast.Attribute(attr="shape"), ast.Slice() | ast.UnaryOp(operand=ast.Constant(2))):
                 if id(node) not in made:
                     found.add(ast.unparse(node))
+            case ast.Subscript(slice=ast.Slice()) | ast.Starred(ctx=ast.Store()):  # of a list, or of the lanes
+                found.add(ast.unparse(node))
+            case ast.Tuple(elts=sizes) if id(node) in made and is_large(sizes):
+                found.add(ast.unparse(node))
             case ast.Try():
                 found.add("try")
             case (
@@ -94,6 +99,11 @@ def of_lanes(call: ast.Call, counts: set[str]) -> bool:
     return count.startswith("len(") or count.endswith(".shape[0]") or count in counts
 
 
+def is_large(sizes: list[ast.expr]) -> bool:
+    """More places than a text may have a number for."""
+    return prod(n.value for n in sizes if isinstance(n, ast.Constant) and isinstance(n.value, int)) > 2
+
+
 def is_number(node: ast.AST) -> bool:
     """Made of nothing but numbers: a larger one than those that a text may have."""
     return all(not isinstance(part, ast.Name | ast.Attribute | ast.Call) for part in ast.walk(node))
@@ -109,9 +119,9 @@ def makes(node: ast.AST) -> bool:
 def handed(call: ast.AST) -> list[ast.expr]:
     """What says how large a tensor is, and where; not what it is filled with."""
     assert isinstance(call, ast.Call)
-    sizes = call.args if ast.unparse(call.func).endswith((".expand", ".reshape")) else call.args[:1]
+    sizes = call.args[:1]  # the lanes come first: along another axis they could be counted
     spread = [a.value for a in sizes if isinstance(a, ast.Starred)]
-    parts = [e for a in sizes if isinstance(a, ast.Tuple) for e in a.elts]
+    parts = [e for a in sizes if isinstance(a, ast.Tuple) for e in a.elts[:1]]
     return [*sizes, *spread, *parts, *(k.value for k in call.keywords if k.arg == "device")]
 
 

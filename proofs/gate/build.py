@@ -23,8 +23,8 @@ LIBRARIES = ("mathcomp/algebra", "mathcomp/algebra_tactics", "Flocq")
 
 
 def clean() -> dict[str, str]:
-    """The environment of every prover here, without options from outside: COQEXTRAFLAGS, COQPATH and the like."""
-    return {key: value for key, value in os.environ.items() if not key.startswith(("COQ", "MAKEFLAGS", "OCAML"))}
+    """The environment of every prover here: without options of Coq, OCaml or make from outside."""
+    return {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR", "LANG") if key in os.environ}
 
 
 def absent() -> str:

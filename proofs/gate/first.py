@@ -36,7 +36,6 @@ UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is 
 # What proofs/check.sh runs, and the rules, which are imported by a listing of their folder.
 RUNS = ("proofs/gate/*.py", "proofs/translate/*.py", "proofs/bridge.py", "proofs/hypotheses.py")
 RUNS += ("refengine/exact/rules/*.py",)
-OURS = ("refengine/", *(f"{room}/" for room in TESTS))
 DEFINE = "refengine/exact/"  # texts that are read by what defines words, each time anew
 EMPTY = "Module()"
 
@@ -232,12 +231,14 @@ def imported(file: Path, root: Path, at_once: bool = False) -> Iterator[str]:
         match node:
             case ast.Import(names=aliases):
                 named = [alias.name for alias in aliases]
-            case ast.ImportFrom(module=str() as module, names=aliases):
-                named = [module, *(f"{module}.{alias.name}" for alias in aliases)]
+            case ast.ImportFrom(module=module, names=aliases, level=level):
+                above = file.relative_to(root).parts[:-level] if level else ()  # `from ..a import b`
+                within = ".".join([*above, *([module] if module else [])])
+                named = [within, *(f"{within}.{alias.name}" for alias in aliases)]
             case _:
                 named = []
         files = (f"{name.replace('.', '/')}{end}" for name in named for end in (".py", "/__init__.py"))
-        yield from (file for file in files if file.startswith(OURS) and (root / file).is_file())
+        yield from (name for name in files if (root / name).is_file())
 
 
 @cache

@@ -114,6 +114,8 @@ def known_text(file: str, name: str) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             node.body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node)):
+                raise Untranslated(f"{file}.py: {name or 'the file'} yields where it raises, so that it runs nothing")
             node.exc = node.exc.func
     return ast.unparse(whole).strip()
 

@@ -22,6 +22,8 @@ from refengine.exact.tables import tables
 from refengine.exact.vectors import all_sites, edge
 from refengine.strategies import Case, World
 
+ONE_COIN = 'a chain rule judges node i at ("accept", i), a tree rule node j at ("accept", depth, j): one coin a node'
+
 
 def a_table_drafter_draws_what_it_says(world: World, prompt: Tokens) -> None:
     """As many candidates after every node as asked for, or as there are; each with the row that it was drawn from, and
@@ -130,7 +132,7 @@ def uniforms_of_vectors_stand_at_edges(card: Card, case: Case) -> None:
         for step in trace:
             accept = isinstance(step.outcome, bool)
             if case.block.tokens and case.block.is_chain() == (card.shape == "chain"):
-                assert step.site in all_sites(case.block)
+                assert step.site in all_sites(case.block), ONE_COIN
 
             def comes_out(place: int, step: Any = step, accept: bool = accept) -> bool:
                 u = Fraction(place, 2**24)
