@@ -22,19 +22,21 @@ def test_closed_form(drafts: int) -> None:
 
 
 def test_latency_is_all_time_over_all_tokens() -> None:
-    """Two texts of 12 tokens in 6 rounds and in 2: time over tokens is L with tau = 24 / 8, all tokens over all rounds.
-    The mean of the texts' taus, 2 and 6, is another number. Kills an L with that mean.
+    """Rounds of any tokens: time over tokens is L with tau = all tokens over all rounds. Of two texts of 12 tokens, in 6
+    rounds and in 2, the mean of the texts' taus, 2 and 6, is another number. Kills an L with that mean.
     """
-    rounds = [2] * 6 + [6] * 2  # tokens of each
-    time = len(rounds) * (draft + verify)
-    assert sp.simplify(time / sum(rounds) - latency(draft, verify, sp.Rational(sum(rounds), len(rounds)))) == 0
-    assert sp.simplify(time / sum(rounds) - latency(draft, verify, sp.Rational(2 + 6, 2))) != 0
+    for count in range(1, 9):
+        tokens, time = sum(sp.symbols(f"n:{count}", positive=True)), count * (draft + verify)
+        assert sp.simplify(time / tokens - latency(draft, verify, tokens / count)) == 0
+    time, tokens = 8 * (draft + verify), 24
+    assert sp.simplify(time / tokens - latency(draft, verify, sp.Rational(2 + 6, 2))) != 0
 
 
 def test_speedup_of_an_autoregressive_drafter() -> None:
     """Leviathan 2023, Thm 3.8. Kills a formula without the draft's cost."""
-    closed = (1 - alpha**5) / ((1 - alpha) * (4 * c + 1))
-    assert sp.simplify(speedup(4 * c, 1, emitted([alpha] * 4)) - closed) == 0
+    for gamma in range(9):
+        closed = (1 - alpha ** (gamma + 1)) / ((1 - alpha) * (gamma * c + 1))
+        assert sp.simplify(speedup(gamma * c, 1, emitted([alpha] * gamma)) - closed) == 0
 
 
 def test_break_even_is_tau_above_total_time() -> None:
