@@ -16,7 +16,7 @@ A defect whose best input gives less than 1e-5 nats a call is not for sampling: 
 the exact depth finds it. An impossible token counts log(1/alpha) nats, and so does at most a whole call.
 
 Eight calls are the bar above 1 nat a call. Between 1 and 1.73 nats a call they are out of reach for information alone,
-log(1/alpha) being 13.8: there the bar is one and a half times the floor, as it is below 1 nat.
+for log(1/alpha) nats (13.8 at alpha = 1e-6): there the bar is one and a half times the floor, as it is below 1 nat.
 """
 
 import argparse

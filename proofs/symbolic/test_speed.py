@@ -22,8 +22,8 @@ def test_closed_form(drafts: int) -> None:
 
 
 def test_latency_is_all_time_over_all_tokens() -> None:
-    """Rounds of any tokens: time over tokens is L with tau = all tokens over all rounds. Of two texts of 12 tokens, in 6
-    rounds and in 2, the mean of the texts' taus, 2 and 6, is another number. Kills an L with that mean.
+    """Rounds of any tokens: time over tokens is L with tau = all tokens over all rounds. Of two texts of 12 tokens, in
+    6 rounds and in 2, the mean of the texts' taus, 2 and 6, is another number. Kills an L with that mean.
     """
     for count in range(1, 9):
         tokens, time = sum(sp.symbols(f"n:{count}", positive=True)), count * (draft + verify)

@@ -14,14 +14,16 @@ bets on them. `kernel/diagnosis.py` or `kernel/explain_law.py` names the class o
 Of a trace, the evidence is `evidence/e_process_of_rounds.py`'s on the rounds of `trace.py`.
 
 Of a server it is told by the beginning of the finding's name. How much an answer counts says `served/belief.py`; the
-journal (`--journal`) has every answer.
+journal (`--journal`) has every request with its answer.
 
-parity, greedy, chat          `served/claims/cells.py`; `served/claims/ties.py` and `served/noise.py` say what was a tie
+parity, greedy, chat          `served/claims/options.py` has what was asked, `served/claims/cells.py` and
+                              `served/claims/compare.py` what was compared; `served/claims/ties.py` and
+                              `served/noise.py` say what was a tie
 metadata                      `served/faults.py`
 state, seed, n, independence  `served/claims/schedules/requests.py` has what was asked,
                               `served/claims/schedules/faults.py` what was held against it
 law                           `served/claims/sampled.py`, `served/claims/together.py`
 logprobs                      `served/claims/shared_rows.py`
 
-An honest manner that was accused becomes an entry of `ODD` in the tests' server.
+An honest manner that was accused becomes an entry of `ODD` in the tests' server (`helpers/served` of `properties`).
 """

@@ -4,9 +4,9 @@ Every claim has its own share of alpha, fixed beforehand by how many claims ther
 depend on the evidence. Each turn takes the first of these that there is:
 
 1. Suspects that are pursued, with at most 1 / (2 + claims decided) of the requests, or with all that are left once the
-   nearest to a decision has NEARLY of its evidence: the two nearest, if that has more than SUSPECT_NATS; else, if the
-   suspects' evidence together would decide one claim, the one with most; else, once all had MOST of their looks, the
-   one with most that has more than FAINT_NATS.
+   nearest to a decision has NEARLY of its evidence: the two nearest, if that has more than SUSPECT_NATS and would be
+   decided with what is left; else, if the suspects' evidence together would decide one claim, the one with most; else,
+   once all had MOST of their looks, the one with most that has more than FAINT_NATS.
 2. Every fourth turn: the two suspects nearest to a decision.
 3. Claims that were never looked at.
 4. Whoever had the smallest share of the looks that it wants; past MOST of them laws come first of which nothing can be
@@ -182,10 +182,10 @@ class Suite:
         laws = [b for b in state.cell.beliefs.values() if isinstance(b, Law) and b.too_few(self.bar)]
         return True, not laws, laws[0].would_show(self.bar) if laws else state.share
 
-    def strong(self, suspects: list[tuple[State, float]], all_seen: bool) -> list[State]:
+    def strong(self, suspects: list[tuple[State, float]], all_seen: bool, soon: bool) -> list[State]:
         """Of suspects with their evidence, in their rank, those that up to half of the requests may go to. all_seen:
-        whether every claim had MOST of what it wants."""
-        if suspects and suspects[0][1] > SUSPECT_NATS:
+        whether every claim had MOST of what it wanted. soon: what is left would decide the first, at its pace."""
+        if suspects and suspects[0][1] > SUSPECT_NATS and soon:
             return [state for state, _ in suspects[:SUSPECTS]]
         among: list[tuple[State, float]] = []
         if sum(max(0.0, nats) for _, nats in suspects) >= self.bar:
@@ -204,12 +204,13 @@ class Suite:
         fresh = [s for s in open_ if not s.looks]
         found = [(s, doubts) for s in open_ if len(doubts := self.doubts(s)) > 1 or s.signs()]
         ranked = sorted((self.rank(doubts), i) for i, (_, doubts) in enumerate(found) if most(doubts) > OUTWEIGHED)
+        soon = bool(ranked) and ranked[0][0][1] <= left
         suspected = [(found[i][0], most(found[i][1])) for _, i in ranked]
         suspects = [state for state, _ in suspected]
         of_options = [s for s in suspects if isinstance(s.cell, Parity)]  # a fault of all requests shows in each
         of_others = [s for s in suspects if not isinstance(s.cell, Parity)]
         all_seen = all(s.share >= MOST for s in open_)
-        strong = self.strong(suspected, all_seen)
+        strong = self.strong(suspected, all_seen, soon)
         decided = sum(state.evidence() >= self.bar for state in self.states)
         nearly = bool(suspected) and suspected[0][1] > NEARLY * self.bar
         self.pursuing = bool(strong) and (nearly or (2 + decided) * self.pursued <= self.bench.sent)
@@ -238,4 +239,4 @@ def beliefs(suite: Suite) -> Iterator[tuple[str, str, Any, State | None]]:
             yield state.cell.name, claim, belief, state
     for name, belief in suite.bench.of_answers().items():
         if belief.looks:
-            yield titled(name), f"Of an answer it is not so that {name}.", belief, None
+            yield titled(name), f"No answer has this fault: {name}.", belief, None

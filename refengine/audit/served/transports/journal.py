@@ -1,6 +1,6 @@
 """Answers kept on disk as they come, so that an audit that was stopped goes on where it was and counts nothing twice.
 
-One JSON line an answer, under the digest of its request and the number of times that this very request was made. The
+One JSON line an answer with its request, under the request's digest and the number of times that it was made. The
 first line says whose journal it is. A line that was cut off by a crash is dropped.
 """
 
@@ -63,7 +63,7 @@ class Journalled:
             key = f"{self.side}/{digest}/{self.made[digest]}"
         entry = self.journal.known.get(key)
         if entry is None:
-            entry = {"key": key}
+            entry = {"key": key, "request": ask.summary()}
             try:
                 entry["answer"] = msgspec.to_builtins(self.subject.send(ask))
             except Refused as error:
