@@ -16,16 +16,8 @@ from refengine.engine.block import Block
 
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr)
 FROM = ("refengine.", "torch", "collections.abc", "dataclasses", "typing")
-TYPES = {
-    "Any",
-    "Callable",
-    "Iterator",
-    "Mapping",
-    "Protocol",
-    "Sequence",
-    "TypeAlias",
-    "dataclass",
-}  # which hold nothing
+# Words of types, which hold nothing.
+TYPES = {"Any", "Callable", "Iterator", "Mapping", "Protocol", "Sequence", "TypeAlias", "dataclass"}
 MAKERS = {"arange", "full", "ones", "zeros", "bool", "int64", "float64", "nn", "functional", "special", "exp2"}
 OTHERS = {"accept", "choose", "append", "exponent", *(field.name for field in fields(Block))}
 

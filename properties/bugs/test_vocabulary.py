@@ -81,7 +81,10 @@ ENTRIES = [bug for bug in all_bugs() if is_rule_level(bug) and "leviathan" in bu
 def test_an_entry_has_a_law_that_evidence_bets_on_under_its_class(bug) -> None:  # type: ignore[no-untyped-def]
     """Kills a law under the name of a class whose entries, enumerated, have another one; a class without a bet."""
     laws = [name for name in names() if name.startswith(f"{bug.law_class}: ")]
-    assert bool(laws) != (bug.id in WITHOUT_LAW)
+    law_or_reason = (
+        f"write a law that begins with '{bug.law_class}: ' in evidence/bets/defect_laws.py, or list it in WITHOUT_LAW"
+    )
+    assert bool(laws) != (bug.id in WITHOUT_LAW), law_or_reason
     p, q = (np.array(rows, dtype=float)[None, :, None] for rows in (P, Q))
     tables = alternatives(p, q)
     apart: dict[str, float] = defaultdict(float)
