@@ -111,7 +111,7 @@ UNTOLD = (  # what an answer says of itself is missing
 )  # fmt: skip
 PAGED = (  # of a server with pages, trees of drafts and experts: what was not found on it
     "the temperature of a request that was left stays", "a choice counts what the one before it said",
-    "a bias stays for the first round of the next request",
+    "a bias stays for the first round of the next request", "streamed choices behind the first say length",
 )  # fmt: skip
 IDS = (  # where ids are sent or told
     "a prompt of ids is read one token short", "the key of a block leaves out its last token",

@@ -56,6 +56,8 @@ def choice(
         finish = "length"
     if engine.has("finish_reason after a stop") and finish == "stop":
         finish = "length"
+    if engine.has("streamed choices behind the first say length") and body.get("stream") and body["index"]:
+        finish = "length"
     told: dict[str, Any] = {"text": text, "finish_reason": finish}
     if engine.has("a stream loses what a stop held back") and body.get("stream") and stops and finish == "length":
         told["text"] = text[: len(text) + 1 - max(map(len, stops))]

@@ -38,7 +38,8 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
     differ = fault.first_and_last_differ
     cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(takes)]
     if takes.choices and takes.stream:
-        whole, steps = "The streamed choices of a request are the whole ones.", asks.streamed_greedy_choices
+        whole = "The streamed choices of a request are the whole ones."
+        steps = asks.streamed_greedy_choices(takes.options("stop"))
         cells.append(greedy("stream/greedy choices", whole, steps, fault.any_choice_differs, 4, wanted=2))
     cells += others_parameters(greedy, takes)
     if rows and takes.options(*PENALISED):  # those of answers without rows tell no tie: it is asked

@@ -53,9 +53,15 @@ def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return whole_and_streamed(replace(sampled(bench, k, 1000 + k), options={"n": 3}))
 
 
-def streamed_greedy_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    mine = plain(bench, k)
-    return whole_and_streamed(replace(mine, options={**mine.options, "n": 3}))
+def streamed_greedy_choices(stops: bool) -> Steps:
+    """stops: in turn with one that comes, so that they say how they ended."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        mine = plain(bench, k)
+        ended = {"stop": soon(bench, k)} if stops and k % 2 else {}
+        return whole_and_streamed(replace(mine, options={**mine.options, "n": 3, **ended}))
+
+    return steps
 
 
 def same_seed(kinds: Sequence[tuple[Options, bool]]) -> Steps:
@@ -111,9 +117,13 @@ def after_stopped_filter(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def stopped(bench: Bench, k: int, seed: int | None, options: Options) -> Ask:
-    """By a letter that comes soon."""
+    return replace(sampled(bench, k, seed), options={"stop": soon(bench, k), **options})
+
+
+def soon(bench: Bench, k: int) -> list[str]:
+    """Letters of which one comes soon."""
     letters = Counter("".join(bench.plain(k, TOKENS)[1].text.split())).most_common(STOPS)
-    return replace(sampled(bench, k, seed), options={"stop": [letter for letter, _ in letters] or ["."], **options})
+    return [letter for letter, _ in letters] or ["."]
 
 
 def after_stop(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
