@@ -166,7 +166,7 @@ def test_a_lane_that_is_looked_at_alone_is_seen() -> None:
 def test_no_text_can_tell_where_it_runs(module: str) -> None:
     """Kills: a branch for float32 rows, for a device, for torch's own tensors or for a number of lanes, of which the
     equality asks about one."""
-    assert not telling(REACHED[module])
+    assert telling(REACHED[module]) == set(), "say it otherwise: it may do something else where z3 does not look"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,8 @@ ADDS = {"sum", "cumsum", "nansum", "mean", "einsum", "matmul", "mm", "mv", "dot"
 def test_rows_are_added_up_in_one_order(module: str) -> None:
     """Kills: the mass of a row by torch's sum, which z3 takes for that of `sums.total`, and whose order of additions
     depends on the device, the layout and the batch."""
-    assert added(REACHED[module]) <= COUNTED | ADDED
+    others = added(REACHED[module]) - (COUNTED | ADDED)
+    assert others == set(), "rows are added up by `sums.total`; what is counted are marks, under the names in COUNTED"
 
 
 @pytest.mark.parametrize("text", ["left.sum(1)", "torch.sum(left, 1)", "left @ ones", "torch.einsum('ij->i', left)"])

@@ -55,7 +55,7 @@ def _telling(scope: ast.AST) -> set[str]:
             case (
                 ast.Match() | ast.AugAssign() | ast.NamedExpr() | ast.Delete() | ast.keyword(arg=None) | ast.JoinedStr()
             ):
-                found.add(type(node).__name__)
+                found.add(f"{type(node).__name__}: {ast.unparse(node)}")
             case ast.Attribute(attr=attr) if attr in NARROW or attr.endswith("_"):  # a method that changes in place
                 found.add(ast.unparse(node))
             case ast.Subscript(ast.Attribute(attr="shape"), ast.Slice() | ast.UnaryOp(operand=ast.Constant(2))):
