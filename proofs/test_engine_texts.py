@@ -202,6 +202,7 @@ def test_no_text_can_tell_where_it_runs(module: str) -> None:
         "few = torch.full_like(at, len(p)) > at",
         "late = torch.ones((1, len(p)), dtype=torch.bool).cumsum(1).unbind(0)[0]",
         "large = torch.ones((1, 2, 2, 2, 2), dtype=torch.bool).reshape(1, -1).sum(1)",
+        "large = torch.ones(1, 2, 2, 2, 2, dtype=torch.bool).reshape(1, -1).sum(1)",
         "nodes, root = pairs(p)\nnodes = nodes[1:]",
         "_, *nodes = pairs(p)[0]",
         "lanes, n = p.shape\nfew = torch.full((n,), lanes)",

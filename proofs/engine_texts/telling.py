@@ -63,7 +63,7 @@ def _telling(scope: ast.AST) -> set[str]:
                     found.add(ast.unparse(node))
             case ast.Subscript(slice=ast.Slice()) | ast.Starred(ctx=ast.Store()):  # of a list, or of the lanes
                 found.add(ast.unparse(node))
-            case ast.Tuple(elts=sizes) if id(node) in made and is_large(sizes):
+            case ast.Call() if makes(node) and is_large(node):
                 found.add(ast.unparse(node))
             case ast.Try():
                 found.add("try")
@@ -99,8 +99,9 @@ def of_lanes(call: ast.Call, counts: set[str]) -> bool:
     return count.startswith("len(") or count.endswith(".shape[0]") or count in counts
 
 
-def is_large(sizes: list[ast.expr]) -> bool:
-    """More places than a text may have a number for."""
+def is_large(call: ast.Call) -> bool:
+    """More places than a text may have a number for, whether they are handed one by one or together."""
+    sizes = [n for a in call.args for n in (a.elts if isinstance(a, ast.Tuple | ast.List) else [a])]
     return prod(n.value for n in sizes if isinstance(n, ast.Constant) and isinstance(n.value, int)) > 2
 
 

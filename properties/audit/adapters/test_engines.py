@@ -21,8 +21,8 @@ from refengine.commands.audit_engine import audit_engine
 from refengine.commands.tiny import write_tiny
 from refengine.errors import BadInput
 from refengine.report.finding import Finding, Recipe
+from refengine.source_tree import ROOT
 
-ROOT = Path(__file__).parents[3]
 WORDS = ["<unk>", "</s>", *(f"w{i}" for i in range(2, 12))]
 LAW = '{"words": %s, "end": 1, "prompts": ["w7 w9 w11", "w2 w3 w4 w5", "w8 w5 w5 w8", "w10 w2"]}'
 HONEST = "policy = dict(top_k=top_k, bias=logit_bias)"
