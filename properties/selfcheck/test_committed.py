@@ -21,6 +21,9 @@ IMPORT = "from refengine.exact.row import residual as r\n"
 ADDS = f'"""A module."""\n{IMPORT}\n\ndef f(x):\n    """Adds."""\n    return x + 1\n'
 
 
+LISTING = "refengine.engine.rules"
+
+
 @pytest.mark.parametrize(
     ("text", "differs"),
     [
@@ -61,6 +64,25 @@ def test_a_digest_sees_what_the_code_imports_and_nothing_else(monkeypatch: pytes
     for below in ("networks.block_backbone", "networks.rope", "networks.layers", "drafters.dspark"):
         assert changed(f"refengine.decoder.{below}", drafter)
     assert not changed("refengine.decoder.drafters.medusa", drafter)
+
+
+@pytest.mark.parametrize(
+    ("names", "without", "counts"),
+    [
+        (("RULES",), (), True),
+        (("RULES",), (LISTING,), False),
+        (("typical",), (LISTING,), True),
+        (("RULES", "typical"), (LISTING,), True),
+        (("typical",), (f"{LISTING}.",), False),
+    ],
+)
+def test_a_listing_that_counts_otherwise_does_not_bring_what_it_lists(
+    names: tuple[str, ...], without: tuple[str, ...], counts: bool, tmp_path: Path
+) -> None:
+    """Kills a record of every drafter that a new rule makes stale, and one that a rule imported by name does not."""
+    file = tmp_path / "a.py"
+    file.write_text("".join(f"from {LISTING} import {name}\n" for name in names))
+    assert (f"{LISTING}.typical" in committed.imports_of(file, without)) == counts
 
 
 def test_an_entry_is_fresh_missing_or_stale(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from refengine.files import write_atomic
-from refengine.source_edits.imports import OURS, file_of, imported_names, is_module
+from refengine.source_edits.imports import OURS, file_of, imported_names, is_module, listed
 from refengine.source_tree import PACKAGE
 
 # What keeps and shows results does not make them. The package itself only has a version.
@@ -97,8 +97,12 @@ def digest(*parts: str | bytes) -> str:
 
 
 def module_digest(module: str, without: tuple[str, ...] = ()) -> str:
-    """Of a module of the package and of everything of ours that it imports. `without`: modules, as beginnings of their
-    names, that are not followed, because what is used of them counts otherwise."""
+    """Of a module of the package and of everything of ours that it imports.
+
+    `without`: modules that are not followed, because what is used of them counts otherwise; a name that ends in a dot
+    is of every module below it too. A listing of whatever stands in its folder, named here without a dot, brings
+    nothing of what it lists; who imports one of the listed modules by its own name does.
+    """
     return file_digest(file_of(module), without)
 
 
@@ -106,13 +110,21 @@ def module_digest(module: str, without: tuple[str, ...] = ()) -> str:
 def file_digest(file: Path, without: tuple[str, ...] = ()) -> str:
     """`module_digest` of a file that may also be a test or a script of this repository."""
     code, bound = own_code(file)
-    below = {name: file_digest(file_of(name), without) for name in imported_names(file) if followed(name, without)}
+    below = {name: file_digest(file_of(name), without) for name in imports_of(file, without)}
     return digest(code, *sorted(f"{text} {below.get(name, '')}" for name, text in bound), *sorted(below.values()))
+
+
+def imports_of(file: Path, without: tuple[str, ...]) -> list[str]:
+    """The modules that a file imports and that count; `without` as for `module_digest`."""
+    named = {name for name, _ in own_code(file)[1]}
+    unlisted = {one for name in without if is_module(name) for one in listed(name)} - named
+    return [name for name in imported_names(file) - unlisted if followed(name, without)]
 
 
 def followed(module: str, without: tuple[str, ...]) -> bool:
     """Whether a module counts as what its importer is computed from."""
-    return module != PACKAGE.name and not module.startswith((*BOOKKEEPING, *without))
+    beginnings = tuple(name for name in without if name.endswith("."))
+    return module not in (PACKAGE.name, *BOOKKEEPING, *without) and not f"{module}.".startswith(beginnings)
 
 
 @cache

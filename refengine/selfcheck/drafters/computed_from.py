@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from refengine.engine.rules import RULES
 from refengine.selfcheck.drafters.laws import cells
 from refengine.selfcheck.drafters.laws.cells import CELLS, LOSSY, SHORT, Cell, session
 from refengine.selfcheck.drafters.peers import files_of
@@ -21,12 +22,13 @@ from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import digest, file_digest, module_digest
 from refengine.source_tree import FIXTURES, GOLDEN
 
-# Listings of every drafter: what a cell takes from them is in the objects that it is made of.
+# Listings of every drafter and rule: what a cell takes from them is in the objects that it is made of.
 CATALOGUES = (
     "refengine.selfcheck.drafters.table",
     "refengine.selfcheck.drafters.planted_bugs",
-    "refengine.selfcheck.drafters.rows",
-    "refengine.decoder.checkpoints",
+    "refengine.selfcheck.drafters.rows.",
+    "refengine.decoder.checkpoints.",
+    "refengine.engine.rules",
 )
 EXAMINERS = "refengine.selfcheck.drafters.battery"
 
@@ -35,6 +37,7 @@ EXAMINERS = "refengine.selfcheck.drafters.battery"
 def digest_of(check: str, drafter: str) -> str:
     """Of everything that one check of a drafter depends on: "agrees", "loads", or any other, which are of its cells."""
     known = [module_digest(EXAMINERS, CATALOGUES), drafter, repr(ROWS[drafter].plants), repr(ROWS[drafter].not_tested)]
+    known += [module_digest(RULES[rule].__module__) for rule in ROWS[drafter].rules]
     for cell in [cell for cell in (*(CELLS[name] for name in SHORT), *LOSSY.values()) if cell.drafter == drafter]:
         known += [repr(cell), parts_of(drafter, cell.threshold, cell.rule)]
     folders = {ROWS[drafter].folder, ROWS[drafter].target} - {""}

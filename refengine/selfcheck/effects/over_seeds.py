@@ -27,8 +27,8 @@ COMMAND = "python -m benchmarks.training"
 # Of the package, a result is computed from the networks; the rest of it neither trains nor measures.
 OTHERS = (
     "benchmarks.fused_taps",
-    *(f"refengine.{room}" for room in ("engine", "exact", "selfcheck", "report", "errors")),
-    *(f"refengine.decoder.{part}" for part in ("protocols", "loop", "rows", "checkpoints", "targets")),
+    *(f"refengine.{room}." for room in ("engine", "exact", "selfcheck", "report", "errors")),
+    *(f"refengine.decoder.{part}." for part in ("protocols", "loop", "rows", "checkpoints", "targets")),
 )
 
 Values = Mapping[str, Mapping[str, list[float]]]  # variant -> measure -> one value a seed
