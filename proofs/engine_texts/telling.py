@@ -11,6 +11,7 @@ from math import prod
 PLAIN = {"len", "tuple", "range", "enumerate", "reversed", "bool", "int", "float", "ValueError"}
 TELL = ("dtype", "ndim", "dim", "size", "layout")
 KINDS = ("torch.bool", "torch.int64", "torch.float64")
+MAKERS = ("torch.full", "torch.ones", "torch.zeros", "torch.arange")
 NARROW = ("half", "float", "bfloat16", "to", "type", "type_as", "int", "short", "char", "byte", "view")
 
 
@@ -63,7 +64,7 @@ def _telling(scope: ast.AST) -> set[str]:
                     found.add(ast.unparse(node))
             case ast.Subscript(slice=ast.Slice()) | ast.Starred(ctx=ast.Store()):  # of a list, or of the lanes
                 found.add(ast.unparse(node))
-            case ast.Call() if makes(node) and is_large(node):
+            case ast.Call() if (makes(node) and is_large(node)) or lies_elsewhere(node):
                 found.add(ast.unparse(node))
             case ast.Try():
                 found.add("try")
@@ -105,6 +106,12 @@ def is_large(call: ast.Call) -> bool:
     return prod(n.value for n in sizes if isinstance(n, ast.Constant) and isinstance(n.value, int)) > 2
 
 
+def lies_elsewhere(call: ast.Call) -> bool:
+    """A tensor that is made, and not said to lie where one that was handed over does."""
+    said = [ast.unparse(word.value) for word in call.keywords if word.arg == "device"]
+    return ast.unparse(call.func) in MAKERS and not (said and said[0].endswith(".device"))
+
+
 def is_number(node: ast.AST) -> bool:
     """Made of nothing but numbers: a larger one than those that a text may have."""
     return all(not isinstance(part, ast.Name | ast.Attribute | ast.Call) for part in ast.walk(node))
@@ -112,9 +119,7 @@ def is_number(node: ast.AST) -> bool:
 
 def makes(node: ast.AST) -> bool:
     """A call that makes a tensor, or spreads one over lanes."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-        ("torch.full", "torch.ones", "torch.zeros", "torch.arange", ".expand", ".reshape", "_like")
-    )
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith((*MAKERS, ".expand", ".reshape", "_like"))
 
 
 def handed(call: ast.AST) -> list[ast.expr]:

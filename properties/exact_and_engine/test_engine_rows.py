@@ -32,12 +32,6 @@ from refengine.exact.rules import RULES
 NAN = float("nan")
 
 
-def test_a_rule_without_its_batched_text_is_named() -> None:
-    """Kills the bare key of a newcomer's rule, when the listing of both texts is made."""
-    with pytest.raises(LookupError, match=r"the rule absent .* engine/rules needs absent\(p, block, coins\)"):
-        ENGINE["absent"]
-
-
 @pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
 def test_float32_rows_off_the_dyadic_grid_never_leave_the_support(pair: Pair) -> None:
     """Kills a residual or total that rounding has emptied: every emitted token has p > 0, whatever the row sums to."""

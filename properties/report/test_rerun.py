@@ -209,7 +209,15 @@ def test_recipes_call_nothing_but_makers_of_findings(function: str) -> None:
         recipe_function(Recipe(function=function))
 
 
+def test_the_beginning_of_ids_makes_those_again(stored: Report) -> None:
+    """Kills a beginning that makes one finding again, or all of them."""
+    every = {finding.id for finding in stored.findings}
+    begun = {name for name in every if name.startswith("audit.generate.hf/")}
+    assert 1 < len(begun) < len(every)
+    assert {outcome.id for outcome in rerun(stored, "audit.generate.hf/")} == begun
+
+
 def test_unknown_id_is_one_clear_line(stored: Report) -> None:
     """Kills an unknown finding that counts as confirmed because nothing was compared."""
-    with pytest.raises(BadInput, match=r"no finding 'kill'; did you mean bugs/kill-matrix\?"):
+    with pytest.raises(BadInput, match=r"no finding that begins 'kill'; did you mean bugs/kill-matrix\?"):
         rerun(stored, "kill")

@@ -50,15 +50,15 @@ def show(
 
 def rerun(
     report_file: Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json.")],
-    finding: Annotated[str | None, typer.Argument(help="One finding's id; all of them without it.")] = None,
+    finding: Annotated[str, typer.Argument(help="A finding's id, or the beginning of several; all without it.")] = "",
 ) -> None:
     """Make findings again and compare: verdicts, integers and witnesses exactly, floats within tolerance."""
     from refengine.report.report import environment_differences, load_report
     from refengine.report.rerun import rerun as again
 
     loaded = load_report(report_file)
-    if finding is not None:
-        loaded.finding(finding)  # a mistyped id is said before torch is imported
+    if finding:
+        loaded.beginning_with(finding)  # a mistyped id is said before torch is imported
     import torch
 
     torch.set_num_threads(1)  # as the report that is compared with

@@ -44,14 +44,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if before > after:
                 raise ValueError(f"findings are not sorted by id: {after!r} comes after {before!r}")
 
-    def finding(self, finding_id: str) -> Finding:
-        """The finding with that id; BadInput names it, and the nearest ones, where there is none."""
-        for found in self.findings:
-            if found.id == finding_id:
-                return found
-        near = [found.id for found in self.findings if finding_id in found.id][:3]
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise BadInput(f"the report has no finding {finding_id!r}{hint}")
+    def beginning_with(self, beginning: str) -> list[Finding]:
+        """The findings whose ids begin so; where there is none, BadInput names those that hold it elsewhere."""
+        if not (found := [finding for finding in self.findings if finding.id.startswith(beginning)]):
+            near = [finding.id for finding in self.findings if beginning in finding.id][:3]
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            raise BadInput(f"the report has no finding that begins {beginning!r}{hint}")
+        return found
 
 
 def make_report(

@@ -38,13 +38,12 @@ class Outcome:
         return "\n    ".join([f"{self.result:<13} {self.id}", *self.details])
 
 
-def rerun(report: Report, finding_id: str | None = None) -> list[Outcome]:
-    """Make the findings of a report again (all, or the one with that id) and compare them; outcomes sorted by id.
+def rerun(report: Report, beginning: str = "") -> list[Outcome]:
+    """Make the findings of a report again (all, or those whose ids begin so) and compare them; outcomes sorted by id.
 
-    Findings of one recipe are made by one call. Raises BadInput for an id that the report does not have.
+    Findings of one recipe are made by one call. Raises BadInput where no id begins so.
     """
-    wanted = list(report.findings) if finding_id is None else [report.finding(finding_id)]
-    wanted.sort(key=_recipe_text)
+    wanted = sorted(report.beginning_with(beginning) if beginning else report.findings, key=_recipe_text)
     groups = [list(group) for _, group in groupby(wanted, key=_recipe_text)]
     outcomes: list[Outcome] = []
     with Progress("rerun", len(groups)) as shown:

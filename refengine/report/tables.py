@@ -44,7 +44,8 @@ def matrix(report: Report) -> Matrix:
     Bugs that are alone in their class stand together at the end.
     """
     cells: dict[tuple[str, str, str], dict[str, str]] = {}
-    for finding in report.findings:
+    findings = {finding.id: finding for finding in report.findings}
+    for finding in findings.values():
         columns = finding.tables.get(MATRIX, dict.fromkeys(DRAWN[MATRIX], ()))
         for bug, kind, check, outcome in zip(*(columns[name] for name in DRAWN[MATRIX]), strict=True):
             cells.setdefault((kind, bug, finding.id), {})[check] = outcome
@@ -55,7 +56,7 @@ def matrix(report: Report) -> Matrix:
         Row(
             kind if sizes[kind] > 1 else ALONE,
             bug,
-            report.finding(finding_id),
+            findings[finding_id],
             [outcomes.get(check) for check in checks],
         )
         for (kind, bug, finding_id), outcomes in sorted(cells.items(), key=lambda item: order.index(item[0][0]))

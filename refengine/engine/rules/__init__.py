@@ -13,17 +13,9 @@ from pkgutil import iter_modules
 
 from refengine.engine.block import Round
 
-
-class Twins(dict[str, Callable[..., Round]]):
-    """The batched texts by their names."""
-
-    def __missing__(self, name: str) -> Callable[..., Round]:
-        raise LookupError(f"the rule {name} has no batched text: a file of engine/rules needs {name}(p, block, coins)")
-
-
-RULES = Twins(
-    (name, rule)
+RULES: dict[str, Callable[..., Round]] = {
+    name: rule
     for file in iter_modules(__path__)
     for name, rule in getmembers(import_module(f"{__name__}.{file.name}"), isfunction)
     if [*signature(rule).parameters][:3] == ["p", "block", "coins"]
-)
+}
