@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export PYTHONHASHSEED ?= 0
 export PYTHONDONTWRITEBYTECODE :=  # some containers set it: every worker and child would compile all modules again
-TESTS  := not stat and not coq
+TESTS  := not stat and not coq and not text
 # Of the shell that asks only where programs are and files may be written: a variable or a function of it could have
 # bash, Python, make or pytest leave something out, or run something else.
 ALONE  = /usr/bin/env -i PATH="$$PATH" HOME="$$HOME" TMPDIR="$${TMPDIR:-/tmp}" LANG=C.UTF-8 JOBS="$${JOBS:-2}" \

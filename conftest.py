@@ -19,7 +19,7 @@ MARKERS = (
     "long: the ten- to hundredfold version of a test",
     "gpu: needs a CUDA device",
     "coq: asks Coq; `make prove` runs these, `make test` does not",
-    "text: holds a text that runs to what is proved of it; both `make prove` and `make test` run these",
+    "text: holds a text that runs to what is proved of it; `make prove` runs these, and needs Coq for some",
 )
 # Where `properties` and `statistical_tests` are: in the source tree one place, in a wheel two.
 sys.path[:0] = [str(place) for place in (Path(__file__).parent, ROOT) if str(place) not in sys.path]

@@ -78,7 +78,7 @@ def coq_tree(vocabulary: int, tokens: Sequence[int], parents: Sequence[int], nod
 
 
 HEADER = """From Coq Require Import ZArith QArith Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Tree Medusa Rational Bridge.
 Definition id2 (x : vocab2) : nat := nat_of_ord x.
 Definition id3 (x : vocab3) : nat := nat_of_ord x.

@@ -82,7 +82,10 @@ def main() -> int:
     answers, chosen = fresh(), every()
     wrong = unapplied()
     if sampling is not None:
-        wrong += [*gone(), *(f"{drop.key()} has no fresh answer" for drop in chosen if drop.key() not in answers)]
+        stale = [drop.key() for drop in chosen if drop.key() not in answers]
+        ask = "run python3 -m proofs.hypotheses, which asks them (half an hour for all), and commit hypotheses.json"
+        wrong += gone()
+        wrong += [f"{len(stale)} hypotheses have no fresh answer, {stale[0]} first: {ask}"] if stale else []
         chosen = random.Random(commit_seed()).sample(chosen, sampling)
     else:
         chosen = [drop for drop in chosen if drop.key() not in answers]

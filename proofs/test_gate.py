@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from proofs.gate import build, cheats, kernel, terms, text
+from proofs.gate.recursion import misused
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments, listed, sentences
 
 
@@ -24,7 +25,7 @@ def test_cheats_are_refused_by_their_text(cheat: Path) -> None:
 def test_every_reader_has_cheats_of_its_own() -> None:
     """Kills: a reader that nothing would miss."""
     alone = {frozenset(cheats.named(cheat)) for cheat in cheats.every()}
-    readers = ("text", "words", "premises", "names", "assumptions", "applied", "accepted")
+    readers = ("text", "words", "premises", "names", "assumptions", "applied", "accepted", "recursion")
     assert {frozenset({reader}) for reader in readers} <= alone
     assert sum("coqchk" in readers for readers in alone) >= 1
 
@@ -89,6 +90,34 @@ def test_axioms_are_read() -> None:
 def test_a_proof_is_read_as_far_as_it_reaches(term: str, reached: set[tuple[str, int]]) -> None:
     """Kills: a theorem that counts as applied below a `fun` that nothing is given to, or in one branch of several."""
     assert set(terms.applied(term, int(term.startswith("fun")), ("A.t", "A.u"))) == reached
+
+
+@pytest.mark.parametrize(
+    ("body", "right"),
+    [
+        ("fix f (n : nat) : T := match n with | 0 => a | S m => b (f m) end", True),
+        ("fun A : T => fix f (x : A) (n : nat) {struct n} : T := match n with | 0 => a | S m => f x m end", True),
+        ("fix f (s : L) : T := match s with | cons x r => match r with | cons y q => f q | nil => a end end", True),
+        ("fix f (n : nat) : T := let 'Two a b := n in g (f a) (fun x : T => if c x then f b else x)", True),
+        ("fix f (n c : nat) {struct n} : T := match n with | 0 => c | S m => f m (fun k : nat => f k 0) end", False),
+        ("fix f (n : nat) : T := match n with | 0 => a | S m => f (h m) end", False),
+        ("fix f (n : nat) : T := match n with | 0 => a | S m => g f m end", False),
+        ("fix f (n : nat) : T := match n with | 0 => a | S m => f n end", False),
+        ("fix f (n : nat) : T := match n with | 0 => a | S m => (fun m : nat => f m) c end", False),
+        ("fix f (n : nat) : T := match n with | 0 => a | S m => let m := c in f m end", False),
+        ("fix f (n : nat) : T := match h n with | 0 => a | S m => f m end", False),
+        ("fix f (n : nat) : T := (fun n : nat => match n with | 0 => a | S m => f m end) c", False),
+        ("fix f (n k : nat) {struct n} : T := match k with | 0 => a | S m => f m k end", False),
+        ("fix f (n k : nat) {struct n} : T := match n with | 0 => a | S m => f k m end", False),
+        ("fix f (n : nat) : T := match n return f n with | 0 => a | S m => f m end", False),
+        ("fix f (n : nat) : T := match n with | 0 => a | S m => (fix g (k : nat) : T := f m) c end", False),
+        ("fix f (n : nat) : T := match n with | S m => g m end with g (n : nat) : T := h n for f", False),
+        ("fun n : nat => n", False),
+    ],
+)
+def test_a_call_of_itself_is_on_a_part(body: str, right: bool) -> None:
+    """Kills: a function that Coq's guard accepts and that does not end, and a part that is hidden by its name."""
+    assert (misused(body) == "") == right
 
 
 def test_a_type_is_told_whole() -> None:

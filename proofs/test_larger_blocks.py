@@ -28,7 +28,8 @@ pytestmark = pytest.mark.long
 
 CHAINS = (5, 9, 24)  # nodes
 TREES = (9, 24)
-BLOCKS, BITS, VOCABULARY = 24, 6, 12  # of each size; rows are integers / 2^BITS
+BLOCKS, BITS = 24, 6  # of each size; rows are integers / 2^BITS
+VOCABULARIES = (12, 2)  # of two tokens, drafts repeat themselves
 LONGEST, MOST_LANES, DIFFERENT = 200, 5_000, 7  # nodes of a chain; lanes, of which so many differ
 NEAR_ZERO = (1, 1, 8, 64, 512)  # uniforms are divided by one of these: drafts are accepted, and the round goes far
 
@@ -70,13 +71,13 @@ class Edges(Everywhere):
         return torch.tensor([0.0, 1 - 2.0**-53, 0.0, 1 - 2.0**-24]).double()
 
 
-def larger(pair: Pair) -> list[Case]:
+def larger(pair: Pair, vocabulary: int) -> list[Case]:
     """Chains and trees of all sizes, some of whose nodes have many siblings."""
     numbers = random.Random(pair.name)
     chains = [tuple(range(-1, size - 1)) for size in CHAINS]
     trees = [_tree(numbers, size, wide) for size in TREES for wide in (False, True)]
     shapes: Sequence[tuple[int, ...]] = chains if pair.shape == "chain" else [*chains, *trees]
-    cases = [made(pair, parents, numbers, BITS, VOCABULARY) for parents in shapes for _ in range(BLOCKS)]
+    cases = [made(pair, parents, numbers, BITS, vocabulary) for parents in shapes for _ in range(BLOCKS)]
     return cases if pair.drawn else [_likely(case) if number % 2 else case for number, case in enumerate(cases)]
 
 
@@ -85,8 +86,8 @@ def _likely(case: Case) -> Case:
     p = [*case.p]
     for node, (token, parent) in reversed([*enumerate(zip(case.block.tokens, case.block.parents, strict=True))]):
         if node % 4 < 3:
-            others = Fraction(1, 1 << BITS)
-            p[parent + 1] = tuple(1 - (VOCABULARY - 1) * others if x == token else others for x in range(VOCABULARY))
+            size, others = len(p[0]), Fraction(1, 1 << BITS)
+            p[parent + 1] = tuple(1 - (size - 1) * others if x == token else others for x in range(size))
     return Case(tuple(p), case.block)
 
 
@@ -101,10 +102,11 @@ def _tree(numbers: random.Random, size: int, wide: bool) -> tuple[int, ...]:
     return tuple(numbers.randrange(-1, min(node, 1) if wide else node) for node in range(size))
 
 
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
-def test_larger_blocks_have_one_round_in_both_texts(pair: Pair) -> None:
+def test_larger_blocks_have_one_round_in_both_texts(pair: Pair, vocabulary: int) -> None:
     """Kills: a rule that is another from some draft, lane, sibling or token on, or where a lane has no place left."""
-    cases = larger(pair)
+    cases = larger(pair, vocabulary)
     expected = [pair.define(case, Uniforms(Everywhere(len(cases), lane))) for lane, case in enumerate(cases)]
     for spare in (0, 1):
         p, block = batch(cases, spare)
@@ -116,11 +118,13 @@ def test_larger_blocks_have_one_round_in_both_texts(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", EVERY, ids=lambda pair: pair.name)
 def test_long_chains_and_many_lanes_have_one_round_in_both_texts(pair: Pair) -> None:
-    """Kills: a depth, or the number of a lane, that is cut: no engine drafts so many, or runs as many at once."""
+    """Kills: a depth, or the number of a lane, that is cut: no engine drafts so many, or runs as many at once; drafts
+    that say one token so often that they are refused."""
     numbers = random.Random(pair.name)
-    for parents, lanes in ((tuple(range(-1, LONGEST - 1)), DIFFERENT), ((-1,), MOST_LANES)):
+    chain, wide = tuple(range(-1, LONGEST - 1)), VOCABULARIES[0]
+    for parents, lanes, vocabulary in ((chain, DIFFERENT, wide), (chain, DIFFERENT, 1), ((-1,), MOST_LANES, wide)):
         cases = [
-            sure(made(pair, parents, numbers, BITS, VOCABULARY), at * len(parents) // 6) for at in range(DIFFERENT)
+            sure(made(pair, parents, numbers, BITS, vocabulary), at * len(parents) // 6) for at in range(DIFFERENT)
         ]
         expected = [pair.define(case, Uniforms(Everywhere(DIFFERENT, lane))) for lane, case in enumerate(cases)]
         p, block = batch([cases[lane % DIFFERENT] for lane in range(lanes)])

@@ -21,7 +21,7 @@ from refengine.exact.card import Card
 from refengine.exact.rules import RULES
 
 NODES = 3  # of the largest block of which every shape is asked about
-LONGER = 5  # of one chain that is asked about besides
+LONGER = 5  # of one chain that is asked about besides, with distinct tokens and with one token
 
 
 class Differs(AssertionError):
@@ -291,7 +291,8 @@ def shapes(card: Card, mode: Mode, most: int = NODES) -> Iterator[Shape]:
         ((-1,), (), (-1,)), 2, 2, (0,)
     )  # what is right of two lanes may be wrong of the third, and of nodes too
     if not mode and card.name != "block":  # whose weights are products, and dear
-        yield Shape((tuple(range(-1, LONGER - 1)), ()), LONGER, 0, tuple(range(LONGER)))
+        for tokens in (tuple(range(LONGER)), (0,) * LONGER):
+            yield Shape((tuple(range(-1, LONGER - 1)), ()), LONGER, 0, tokens)
     if card.shape == "chain":  # what is none is refused, wherever it shows and in either lane
         for at, own in enumerate(no_chains(most)):
             for lane in (0, 1):

@@ -1,4 +1,4 @@
-(** Refused by text, words, assumptions, coqchk. A function that never returns has any type at all. *)
+(** Refused by text, words, assumptions, coqchk, recursion. A function that never returns has any type at all. *)
 Unset Guard Checking.
 Fixpoint loop (n : nat) : False := loop n.
 Set Guard Checking.

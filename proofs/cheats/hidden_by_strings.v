@@ -1,4 +1,4 @@
-(** Refused by text, words, assumptions, coqchk. What stands between two strings looks like a comment. *)
+(** Refused by text, words, assumptions, coqchk, recursion. What stands between two strings looks like a comment. *)
 Ltac opened := idtac "(*".
 Unset Guard Checking.
 Fixpoint loop (n : nat) : False := loop n.

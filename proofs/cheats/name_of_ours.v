@@ -1,5 +1,5 @@
 (** Refused by text. A lossless round is another thing here than where the reader saw it. *)
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round.
 Set Implicit Arguments.
 Unset Strict Implicit.

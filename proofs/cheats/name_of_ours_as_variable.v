@@ -1,5 +1,5 @@
 (** Refused by text, words. In the section the statement reads as if it were about losslessness. *)
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round.
 Section Open.
 Variable lossless : nat -> bool.

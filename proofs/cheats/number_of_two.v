@@ -1,5 +1,5 @@
 (** Refused by accepted. It stands for Greedy.greedy_is_greedy. Of none and one token alone, in the words of all n. *)
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Greedy.
 Section Anything.
 Variables (V : vocab) (argmax : seq V -> V).

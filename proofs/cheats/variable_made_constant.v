@@ -1,5 +1,5 @@
 (** Refused by accepted. It stands for Greedy.greedy_tree_lossless. What was any tree is one tree, the statement as it was. *)
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round Tree Greedy.
 Section Anything.
 Variables (R : realFieldType) (V : vocab) (argmax : seq V -> V).

@@ -16,6 +16,7 @@ from proofs.gate import accepted, cheats, kernel, text, words
 from proofs.gate.applied import applied_nowhere
 from proofs.gate.build import BUILD, absent, compiled, read_otherwise
 from proofs.gate.cited import cited, read_beside, to_be_read
+from proofs.gate.recursion import recursions
 from proofs.statements import INSTANCES, named_by, theorems
 from refengine.selfcheck.claims.coq_text import listed, stated
 
@@ -51,7 +52,7 @@ def wrong() -> Iterator[list[str]]:
     refused = compiled(jobs=jobs)
     yield [f"Coq refuses a file: {refused}"] if refused else []
     yield [line for file in listed() if (line := read_otherwise(file))]
-    readers = (lambda: resting(statements), unread, lambda: told_of(statements), shadowing, misread)
+    readers = (lambda: resting(statements), unread, lambda: told_of(statements), shadowing, misread, recurring)
     with ThreadPoolExecutor(jobs) as pool:  # what takes longest begins first, and the cheats fill up
         found = pool.map(lambda reader: reader(), (lambda: kernel.checked(BUILD, listed()), *readers))
         against = cheats.let_through(pool)
@@ -65,6 +66,10 @@ def wrong() -> Iterator[list[str]]:
 def misread() -> list[str]:
     meanings, borrowed = text.meanings(), words.borrowed(BUILD, listed())
     return [line for file in listed() for line in words.misread(BUILD, file, meanings, borrowed)]
+
+
+def recurring() -> list[str]:
+    return recursions(BUILD, listed())
 
 
 def resting(statements: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 Its first comment names the readers that refuse it, and what it tries. `text` reads it as if it were the last file of
 proofs/rocq; `compile` is Coq itself, or that there is no such statement in the end; `assumptions`, `premises`,
-`names`, `words` and `coqchk` are asked whatever the others said, so each of them is held to cheats of its own.
+`names`, `words`, `recursion` and `coqchk` are asked whatever the others said: each is held to cheats of its own.
 `applied` reads the cheat as a file of instances: what assumes something is refused where no proof applies it to all.
 `accepted` compares `anything` with what was read of the name that the cheat stands for.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 from proofs.gate import accepted, kernel, text, words
 from proofs.gate.applied import not_reached, proofs_of
 from proofs.gate.build import BUILD, clean
+from proofs.gate.recursion import given, recursing
 from refengine.selfcheck.claims.coq_text import listed, sentences, stated
 from refengine.source_tree import PROOFS
 
@@ -76,9 +77,10 @@ def by_kernel(cheat: Path) -> set[str]:
             kernel.quantifying(names),
             accepted.standing_for(cheat.read_text("utf-8")),
             proofs_of(names, names),
+            recursing([f"Cheat.{name}" for name in given(cheat.read_text("utf-8"))], {}),
         ]
         try:
-            resting, told, differs, proofs = kernel.put(build, ["Cheat"], questions)
+            resting, told, differs, proofs, recurs = kernel.put(build, ["Cheat"], questions)
         except RuntimeError:
             if _is_stated(build, claimed):
                 raise
@@ -90,6 +92,7 @@ def by_kernel(cheat: Path) -> set[str]:
             "coqchk": kernel.checked(build, ["Cheat"]),
             "words": _misread(build),
             "accepted": differs,
+            "recursion": recurs,
         }
     return {reader for reader, wrong in answers.items() if wrong}
 

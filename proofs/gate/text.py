@@ -26,7 +26,9 @@ REQUIRE = re.compile(r"From Proofs Require Import [\w ]+\.")
 HINT = re.compile(r"#\[local\] Hint Resolve [\w' ]+ : core\.")
 TACTIC = re.compile(r"[a-z(\[]|\d+\s*:|\d+-\d+\s*:|[-+*{}]")
 NAMED = re.compile(r"(?:Section|End|Ltac|Implicit Types?) |Arguments [\w' {}\[\]]+\.")  # of arguments no scope
-BLIND = re.compile(r"native_c|<<:|_no_check")  # what the kernel would have to believe, or only believes at the end
+# What the kernel would have to believe, or only believes at the end; a function that calls itself without a name, which
+# `recursion.py` does not see.
+BLIND = re.compile(r"native_c|<<:|_no_check|\b(?:co)?fix\b")
 COMPUTED = re.compile(r"\bltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
 MEANING = (
     "Definition",
@@ -141,6 +143,10 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
         return False
     if re.search(r"\bwhere\b", text):
         return False
+    if word == "Inductive" and sentence.name() not in granted()["inductives"].get(file, ()):
+        return False
+    if word == "Let":  # outside of a section it is a Definition, which nobody was shown
+        return inside and bool(sentence.name())
     if word in ("Variable", "Variables", "Hypothesis"):
         return inside and (word != "Hypothesis" or bool(re.match(r"Hypothesis [\w']+ : ", text)))
     if word == "Notation":

@@ -11,7 +11,7 @@
     Source: sampler matching in DFlash, mlx-lm; disputed in public, settled here.
     Runs in: refengine/exact/rules/agreement.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Tree.
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -15,7 +15,7 @@
     Source: ours; the budget is the batched form of Truncation.v. *)
 
 From Coq Require Import Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Leviathan Rational Counterexamples.
 Set Implicit Arguments.
 Unset Strict Implicit.

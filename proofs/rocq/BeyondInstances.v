@@ -8,7 +8,7 @@
     Source: ours. *)
 
 From Coq Require Import Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Leviathan Agreement Greedy Block Optimality Rejections Coupled Flow
   Rational Counterexamples Batch Loop Loops Noise EveryVocabulary Vacuity.
 Set Implicit Arguments.

@@ -15,7 +15,7 @@
     Source: Sun et al. 2024 (arXiv 2403.10444), Alg. 2, Thm 1 and 2.
     Runs in: refengine/exact/rules/block.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Leviathan.
 Set Implicit Arguments.

@@ -7,7 +7,7 @@
     Source: ours. *)
 
 From Coq Require Import ZArith QArith Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Leviathan Agreement Greedy Tree Siblings
   IidCandidates WithoutReplacement PointMass Block Truncation Typical Medusa Rational.
 Set Implicit Arguments.

@@ -9,7 +9,7 @@
 
     Source: Leviathan et al. 2023, Alg. 1; Chen et al. 2023, Alg. 2. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round.
 Set Implicit Arguments.

@@ -17,7 +17,7 @@
     DeepSpec issue 31 and others; see the catalogue in refengine/bugs. *)
 
 From Coq Require Import ZArith.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Coq Require Import Qcanon.
 From Proofs Require Import Prob Single Round Chain Truncation Rational.
 Set Implicit Arguments.

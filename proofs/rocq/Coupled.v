@@ -17,7 +17,7 @@
 
     Source: Agreement.v for one token; Gumbel coupling: Daliri et al. 2025 (arXiv 2408.07978). *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Tree Agreement Greedy.
 Set Implicit Arguments.
 Unset Strict Implicit.

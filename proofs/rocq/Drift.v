@@ -7,7 +7,7 @@
 
     Source: ours (telescoping); the budget behind "the same up to rounding". *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Loop.
 Set Implicit Arguments.

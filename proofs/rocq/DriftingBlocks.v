@@ -8,7 +8,7 @@
 
     Source: ours; the invariant is that of Block.v, with an error at every level. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Block Drift Drifting.
 Set Implicit Arguments.

@@ -8,7 +8,7 @@
 
     Source: ours (a hybrid argument over tokens). *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Loop Chain Tree Drift Drifting.
 Set Implicit Arguments.

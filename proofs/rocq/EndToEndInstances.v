@@ -9,7 +9,7 @@
 From Coq Require Import ZArith QArith Qcanon Qreals Reals Lra Lia.
 From Flocq Require Import Core.
 From Proofs Require Import FloatAccept.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Tree Agreement Loops Drift Drifting Rational
   PointMass Greedy Counterexamples FloatMachine FloatsEndToEnd DriftingTrees FloatsGiven
   FloatsDrawn FloatsBlock.

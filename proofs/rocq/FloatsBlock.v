@@ -15,7 +15,7 @@
 From Coq Require Import ZArith QArith Qcanon Qreals Reals Lra Lia.
 From Flocq Require Import Core.
 From Proofs Require Import FloatAccept FloatSums FloatThreshold FloatDescent FloatRow FloatCoin.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Loop Chain Block Loops Drift Drifting Rational FloatMachine FloatsEndToEnd
   DriftingTrees FloatsGiven FloatNumbers Judged FloatRescaled FloatRefusal DriftingBlocks JudgedBlock BlockSums FloatWeight

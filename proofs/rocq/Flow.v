@@ -11,7 +11,7 @@
     Source: Gale 1957, a theorem on flows in networks; the transport problem of SpecTr (Sun
     et al. 2023), its dual in Hu et al. 2025 (arXiv 2502.18779); the proof is ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Chain Optimality.
 Set Implicit Arguments.

@@ -12,7 +12,7 @@
     Source: greedy verification, Leviathan et al. 2023, sec. 3.6 (argmax as the
     limit of sampling).  Runs in: refengine/exact/rules/greedy.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round Tree Agreement.
 Set Implicit Arguments.
 Unset Strict Implicit.

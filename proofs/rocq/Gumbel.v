@@ -17,7 +17,7 @@
 
     Source: Daliri et al. 2025 (arXiv 2408.07978), Gumbel sampling; the grid is ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Range Race Single Round Drift Tree Agreement Greedy Coupled.
 Set Implicit Arguments.

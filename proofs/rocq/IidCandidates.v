@@ -7,7 +7,7 @@
     Source: SpecInfer (Miao et al. 2024), multi-step speculative sampling.
     Runs in: refengine/exact/rules/iid_candidates.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Tree Siblings.
 Set Implicit Arguments.
 Unset Strict Implicit.

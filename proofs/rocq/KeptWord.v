@@ -8,7 +8,7 @@
 
     Source: ours.  Used by Nucleus.v. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Range Single Round Drift Typical Medusa.
 Set Implicit Arguments.

@@ -12,7 +12,7 @@
     Source: Leviathan et al. 2023, eq. 1; DeepSeek-V3 (1 + A_2); seed 004
     (sum of products), which needs the assumption that seed 004 leaves out. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Leviathan.
 Set Implicit Arguments.

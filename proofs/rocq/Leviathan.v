@@ -9,7 +9,7 @@
     Source: Leviathan et al. 2023, Alg. 1, App. A.1; Chen et al. 2023, Alg. 2, Thm 1.
     Runs in: refengine/exact/rules/leviathan.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain.
 Set Implicit Arguments.
 Unset Strict Implicit.

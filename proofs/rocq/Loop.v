@@ -10,7 +10,7 @@
 
     Source: Leviathan et al. 2023, Alg. 1 repeated; the state is ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round.
 Set Implicit Arguments.
 Unset Strict Implicit.

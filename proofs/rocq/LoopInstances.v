@@ -6,7 +6,7 @@
     Source: ours. *)
 
 From Coq Require Import Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
   WithoutReplacement PointMass Block Truncation Loops Rational Counterexamples Vacuity.
 Set Implicit Arguments.

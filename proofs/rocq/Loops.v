@@ -16,7 +16,7 @@
     Source: Leviathan et al. 2023, Alg. 1 repeated; Lookahead, prompt lookup, online
     speculative decoding (Liu et al. 2024), EAGLE-2's dynamic trees; the state is ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates
   WithoutReplacement PointMass Block Truncation.
 Set Implicit Arguments.

@@ -11,7 +11,7 @@
 
     Source: each theorem names its own, and the file where it is proved. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Block Optimality Tree PointMass WithoutReplacement
   Siblings Greedy Drift Python Translated Running.
 Set Implicit Arguments.

@@ -14,7 +14,7 @@
     Source: Cai et al. 2024 (Medusa), evaluate_posterior.
     Runs in: refengine/exact/rules/typical.py, nucleus.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Drift Typical.
 Set Implicit Arguments.

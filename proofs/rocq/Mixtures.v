@@ -9,7 +9,7 @@
 
     Source: ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Leviathan Tree PointMass.
 Set Implicit Arguments.
 Unset Strict Implicit.

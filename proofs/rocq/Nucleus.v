@@ -20,7 +20,7 @@
 
     Source: ours.  Runs in: refengine/exact/rules/nucleus.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Drift Typical Medusa KeptWord.
 Set Implicit Arguments.

@@ -17,7 +17,7 @@
     verification); the transport problem of SpecTr (Sun et al. 2023), its dual over
     sets of tokens in Hu et al. 2025 (arXiv 2502.18779). *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Block.
 Set Implicit Arguments.

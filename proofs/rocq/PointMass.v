@@ -11,7 +11,7 @@
     Source: EAGLE-2/3 evaluate_posterior; Lookahead; prompt lookup; SpecInfer's
     naive trees.  Runs in: refengine/exact/rules/point_mass.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Tree.
 Set Implicit Arguments.

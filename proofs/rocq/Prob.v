@@ -13,7 +13,7 @@
 
     Source: none; this is the common ground of all the other files. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -13,7 +13,7 @@
 
     Source: ours; proofs/translate writes Translated.v in these words. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round Tree Agreement Greedy.
 Set Implicit Arguments.
 Unset Strict Implicit.

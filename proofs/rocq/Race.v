@@ -13,7 +13,7 @@
 
     Source: ours; the law of exponential races is textbook.  Used by Gumbel.v. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Range.
 Set Implicit Arguments.

@@ -4,7 +4,7 @@
 
     Source: none; used by KeptWord.v and Race.v. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob.
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -8,7 +8,7 @@
     Source: Coq standard library, QArith.Qcanon. *)
 
 From Coq Require Import ZArith QArith Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.

@@ -11,7 +11,7 @@
 
     Source: Yin et al. 2024 (arXiv 2411.00841), Thm 1, for blocks of one; seed 004, Lemma 3.5. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Leviathan Block Optimality.
 Set Implicit Arguments.

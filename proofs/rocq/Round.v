@@ -14,7 +14,7 @@
 
     Source: Leviathan et al. 2023, App. A.1 (one step); the two forms are ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob.
 Set Implicit Arguments.

@@ -4,7 +4,7 @@
 
     Source: ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Agreement Greedy Tree Siblings IidCandidates PointMass
   WithoutReplacement Block Optimality Rational Counterexamples Vacuity Typical Medusa Python Translated Running
   RunningTrees RunningSiblings RunningTypical RunningNucleus RunningLoop Main.

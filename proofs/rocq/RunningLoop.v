@@ -12,7 +12,7 @@
 
     Source: ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round Loop Chain Leviathan Block Loops Python Translated Running.
 Set Implicit Arguments.
 Unset Strict Implicit.

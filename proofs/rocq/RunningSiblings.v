@@ -12,7 +12,7 @@
 
     Source: ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Tree Siblings PointMass IidCandidates WithoutReplacement Agreement
   Greedy Leviathan Block Python Translated Running RunningTrees.

@@ -10,7 +10,7 @@
 
     Source: ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Tree Agreement Greedy Leviathan Block Python Translated Running.
 Set Implicit Arguments.

@@ -11,7 +11,7 @@
 
     Source: ours. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Greedy Medusa Python Translated Running RunningTrees.
 Set Implicit Arguments.
 Unset Strict Implicit.

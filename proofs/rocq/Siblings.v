@@ -11,7 +11,7 @@
     Source: SpecInfer (Miao et al. 2024) Alg. 2; Jeon et al. 2024 (RSD);
     Leviathan et al. 2023, App. A.5. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Tree.
 Set Implicit Arguments.

@@ -16,7 +16,7 @@
     Source: Leviathan et al. 2023, Alg. 1, Thm 3.5, Cor. 3.6, App. A.1; Chen et al.
     2023, Thm 1 (who swap the letters p and q). *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob.
 Set Implicit Arguments.

@@ -2,7 +2,7 @@
 
     Written by proofs/translate from their text; do not edit. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Python.
 Set Implicit Arguments.
 Unset Strict Implicit.

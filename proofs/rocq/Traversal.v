@@ -18,7 +18,7 @@
 
     Source: Weng et al. 2025 (arXiv 2505.12398). *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Round Chain Leviathan Block Tree Siblings WithoutReplacement.
 Set Implicit Arguments.

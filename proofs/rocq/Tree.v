@@ -10,7 +10,7 @@
 
     Source: SpecInfer (Miao et al. 2024) sec. 4; EAGLE-1/2; sequoia-style trees. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round.
 Set Implicit Arguments.
 Unset Strict Implicit.

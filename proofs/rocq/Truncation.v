@@ -11,7 +11,7 @@
 
     Source: ours; refengine/exact/rules/truncation.py runs all three forms. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Leviathan Block.
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -19,7 +19,7 @@
     corollaries.  Runs in: refengine/exact/rules/typical.py, nucleus.py. *)
 
 From Coq Require Import Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import Prob Single Rational Counterexamples.
 Set Implicit Arguments.

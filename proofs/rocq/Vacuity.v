@@ -7,7 +7,7 @@
     Source: ours; proofs about nothing are the usual failure of such work. *)
 
 From Coq Require Import Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Loop Chain Leviathan Tree Agreement Siblings WithoutReplacement
   Block Optimality Length Drift BayesRisk Rational Counterexamples.
 Set Implicit Arguments.
@@ -31,9 +31,6 @@ split=> h; rewrite /p /q; case: ifP => _; apply: row2_dist; try by vm_compute.
 all: by apply/eqP; vm_compute.
 Qed.
 
-Let pP := rows_are_distributions.1.
-Let qP := rows_are_distributions.2.
-
 (** Block verification does reject, keep and stop on these rows: nothing is degenerate. *)
 Theorem rows_are_not_degenerate :
   [/\ 0 < overlap (p [::]) (q [::]), overlap (p [::]) (q [::]) < 1 & p [::] tok0 != q [::] tok0].
@@ -49,6 +46,7 @@ Fixpoint ratio_rule (h xs : seq two) : law field (nat * two) :=
 Lemma ratio_rule_verifies h xs k :
   verify p (leviathan_at p q) h xs k = ratio_rule h xs (fun r => k (rcons (take r.1 xs) r.2)).
 Proof.
+have [pP qP] := rows_are_distributions.
 elim: xs h k => [|x xs IH] h k //=; apply: (law_ext (lawful_leviathan_at pP qP h x)) => -[y|] //.
 exact: (IH (rcons h x) (fun o => k (x :: o))).
 Qed.
@@ -58,6 +56,7 @@ Theorem rival_instance g h :
       forall xs, surely (fun r => (r.1 <= size xs)%N) (ratio_rule h xs)
     & lossless p h (rule_round q xpred0 (ratio_rule h) g h)].
 Proof.
+have [pP qP] := rows_are_distributions.
 have sP h' x : lawful (leviathan_at p q h' x) by apply: lawful_leviathan_at pP qP h' x.
 have rP xs h' : lawful (ratio_rule h' xs).
   elim: xs h' => [|x xs IH] h'.
@@ -81,6 +80,7 @@ Definition of_two_drafts (cs : seq two) : law field two :=
 Theorem transport_instance : (forall cs, lawful (of_two_drafts cs))
   /\ forall f, draws (q [::]) 2 (fun cs => of_two_drafts cs f) = pick (p [::]) f.
 Proof.
+have [pP qP] := rows_are_distributions.
 split=> [cs|f]; last exact: (@judged_lossless _ _ (fun _ => q [::]) xpred0 (fun _ _ => qP [::]) 2 [::] 0 _ f (pP [::])).
 apply: lawful_bind => [|o]; last exact: lawful_ret.
 by apply: lawful_judge; [case: (qP [::]) | apply: pP].

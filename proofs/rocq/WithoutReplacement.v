@@ -8,7 +8,7 @@
     Source: EAGLE-1's sampling tree; recursive rejection sampling, Jeon et al. 2024.
     Runs in: refengine/exact/rules/without_replacement.py. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Single Round Chain Tree Siblings.
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -7,7 +7,7 @@
     Source: ours. *)
 
 From Coq Require Import Qcanon.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Range Single Round Chain Leviathan Agreement Greedy Coupled Tree Siblings
   WithoutReplacement Block Traversal Drift Race Gumbel Rational Counterexamples Typical Medusa KeptWord Nucleus Vacuity.
 Set Implicit Arguments.

@@ -89,35 +89,38 @@ def test_an_irrelevant_direction_outside_the_nullspace() -> None:
     delta = sp.Matrix([1, 0, 0])
     assert head * delta == sp.ones(4, 1)
     f = sp.Matrix(sp.symbols("f0:3"))
-
-    def softmax(logits: sp.Matrix) -> sp.Matrix:
-        weights = logits.applyfunc(sp.exp)
-        return weights / sum(weights)
-
     assert (softmax(head * f) - softmax(head * (f + delta))).applyfunc(sp.simplify) == sp.zeros(4, 1)
+
+
+def softmax(logits: sp.Matrix) -> sp.Matrix:
+    weights = logits.applyfunc(sp.exp)
+    return weights / sum(weights)
 
 
 def test_cross_entropy_is_not_the_quadratic_form() -> None:
     """CE(p, p) = H(p) > 0 at Delta = 0, where the quadratic form is 0. The expansion is of KL = CE - H(p).
 
-    Checked to second order for two tokens: KL = d^2 p (1 - p) / 2 + O(d^3), d the logit error.
+    Of any logits z of four tokens and errors d: no linear term, and the second derivatives are H. As no token is
+    told from another, each entry of H is one of two of them, p (1 - p) or -p p', whatever their number.
     """
-    z, d = sp.symbols("z d", real=True)
-    p, q = 1 / (1 + sp.exp(-z)), 1 / (1 + sp.exp(-z - d))
-    ce = -p * sp.log(q) - (1 - p) * sp.log(1 - q)
-    entropy_p = -p * sp.log(p) - (1 - p) * sp.log(1 - p)
-    assert float(ce.subs({d: 0, z: 0})) == math.log(2)
+    size = 4
+    z, d = (sp.Matrix(sp.symbols(f"{name}0:{size}", real=True)) for name in "zd")
+    at_zero, p = dict.fromkeys(d, 0), softmax(z)
+    ce = sp.log(sum(sp.exp(x) for x in z + d)) - p.dot(z + d)
+    entropy_p = sp.log(sum(sp.exp(x) for x in z)) - p.dot(z)
     kl = ce - entropy_p
-    assert sp.simplify(kl.subs(d, 0)) == 0
-    assert sp.simplify(sp.diff(kl, d).subs(d, 0)) == 0
-    assert sp.simplify(sp.diff(kl, d, 2).subs(d, 0) - p * (1 - p)) == 0
+    assert float(ce.subs(at_zero).subs(dict.fromkeys(z, 0))) == math.log(size)
+    assert sp.simplify(kl.subs(at_zero)) == 0
+    assert all(sp.simplify(sp.diff(kl, x).subs(at_zero)) == 0 for x in d)
+    second = sp.hessian(kl, list(d)).subs(at_zero) - (sp.diag(*p) - p * p.T)
+    assert second.applyfunc(sp.simplify) == sp.zeros(size)
 
 
 def test_lambda_stands_at_the_wrong_term() -> None:
     """|Delta|^2 + lambda CE is, to second order, Delta^T (I + lambda/2 W^T H W) Delta: lambda scales the token term.
 
-    Kills Delta^T (W^T H W + lambda I) Delta: the two are proportional for no positive lambda but sqrt(2),
-    on this head; where W^T H W is a multiple of the identity they are for every one.
+    Kills Delta^T (W^T H W + lambda I) Delta: where W^T H W is no multiple of the identity, the two are proportional
+    for no positive lambda but sqrt(2), as their coefficients then have to be; on this head so.
     """
     x, delta = sp.symbols("lambda", positive=True), sp.Matrix(sp.symbols("d0:2", real=True))
     head, feature = sp.Matrix([[1, 0], [0, 1], [1, 1]]), sp.Matrix([0, sp.log(2)])
@@ -129,6 +132,8 @@ def test_lambda_stands_at_the_wrong_term() -> None:
     assert sp.simplify(found - (sp.eye(2) + x / 2 * form)) == sp.zeros(2)
     printed = form + x * sp.eye(2)
     assert sp.solve(sp.simplify(found[0, 0] * printed[0, 1] - found[0, 1] * printed[0, 0]), x) == [sp.sqrt(2)]
+    times = sp.symbols("times", positive=True)
+    assert sp.solve([1 - times * x, x / 2 - times], [x, times]) == [(sp.sqrt(2), sp.sqrt(2) / 2)]
 
 
 def test_the_surrogate_has_lambda_at_its_feature_term() -> None:

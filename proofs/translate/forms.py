@@ -25,6 +25,7 @@ JUMPS = (ast.Break, ast.Continue, ast.Raise)
 OPERATORS = (ast.boolop, ast.Not, ast.USub, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.cmpop, ast.Load, ast.Store)
 WORDS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.arg, ast.arguments)
 LISTS = (ast.Starred, ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Lambda)
+MESSAGES = (ast.JoinedStr, ast.FormattedValue)  # of an error, which are left out
 SUMS = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp)
 NODES = (*STATEMENTS, *JUMPS, *OPERATORS, *WORDS, *LISTS, *SUMS)
 METHODS = {"accept", "choose", "append", "children", "path"}
@@ -37,9 +38,13 @@ HOOKS = {"__class_getitem__", "__init_subclass__", "__set_name__"}  # methods th
 
 def check(function: ast.FunctionDef) -> None:
     """Raises Untranslated."""
+    said = {id(part) for node in ast.walk(function) if isinstance(node, ast.Raise) for part in ast.walk(node)}
     for node in ast.walk(function):
-        if not isinstance(node, NODES) or (isinstance(node, ast.FunctionDef) and node is not function):
+        known = isinstance(node, NODES) or (isinstance(node, MESSAGES) and id(node) in said)
+        if not known or (isinstance(node, ast.FunctionDef) and node is not function):
             raise refuse(node, "there is no translation of it")
+        if _cuts(node):
+            raise refuse(node, f"zip is said with {STRICT}: without it what is longer is cut")
         for part in _strange(node, function):
             raise refuse(part, "the translation would pass over this")
         for place, part in _parts(node):
@@ -51,6 +56,11 @@ def check(function: ast.FunctionDef) -> None:
         raise refuse(target, "a loop's variable has another meaning")
     for name in _lost(function):
         raise refuse(name, "it may never have been assigned")
+
+
+def _cuts(node: ast.AST) -> bool:
+    named = isinstance(node, ast.Call) and ast.unparse(node.func) == "zip"
+    return named and STRICT not in map(ast.unparse, node.keywords)
 
 
 def _is_read_once(node: ast.AST) -> bool:

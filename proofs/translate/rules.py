@@ -55,7 +55,7 @@ HEADER = """(** The rules of refengine/exact, as they run.
 
     Written by proofs/translate from their text; do not edit. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Python.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -237,7 +237,8 @@ def written() -> str:
     """The whole of Translated.v; raises Untranslated."""
     for (file, name), text in KNOWN.items():
         if known_text(file, name) != text:
-            raise Untranslated(f"{file}.py: {name or 'the file'} is not what Python.v says it is")
+            what = f"{file}.py: {name or 'the file'}"
+            raise Untranslated(f"{what} is not what Python.v says it is: its text is in proofs/translate/known.txt")
         functions = outermost(ast.parse(text))
         if file not in WHOLE and (others := elsewhere(file, functions)):
             raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")

@@ -59,7 +59,7 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
         raise refuse(changed, "it is not seen what this does to the words of the module")
     for inner in ast.walk(tree):
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:
-            raise Untranslated("a name may be bound where it is not seen")
+            raise refuse(inner, "a name may be bound where it is not seen")
     return found
 
 

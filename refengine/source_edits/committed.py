@@ -24,6 +24,7 @@ from refengine.source_tree import PACKAGE
 BOOKKEEPING = (
     "refengine.source_edits.committed",
     "refengine.files",
+    "refengine.report.journal",
     "refengine.report.step",
     "refengine.report.terminal",
 )

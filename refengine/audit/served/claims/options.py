@@ -329,5 +329,5 @@ SAMPLED: tuple[Setting, ...] = (
     # A draft's rows are masked as the target's are.
     Setting("a grammar", 1.0, {}, either=(*MARKED_LETTERS, *WORDS_ALONE)),
     Setting("min_tokens", 1.7, {"min_tokens": 12}, tokens=24, ends=True),  # so many that some rounds end before it
-    Setting("long", 1.0, {}, tokens=96, choices=8, also=({"ignore_eos": True},), company=4),  # as every benchmark asks
+    Setting("long", 1.0, {}, tokens=96, choices=16, also=({"ignore_eos": True},), company=4),  # as every benchmark asks
 )

@@ -31,9 +31,10 @@ class Tilt:
     def score(self, seen: Seen, rows: Sequence[Mapping[str, float]] = ()) -> float:
         """Of the tokens of an answer; where their rows are at hand (probabilities), each less what its row expects."""
         of = cache(self.of)  # a token comes in many rows
-        told = sum(of(before, token) for before, token in seen)
-        rowed = zip(seen, rows, strict=False)
-        return told - sum(p * of(before, token) for (before, _), row in rowed for token, p in row.items())
+        met = {before for before, _ in seen if any(before in total for total in self.totals)}  # behind others all is 0
+        told = sum(of(before, token) for before, token in seen if before in met)
+        rowed = ((before, row) for (before, _), row in zip(seen, rows, strict=False) if before in met)
+        return told - sum(p * of(before, token) for before, row in rowed for token, p in row.items())
 
     def of(self, before: Hashable, token: str) -> float:
         (first, second), (whole, other) = self.counts, self.totals

@@ -82,10 +82,10 @@ def seed_zero(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """Alone, and then so many times at once that it is seen whether its seed decides. Rows tell its tokens. In turn
-    with one choice and with two, whose coins may be one another's."""
+    """Alone, and then so many times at once that it is seen whether its seed decides; so long that all are under way
+    together. Rows tell its tokens. In turn with one choice and with two, whose coins may be one another's."""
     several = {"n": 2} if k % 2 and bench.choices > 1 else {}
-    mine = replace(sampled(bench, k, 1000 + k, HOT), options={**bench.logprobs, **several})
+    mine = replace(sampled(bench, k, 1000 + k, HOT), tokens=4 * TOKENS, options={**bench.logprobs, **several})
     return [[mine], [mine] * EQUAL]
 
 
