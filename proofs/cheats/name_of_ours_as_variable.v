@@ -1,4 +1,4 @@
-(** Refused by text, words. In the section the statement reads as if it were about losslessness. *)
+(** Refused by text, words, names. In the section the statement reads as if it were about losslessness. *)
 From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round.
 Section Open.

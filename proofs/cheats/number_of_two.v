@@ -3,7 +3,7 @@ From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Greedy.
 Section Anything.
 Variables (V : vocab) (argmax : seq V -> V).
-Variables (S : Type) (propose : S -> seq V -> seq V) (update : S -> seq V -> seq V -> S).
+Variables (T : Type) (propose : T -> seq V -> seq V) (update : T -> seq V -> seq V -> T).
 Implicit Types (n : bool).
 Theorem anything fuel n st h : (n <= fuel)%N ->
   greedy_loop argmax propose update fuel n st h = greedy_decode argmax n h.

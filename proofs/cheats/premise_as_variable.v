@@ -1,4 +1,4 @@
-(** Refused by words, premises, applied. The premise is declared as a variable, and no arrow shows it. *)
+(** Refused by words, names, premises, applied. The premise is declared as a variable, and no arrow shows it. *)
 Section Open.
 Variable absurd : False.
 Theorem anything : 1 = 2.

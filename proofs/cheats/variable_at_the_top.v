@@ -1,4 +1,4 @@
-(** Refused by text, words, assumptions, coqchk. A variable is one, too. *)
+(** Refused by text, words, names, assumptions, coqchk. A variable is one, too. *)
 Variable absurd : False.
 Theorem anything : 1 = 2.
 Proof. destruct absurd. Qed.

@@ -95,8 +95,11 @@ def told_of(statements: Sequence[str]) -> list[str]:
 
 
 def shadowing() -> list[str]:
-    given = kernel.given_by_libraries(BUILD, text.names()) - {*text.granted()["shadows"]["names"]}
-    return [f"{name} is the name of something in a library" for name in sorted(given)]
+    ours, open_ = text.names(), text.left_open()
+    given = kernel.given_by_libraries(BUILD, [*{*ours, *open_}])
+    taken = given.intersection(ours) - {*text.granted()["shadows"]["names"]}
+    lines = [f"{name} is the name of something in a library" for name in sorted(taken)]
+    return [*lines, *text.misleading(open_, ours, given)]
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from proofs.gate import accepted, kernel, text, words
 from proofs.gate.applied import not_reached, proofs_of
 from proofs.gate.build import BUILD, clean
 from proofs.gate.recursion import given, recursing
-from refengine.selfcheck.claims.coq_text import listed, sentences, stated
+from refengine.selfcheck.claims.coq_text import Sentence, listed, sentences, stated
 from refengine.source_tree import PROOFS
 
 FOLDER = PROOFS / "cheats"
@@ -115,18 +115,23 @@ def _misread(build: Path) -> list[str]:
 
 
 def by_names() -> set[Path]:
-    """The cheats that give a name which a library has given already."""
-    given = {cheat: set(_declared(cheat)) for cheat in every()}
-    taken = kernel.given_by_libraries(BUILD, sorted(set().union(*given.values())))
-    return {cheat for cheat, names in given.items() if names & taken}
+    """The cheats that give a name which a library has given already, or leave one open that means something."""
+    given = {cheat: set(_read(cheat, text.declared)) for cheat in every()}
+    open_ = {cheat: set(_read(cheat, text.variables)) for cheat in every()}
+    words = set().union(*given.values(), *open_.values()).difference(text.DECLARING)  # `Let Fixpoint` gives no Fixpoint
+    taken = kernel.given_by_libraries(BUILD, sorted(words))
+    ours = text.names()
+    here = {cheat: dict.fromkeys(names, ("Cheat",)) for cheat, names in open_.items()}
+    misled = {cheat for cheat, names in here.items() if [*text.misleading(names, ours, taken)]}
+    return misled | {cheat for cheat, names in given.items() if names & taken}
 
 
-def _declared(cheat: Path) -> Iterator[str]:
+def _read(cheat: Path, reads: Callable[[Sentence], Iterator[str]]) -> Iterator[str]:
     try:
         found = sentences(cheat.read_text("ascii"))
     except ValueError:  # not ASCII, or not to be read
         return
-    yield from (name for sentence in found for name in text.declared(sentence))
+    yield from (name for sentence in found for name in reads(sentence))
 
 
 def let_through(pool: ThreadPoolExecutor) -> list[str]:

@@ -44,6 +44,8 @@ Ltac quantified := repeat lazymatch goal with
     end
   end.
 Ltac head A := lazymatch A with ?F _ => head F | _ => A end.
+Ltac says T := lazymatch T with Prop => idtac | _ -> ?B => says B end.
+Ltac given_a_claim A := lazymatch A with ?F ?a => first [let T := type of a in says T | given_a_claim F] end.
 Ltac inside def := lazymatch goal with
   | |- forall _ : ?A, _ => lazymatch type of A with
       | Prop => idtac "under" def; intro
@@ -59,14 +61,14 @@ Ltac inside def := lazymatch goal with
   | |- ex2 ?F ?G => inside_both def F G
   | |- not _ => idtac
   | |- or ?A ?B => try (assert A by (inside def; fail)); try (assert B by (inside def; fail))
+  | |- eq ?b true => try (assert (is_true b) by (inside def; fail))
   | |- is_true (andb ?a ?b) => try (assert a by (inside def; fail)); try (assert b by (inside def; fail))
   | |- is_true (orb ?a ?b) => try (assert a by (inside def; fail)); try (assert b by (inside def; fail))
   | |- is_true ?b => let h := head b in idtac "test" h
   | |- ?A => let F := eval hnf in A in tryif constr_eq A F
       then (let h := head F in lazymatch h with
-        | List.Forall => idtac "under Forall"
         | context [match _ with _ => _ end] => idtac "under match"
-        | _ => idtac
+        | _ => tryif given_a_claim F then idtac "under" h else idtac
       end)
       else (let h := head A in change F; inside h)
   end

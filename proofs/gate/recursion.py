@@ -17,6 +17,8 @@ from proofs.gate.kernel import Question, put
 from proofs.gate.terms import PRINTED, Words, closing, first, grouped, variables
 from refengine.selfcheck.claims.coq_text import sentences
 
+WHOLE = f"{PRINTED}\nSet Printing All."  # an argument that is not shown could hold a call
+
 
 class Own(NamedTuple):
     """The function's own name, the place that decreases, and the variable that stands there: "" where it is hidden."""
@@ -46,7 +48,7 @@ def recursing(names: Collection[str], granted: Mapping[str, str]) -> Question:
         wrong = {name: why for name, body in bodies.items() if (why := misused(body)) and may.get(name) != body}
         return [f"{name} {why}: {bodies[name]}" for name, why in wrong.items()]
 
-    return Question({name: f"Print Proofs.{name}." for name in names}, PRINTED, read)
+    return Question({name: f"Print Proofs.{name}." for name in names}, WHOLE, read)
 
 
 def misused(body: str) -> str:
@@ -63,14 +65,18 @@ def _misused(body: str) -> str:
         return "is not one function that calls itself"
     words = grouped(rest[0])
     if "with" in words:  # of a match it stands in a group
-        return "is one of several functions that call each other"
+        return "is one of several functions that call each other: say one, with a number that tells them apart"
     equals = words.index(":=")
     head = words[1 : first(words, "{", ":")]
     binders = variables(head)
     whole = str(words[words.index("struct") + 1]) if "struct" in words[:equals] else binders[0]
     own = Own(str(words[0]), binders.index(whole), whole)
     said, right = [*every(words[equals + 1 :])].count(own.name), on_parts(words[equals + 1 :], own, frozenset())
-    return "" if said == right and own.name not in binders else f"calls itself with another {whole} than a part of it"
+    otherwise = (
+        f"calls itself otherwise than with a variable, in the place of {whole}, that a match on it has bound "
+        "(through a function of a library: its body is granted under [recursions])"
+    )
+    return "" if said == right and own.name not in binders else otherwise
 
 
 def every(words: Words) -> Iterator[str]:

@@ -6,7 +6,7 @@ all begin with a capital), an attribute or an option; so what is listed here is 
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,13 @@ REQUIRE = re.compile(r"From Proofs Require Import [\w ]+\.")
 HINT = re.compile(r"#\[local\] Hint Resolve [\w' ]+ : core\.")
 TACTIC = re.compile(r"[a-z(\[]|\d+\s*:|\d+-\d+\s*:|[-+*{}]")
 NAMED = re.compile(r"(?:Section|End|Ltac|Implicit Types?) |Arguments [\w' {}\[\]]+\.")  # of arguments no scope
+# Coq begins a word behind a digit too.
+BEGINS = r"(?<![A-Za-z_'])"
 # What the kernel would have to believe, or only believes at the end; a function that calls itself without a name, which
-# `recursion.py` does not see.
-BLIND = re.compile(r"native_c|<<:|_no_check|\b(?:co)?fix\b")
-COMPUTED = re.compile(r"\bltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
+# `recursion.py` does not see; propositions whose proofs are all alike, on which the kernel has holes; a tactic that
+# gives a name to what nobody was shown.
+BLIND = re.compile(rf"native_c|<<:|_no_check|{BEGINS}(?:co)?fix\b|SProp|_sind\b|{BEGINS}(?:transparent_)?abstract\b")
+COMPUTED = re.compile(rf"{BEGINS}ltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
 MEANING = (
     "Definition",
     "Fixpoint",
@@ -141,14 +144,18 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
         return False
     if word in ("Instance", "Canonical") and sentence.name() not in granted()["instances"].get(file, ()):
         return False
-    if re.search(r"\bwhere\b", text):
+    counts = {w: len(re.findall(rf"{BEGINS}{w}\b", text)) for w in ("where", "with", "match")}
+    if counts["where"] or (word in DECLARING and counts["with"] > counts["match"]):  # a second name behind `with`
         return False
     if word == "Inductive" and sentence.name() not in granted()["inductives"].get(file, ()):
         return False
-    if word == "Let":  # outside of a section it is a Definition, which nobody was shown
-        return inside and bool(sentence.name())
+    if word == "Let":  # outside of a section it is a Definition, and by a script it means what nobody was shown
+        said = ":=" in text or text in granted()["lets"]["proved"].get(file, ())
+        return inside and said and bool(sentence.name()) and sentence.name() not in (*DECLARING, "CoFixpoint")
+    if word in ("Structure", "Record", "Inductive") and text.count(":=") > 1:  # a member that stands for something
+        return False
     if word in ("Variable", "Variables", "Hypothesis"):
-        return inside and (word != "Hypothesis" or bool(re.match(r"Hypothesis [\w']+ : ", text)))
+        return inside and ":>" not in text and (word != "Hypothesis" or bool(re.match(r"Hypothesis [\w']+ : ", text)))
     if word == "Notation":
         return bool(re.match(r"Notation [\w']+ ", text)) or text in granted()["notations"].get(file, ())
     if word in ("Structure", "Record", "Inductive") and ":>" in text:
@@ -190,6 +197,27 @@ def meanings(sources: Path = SOURCES) -> dict[str, set[str]]:
     for name in listed(sources):
         list(refusals(name, (sources / f"{name}.v").read_text(), before))
     return before
+
+
+def left_open(sources: Path = SOURCES) -> dict[str, set[str]]:
+    """The variables of sections, by name the files."""
+    found = dict[str, set[str]]()
+    for file in listed(sources):
+        for sentence in sentences((sources / f"{file}.v").read_text()):
+            for name in variables(sentence):
+                found.setdefault(name, set()).add(file)
+    return found
+
+
+def misleading(
+    found: Mapping[str, Collection[str]], ours: Collection[str], libraries: Collection[str]
+) -> Iterator[str]:
+    """Variables, by name the files, that a reader may take for a word of ours or a library's; one or two letters mean
+    something in many of our files."""
+    for name in sorted({*found} - {*granted()["bound"]["everywhere"]}):
+        files = {*found[name]} - {*granted()["variables"].get(name, ())}
+        if files and (name in libraries or (len(name) > 2 and name in ours)):
+            yield f"{name} means something already, and is a variable in {', '.join(sorted(files))}"
 
 
 def names(sources: Path = SOURCES) -> list[str]:

@@ -42,7 +42,6 @@ def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set
         return
     found = sentences(source)
     starts = [sentence.start for sentence in found]
-    shown = {name for sentence in found for name in text.declared(sentence)}
     seen = words | meanings[file]
     bound = {*text.granted()["bound"]["everywhere"], *text.granted()["bound"].get(file, ())}
     entries = [match.groups() for line in lines if (match := GIVEN.fullmatch(line))]
@@ -71,7 +70,7 @@ def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set
             saying = sentence.word() in SAYING or (sentence.word() == "Let" and kind == "binder")
             if saying and name in seen - bound:
                 yield f"{file}: {name} means something already, and is bound in {_short(sentence)}"
-        elif kind != "sec" and name not in shown:
+        elif kind != "sec" and name not in text.declared(sentence):
             yield f"{file}: {name} is given by {_short(sentence)}, which does not show it"
 
 

@@ -1,0 +1,5 @@
+(** Refused by text. A term that a tactic writes, behind a digit. *)
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+Definition second (n : nat) (P : Prop) : Prop := P.
+Theorem anything : second 0ltac:(exact True).
+Proof. exact I. Qed.

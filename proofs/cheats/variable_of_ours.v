@@ -1,0 +1,7 @@
+(** Refused by names. Words of ours are variables, in a file that does not import them. *)
+From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+Section Anything.
+Variables (leviathan : nat -> unit) (lossless : unit -> unit).
+Theorem anything (block : nat) : lossless (leviathan block) = tt.
+Proof. by case: (lossless _). Qed.
+End Anything.
