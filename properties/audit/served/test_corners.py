@@ -180,6 +180,23 @@ def test_a_server_that_refuses_seeds_is_asked_without() -> None:
         assert plan.lacking["seed"].startswith("refused")
 
 
+@pytest.mark.parametrize(("blank", "prompt"), [(" ", "p w7 a"), ("", "p w7")])
+def test_a_text_without_its_first_blank_is_not_put_behind_the_prompt(blank: str, prompt: str) -> None:
+    """Kills a tie that is asked about with a word that is none, which a server refuses: no parting would ever count."""
+    heard = list[str]()
+
+    class Warm:
+        def send(self, ask: Ask) -> Answer:
+            heard.append(ask.turns[0])
+            return Answer((Choice(" x", "length"),))
+
+    with Bench(Warm(), Warm()) as bench:
+        bench.choices = 2
+        on, off = (Answer((Choice(f"{blank}a {last}", "length"),)) for last in "bc")
+        asked_tie(bench, Ask(("p w7",), 8), on, off)
+    assert set(heard) == {prompt}
+
+
 def test_a_tie_at_a_stop_goes_on_past_it() -> None:
     """Kills an excuse for a stop that was missed: nearly at temperature 0 some choice parts within a long stop, which
     then ends nothing, but later than the text that is to be excused."""
