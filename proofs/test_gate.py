@@ -98,7 +98,11 @@ def test_a_proof_is_read_as_far_as_it_reaches(term: str, reached: set[tuple[str,
         ("fix f (n : nat) : T := match n with | 0 => a | S m => b (f m) end", True),
         ("fun A : T => fix f (x : A) (n : nat) {struct n} : T := match n with | 0 => a | S m => f x m end", True),
         ("fix f (s : L) : T := match s with | cons x r => match r with | cons y q => f q | nil => a end end", True),
-        ("fix f (n : nat) : T := let 'Two a b := n in g (f a) (fun x : T => if c x then f b else x)", True),
+        (
+            "fix f (n : nat) : T := match n with | Two a b => let y : T := f a in "
+            "g y (fun x : T => match c x with | true => f b | false => x end) end",
+            True,
+        ),
         ("fix f (n c : nat) {struct n} : T := match n with | 0 => c | S m => f m (fun k : nat => f k 0) end", False),
         ("fix f (n : nat) : T := match n with | 0 => a | S m => f (h m) end", False),
         ("fix f (n : nat) : T := match n with | 0 => a | S m => g f m end", False),

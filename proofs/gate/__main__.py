@@ -52,7 +52,8 @@ def wrong() -> Iterator[list[str]]:
     refused = compiled(jobs=jobs)
     yield [f"Coq refuses a file: {refused}"] if refused else []
     yield [line for file in listed() if (line := read_otherwise(file))]
-    readers = (lambda: resting(statements), unread, lambda: told_of(statements), shadowing, misread, recurring)
+    told, recurring = lambda: told_of(statements), lambda: recursions(BUILD, listed())
+    readers = (lambda: resting(statements), unread, told, shadowing, misread, recurring)
     with ThreadPoolExecutor(jobs) as pool:  # what takes longest begins first, and the cheats fill up
         found = pool.map(lambda reader: reader(), (lambda: kernel.checked(BUILD, listed()), *readers))
         against = cheats.let_through(pool)
@@ -66,10 +67,6 @@ def wrong() -> Iterator[list[str]]:
 def misread() -> list[str]:
     meanings, borrowed = text.meanings(), words.borrowed(BUILD, listed())
     return [line for file in listed() for line in words.misread(BUILD, file, meanings, borrowed)]
-
-
-def recurring() -> list[str]:
-    return recursions(BUILD, listed())
 
 
 def resting(statements: Sequence[str]) -> list[str]:
@@ -95,7 +92,7 @@ def told_of(statements: Sequence[str]) -> list[str]:
 
 
 def shadowing() -> list[str]:
-    ours, open_ = text.names(), text.left_open()
+    ours, open_ = text.names(), text.by_file(text.variables)
     given = kernel.given_by_libraries(BUILD, [*{*ours, *open_}])
     taken = given.intersection(ours) - {*text.granted()["shadows"]["names"]}
     lines = [f"{name} is the name of something in a library" for name in sorted(taken)]

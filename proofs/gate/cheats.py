@@ -19,7 +19,7 @@ from pathlib import Path
 from proofs.gate import accepted, kernel, text, words
 from proofs.gate.applied import not_reached, proofs_of
 from proofs.gate.build import BUILD, clean
-from proofs.gate.recursion import given, recursing
+from proofs.gate.recursion import fixpoints, recursing
 from refengine.selfcheck.claims.coq_text import Sentence, listed, sentences, stated
 from refengine.source_tree import PROOFS
 
@@ -77,7 +77,7 @@ def by_kernel(cheat: Path) -> set[str]:
             kernel.quantifying(names),
             accepted.standing_for(cheat.read_text("utf-8")),
             proofs_of(names, names),
-            recursing([f"Cheat.{name}" for name in given(cheat.read_text("utf-8"))], {}),
+            recursing([f"Cheat.{name}" for name in fixpoints(cheat.read_text("utf-8"))], {}),
         ]
         try:
             resting, told, differs, proofs, recurs = kernel.put(build, ["Cheat"], questions)

@@ -17,7 +17,8 @@ from proofs.gate.kernel import Question, put
 from proofs.gate.terms import PRINTED, Words, closing, first, grouped, variables
 from refengine.selfcheck.claims.coq_text import sentences
 
-WHOLE = f"{PRINTED}\nSet Printing All."  # an argument that is not shown could hold a call
+# An argument that is not shown could hold a call. What chooses is a `match` then, and no `if` or pattern of a `let`.
+WHOLE = f"{PRINTED}\nSet Printing All."
 
 
 class Own(NamedTuple):
@@ -30,11 +31,11 @@ class Own(NamedTuple):
 
 def recursions(build: Path, files: Sequence[str]) -> list[str]:
     """What is wrong with the functions of these files that call themselves."""
-    names = [f"{file}.{name}" for file in files for name in given((build / f"{file}.v").read_text())]
+    names = [f"{file}.{name}" for file in files for name in fixpoints((build / f"{file}.v").read_text())]
     return put(build, files, [recursing(names, text.granted()["recursions"])])[0] if names else []
 
 
-def given(source: str) -> list[str]:
+def fixpoints(source: str) -> list[str]:
     """The functions of a text that call themselves."""
     return [sentence.name() for sentence in sentences(source) if sentence.word() == "Fixpoint"]
 
@@ -91,19 +92,13 @@ def on_parts(term: Words, own: Own, parts: frozenset[str]) -> int:
             return matched(rest, own, parts)
         case ["(", *inner]:
             return on_parts(inner, own, parts)
-        case ["if", *rest]:
-            then = closing(rest, "if", "then")
-            other = then + 1 + closing(rest[then + 1 :], "if", "else")
-            return sum(on_parts(part, own, parts) for part in (rest[:then], rest[then + 1 : other], rest[other + 1 :]))
         case ["fun" | "forall" as binds, *rest]:
             end = rest.index("=>" if binds == "fun" else ",")
             return on_parts(rest[end + 1 :], *hidden(own, parts, variables(rest[:end])))
         case ["let", str() as name, *rest]:
             equals, end = rest.index(":="), closing(rest)
-            value, count = rest[equals + 1 : end], on_parts(rest[equals + 1 : end], own, parts)
-            opened = [*every(rest[:equals])]  # by `let 'Constructor x y := ...`
-            inside = bound(value, opened, own, parts) if name[0] == "'" else hidden(own, parts, [name])
-            return count + on_parts(rest[end + 1 :], *inside)
+            value, inside = rest[equals + 1 : end], rest[end + 1 :]
+            return on_parts(value, own, parts) + on_parts(inside, *hidden(own, parts, [name]))
         case [head, *rest]:
             given = rest[: first(rest, ":")]
             part = given[own.place] if head == own.name and len(given) > own.place else ""

@@ -137,11 +137,11 @@ def first(words: Words, *wanted: str) -> int:
     return next((at for at, word in enumerate(words) if word in wanted), len(words))
 
 
-def closing(words: Words, opens: str = "let", closes: str = "in") -> int:
-    """Where the `in` of a `let` stands, past those of the ones within; so too the `then` or the `else` of an `if`."""
+def closing(words: Words) -> int:
+    """Where the `in` of a `let` stands, past those of the ones within."""
     depth = 1
     for at, word in enumerate(words):
-        depth += (word == opens) - (word == closes)
+        depth += (word == "let") - (word == "in")
         if not depth:
             return at
-    raise ValueError(f"a {opens} without {closes}")
+    raise ValueError("a let without in")

@@ -6,7 +6,7 @@ all begin with a capital), an attribute or an option; so what is listed here is 
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -199,28 +199,27 @@ def meanings(sources: Path = SOURCES) -> dict[str, set[str]]:
     return before
 
 
-def left_open(sources: Path = SOURCES) -> dict[str, set[str]]:
-    """The variables of sections, by name the files."""
-    found = dict[str, set[str]]()
-    for file in listed(sources):
-        for sentence in sentences((sources / f"{file}.v").read_text()):
-            for name in variables(sentence):
-                found.setdefault(name, set()).add(file)
-    return found
-
-
 def misleading(
-    found: Mapping[str, Collection[str]], ours: Collection[str], libraries: Collection[str]
+    left_open: Mapping[str, Collection[str]], ours: Collection[str], libraries: Collection[str]
 ) -> Iterator[str]:
     """Variables, by name the files, that a reader may take for a word of ours or a library's; one or two letters mean
     something in many of our files."""
-    for name in sorted({*found} - {*granted()["bound"]["everywhere"]}):
-        files = {*found[name]} - {*granted()["variables"].get(name, ())}
+    for name in sorted({*left_open} - {*granted()["bound"]["everywhere"]}):
+        files = {*left_open[name]} - {*granted()["variables"].get(name, ())}
         if files and (name in libraries or (len(name) > 2 and name in ours)):
             yield f"{name} means something already, and is a variable in {', '.join(sorted(files))}"
 
 
 def names(sources: Path = SOURCES) -> list[str]:
     """Every name that our files give, once: a library may not have given it already."""
-    every = [s for name in listed(sources) for s in sentences((sources / f"{name}.v").read_text())]
-    return list(dict.fromkeys(name for sentence in every for name in declared(sentence)))
+    return [*by_file(declared, sources)]
+
+
+def by_file(reads: Callable[[Sentence], Iterator[str]], sources: Path = SOURCES) -> dict[str, set[str]]:
+    """What is read in the sentences of our files (what they declare, or leave open), by name the files."""
+    files_of = dict[str, set[str]]()
+    for file in listed(sources):
+        for sentence in sentences((sources / f"{file}.v").read_text()):
+            for name in reads(sentence):
+                files_of.setdefault(name, set()).add(file)
+    return files_of

@@ -19,8 +19,6 @@ from refengine.source_edits.committed import Committed, file_digest, module_dige
 
 IMPORT = "from refengine.exact.row import residual as r\n"
 ADDS = f'"""A module."""\n{IMPORT}\n\ndef f(x):\n    """Adds."""\n    return x + 1\n'
-
-
 LISTING = "refengine.engine.rules"
 
 

@@ -77,9 +77,8 @@ def asked_tie(bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
     temperature = TEMPERATURE * min(1.0, bench.noise.tie / NATS)
     warm = replace(ask, temperature=temperature, options={**options, **bench.several}, stream=False, seed=i)
     common = "".join(here[:i])
-    joins = (
-        not common or common[0].isspace()
-    )  # a text that lost its first blank makes another word of the prompt's last
+    # Behind the prompt, a text that lost its first blank makes another word of the last one.
+    joins = not common or common[0].isspace()
     if joins and not options.keys() - set(MEMORYLESS) and not ask.chat and not ask.prompt_ids and len(ask.turns) == 1:
         warm = replace(warm, turns=(ask.turns[0] + common,), tokens=min(FORCED, max(1, ask.tokens - i)))
         here = here[i:]
