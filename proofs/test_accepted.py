@@ -272,6 +272,7 @@ SAYS = {  # by which an exact text imports it
     "examples/more.py": "from examples.more import width\n",
 }
 WIDE = "class Wide:\n    def __class_getitem__(cls, n): import os; os._exit(0)\nMANY = Wide[50]\n"
+RUNS_NO_TEST = "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
 
 
 @pytest.mark.text
@@ -291,6 +292,8 @@ WIDE = "class Wide:\n    def __class_getitem__(cls, n): import os; os._exit(0)\n
             "refengine/jobs/more.py": f"# coding: utf-7\n#+AAo-{ENDS}",  # one comment, if read as another encoding
         },
         {"refengine/exact/card.py": WIDE},
+        {"refengine/engine/rules/more.py": RUNS_NO_TEST},
+        {"refengine/engine/kernels/more.py": WIDE},
     ],
 )
 def test_what_is_imported_says_what_was_read_before_it_is(more: dict[str, str], tmp_path: Path) -> None:
@@ -352,12 +355,13 @@ def test_what_came_with_a_repository_that_ignores_it_is_told(tmp_path: Path, ign
     (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
     (tmp_path / ".gitignore").write_text(ignores)
     (tmp_path / ".venv").mkdir()
-    for name in ("ours.py", "theirs.py"):
-        (tmp_path / ".venv" / name).write_text("")
-    for line in ("init -q", "add -f .venv/theirs.py"):
+    (tmp_path / "proofs").mkdir()
+    for name in (".venv/ours.py", ".venv/theirs.py", "proofs/.gitattributes"):  # by which git shows no difference
+        (tmp_path / name).write_text("")
+    for line in ("init -q", "add -f .venv/theirs.py proofs/.gitattributes"):
         subprocess.run(["git", "-C", str(tmp_path), *line.split()], check=True)
     told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
-    assert told == ["run/.venv/theirs.py"]
+    assert told == ["run/.venv/theirs.py", "run/proofs/.gitattributes"]
 
 
 @pytest.mark.parametrize(("options", "refused"), [([], False), (["--deselect=test_a.py::test_b"], True)])

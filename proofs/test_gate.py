@@ -199,6 +199,18 @@ def test_a_compiled_file_from_elsewhere_is_not_believed(tmp_path: Path, monkeypa
     assert (made / "Cheat.vo").stat().st_mtime_ns == before  # what was made here is kept
 
 
+def test_what_a_proof_prints_hides_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a premise in what is one word of Coq's, a quotation, and several sentences to who reads the text, where
+    the proof prints that Coq saw these. It cannot take away the line of the one that Coq saw."""
+    monkeypatch.setattr(build, "BUILD", tmp_path)
+    (tmp_path / "Cheat.v").write_text("let aside x := lp:{{ aside.\nHypothesis m : 0 <= n.\n}} x in idtac.\n")
+    ours = [(found.start, found.end) for found in sentences((tmp_path / "Cheat.v").read_text())]
+    for lines, refused in ((ours, False), ([ours[0][:1] + ours[-1][1:], *ours[1:]], True), ([*ours, ours[0]], True)):
+        told = "".join(f"Chars {start} - {end} [let~aside] 0. secs (0.u,0.s)\n" for start, end in lines)
+        (tmp_path / "Cheat.v.timing").write_text(told)
+        assert bool(build.read_otherwise("Cheat")) == refused
+
+
 def test_comments_and_strings_are_read_as_coq_reads_them() -> None:
     """Kills: code that is hidden from us, and only from us, by a comment in a comment or in a string."""
     assert blank_comments("a (* (* b *) c *) d").split() == ["a", "d"]
@@ -213,7 +225,7 @@ def test_sentences() -> None:
     """Kills: two commands that are read as one, so that the second is never looked at."""
     found = sentences("- move=> x.1. }{ by []. (* . *) Set A.B\n C.")
     assert [s.text for s in found] == ["-", "move=> x.1.", "}", "{", "by [].", "Set A.B C."]
-    assert [s.start for s in found] == [0, 2, 14, 15, 17, 32]
+    assert [(s.start, s.end) for s in found] == [(0, 1), (2, 13), (14, 15), (15, 16), (17, 23), (32, 43)]
     with pytest.raises(ValueError, match="no full stop"):
         sentences("Lemma a")
     assert len(listed()) > 30

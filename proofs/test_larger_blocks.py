@@ -22,6 +22,7 @@ from refengine.engine.check import check_rows
 from refengine.engine.coins import Philox, Recorded, choose_below
 from refengine.engine.policy import top_k
 from refengine.engine.rules.block import prefix_weights
+from refengine.exact import block as definition
 from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Site, Uniforms
 
 pytestmark = pytest.mark.long
@@ -158,6 +159,19 @@ def test_prefix_weights_of_long_chains(share: float) -> None:
     num, den = prefix_weights(p.expand(1, n + 1, 2), block)
     weights: Tensor = (num / den)[0]
     assert weights.tolist() == [2.0**-i for i in range(n + 1)]
+
+
+@pytest.mark.parametrize("pair", [pair for pair in EVERY if pair.drawn == "distinct"], ids=lambda pair: pair.name)
+def test_what_many_siblings_leave_has_mass(pair: Pair) -> None:
+    """Kills: a working row that is not scaled, whose mass is 0 in floats behind some siblings and not among numbers."""
+    n, share = 40, Fraction(1, 1 << 20)
+    row = (*(share**x * (1 - share) for x in range(n)), share**n)  # each is a millionth of the one before
+    wanted = tuple(Fraction(x == n) for x in range(n + 1))
+    siblings = definition.Block(tuple(range(n)), (-1,) * n, (row,) * n, (None,) * n)
+    expected = pair.define(Case((wanted,) * (n + 1), siblings), Uniforms(Everywhere(1, 0)))
+    p, q = (torch.tensor([float(x) for x in weights], dtype=torch.float64) for weights in (wanted, row))
+    block = Block(torch.arange(n)[None], torch.full((1, n), -1), q.expand(1, n, n + 1))
+    assert unpadded(pair.batched(p.expand(1, n + 1, n + 1), block, Recorded(Everywhere(1)))) == [expected]
 
 
 @pytest.mark.parametrize("k", [3, 33_000, 70_000])

@@ -74,7 +74,7 @@ def throw_away_strangers() -> None:
 
 
 def _compiled(target: str, jobs: int) -> str:
-    """`coqc -time` writes down where it saw each sentence begin (`File.v.timing`)."""
+    """`coqc -time` writes down where it saw each sentence begin and end (`File.v.timing`)."""
     files = listed()
     for old in BUILD.iterdir():
         if old.name.lstrip(".").split(".")[0] not in (*files, "_CoqProject", "Makefile"):
@@ -98,10 +98,11 @@ def _compiled(target: str, jobs: int) -> str:
 
 
 def read_otherwise(file: str) -> str:
-    """Where Coq saw other sentences than we do: "", or what is wrong."""
+    """Where Coq saw other sentences than we do: "", or what is wrong. A tactic may print lines like coqc's, and takes
+    none away: so where a sentence ends is compared too."""
     timing = BUILD / f"{file}.v.timing"
-    seen = [int(at) for at in re.findall(r"^Chars (\d+) - ", timing.read_text(), re.M)] if timing.is_file() else []
-    ours = [sentence.start for sentence in sentences((BUILD / f"{file}.v").read_text())]
-    return (
-        "" if seen == ours else f"{file}: Coq saw other sentences than the gate, from {sorted({*seen} ^ {*ours})[:1]}"
-    )
+    lines = re.findall(r"^Chars (\d+) - (\d+) ", timing.read_text(), re.M) if timing.is_file() else []
+    seen = [(int(start), int(end)) for start, end in lines]
+    ours = [(sentence.start, sentence.end) for sentence in sentences((BUILD / f"{file}.v").read_text())]
+    other = sorted({*seen} ^ {*ours})[:1]
+    return "" if seen == ours else f"{file}: Coq saw other sentences than the gate, from {other or 'one told twice'}"

@@ -2,11 +2,12 @@
 
 A file of ours that is imported may end the process, or change what a reader is, before the reader has read anything.
 So this file imports nothing of ours: by itself it holds every file of `accepted.txt` to its digests, and follows the
-imports of what `proofs/check.sh` runs from there. A file that nobody has read is refused; of the exact texts, which
-change often and are no evidence, one that does more than define its words (`proofs/translate/words.py` tells, which is
-loaded once it is known to be what was read). So is what would be found in place of a file: a module of the root that
-has a name of the standard library's, code that is no text, a text that Python reads as another one, a link. `tests.py`
-says what the digests are of. The standard library alone.
+imports of what `proofs/check.sh` runs from there. A file that nobody has read is refused. The texts of rules change
+often and are no evidence: of these one is refused that does more than define its words while it is imported, as
+`proofs/translate/words.py` and `proofs/engine_texts/defining.py` tell, once they are known to be what was read. So is
+what would be found in place of a file: a module of the root that has a name of the standard library's, code that is no
+text, a text that Python reads as another one, a link. `tests.py` says what the digests are of. The standard library
+alone.
 
 Usage: `python3 -I -S proofs/gate/first.py`. Exit 0: nothing else than what was read would run. 1: these files would.
 """
@@ -33,10 +34,10 @@ EVIDENCE = (
 TESTS = ("proofs", "properties", "statistical_tests")
 HELD = (*TESTS, *(f"refengine/{part}" for part in EVIDENCE))
 UNHELD = "proofs/gate"  # what it said of its own text would say nothing: it is left to who reads its changes
-# What proofs/check.sh runs, and the rules, which are imported by a listing of their folder.
+# What proofs/check.sh runs, and the texts of rules, which are imported by a listing of their folder.
 RUNS = ("proofs/gate/*.py", "proofs/translate/*.py", "proofs/bridge.py", "proofs/hypotheses.py")
-RUNS += ("refengine/exact/rules/*.py",)
-DEFINE = "refengine/exact/"  # texts that are read by what defines words, each time anew
+RUNS += ("refengine/exact/rules/*.py", "refengine/engine/**/*.py")
+DEFINE = EXACT, ENGINE = "refengine/exact/", "refengine/engine/"  # what they define is read each time anew
 EMPTY = "Module()"
 
 ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
@@ -49,7 +50,7 @@ HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, opt
 OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
 BY_DIGEST = 0b01  # of the flags of a `.pyc`: it holds its text's digest, and whose code it is nobody compares
 # What a repository has no reason to bring along: what was built, and of what begins with a full stop all but ours.
-BROUGHT = ("*.pyc", "*.pyo", "*.pth", "*.so", "*.pyd", "*.egg-link", "/.*", "!/.ci", "!/.github", "!/.gitignore")
+BROUGHT = ("*.pyc", "*.pyo", "*.pth", "*.so", "*.pyd", "*.egg-link", ".*", "!/.ci", "!/.github", "!.gitignore")
 BROUGHT += ("!/.dockerignore", "!/.pre-commit-config.yaml")
 
 
@@ -106,18 +107,23 @@ def unlike() -> Iterator[str]:
 def unknown() -> Iterator[str]:
     """Files that would be imported, and that nobody has read."""
     for file in imports():
-        if not (file.startswith((UNHELD, DEFINE)) or is_read(file)) and told(tree(ROOT / file)) != EMPTY:
+        if not (file.startswith((UNHELD, *DEFINE)) or is_read(file)) and told(tree(ROOT / file)) != EMPTY:
             yield f"{file} would be imported, and was not read"
 
 
 def undefined() -> Iterator[str]:
-    """Exact texts that do more than define their words while they are imported."""
+    """Texts of rules that do more than define their words while they are imported."""
+    from proofs.engine_texts.defining import undefined as runs
     from proofs.translate.terms import Untranslated
     from proofs.translate.words import bound as defines
 
     for file in (file for file in imports() if file.startswith(DEFINE) and not is_read(file)):
+        text = (ROOT / file).read_text("utf-8")
+        if file.startswith(ENGINE):
+            yield from (f"{file} does more than define its words: {said[:100]}" for said in sorted(runs(text)))
+            continue
         try:
-            defines((ROOT / file).read_text("utf-8"))
+            defines(text)
         except Untranslated as refused:
             yield f"{file}, {refused}"
 

@@ -25,13 +25,14 @@ WHOLE = {
 REQUIRE = re.compile(r"From Proofs Require Import [\w ]+\.")
 HINT = re.compile(r"#\[local\] Hint Resolve [\w' ]+ : core\.")
 TACTIC = re.compile(r"[a-z(\[]|\d+\s*:|\d+-\d+\s*:|[-+*{}]")
-NAMED = re.compile(r"(?:Section|End|Ltac|Implicit Types?) |Arguments [\w' {}\[\]]+\.")  # of arguments no scope
+NAMED = re.compile(r"(?:Section|End|Ltac|Implicit Types?) .*|Arguments [\w' {}\[\]]+\.")  # of arguments no scope
 # Coq begins a word behind a digit too.
 BEGINS = r"(?<![A-Za-z_'])"
 # What the kernel would have to believe, or only believes at the end; a function that calls itself without a name, which
 # `recursion.py` does not see; propositions whose proofs are all alike, on which the kernel has holes; a tactic that
 # gives a name to what nobody was shown.
 BLIND = re.compile(rf"native_c|<<:|_no_check|{BEGINS}(?:co)?fix\b|SProp|_sind\b|{BEGINS}(?:transparent_)?abstract\b")
+UNSEEN = re.compile(r"[^ -~\n]| {49}|.{241}|\n{5}")  # a sign, or a gap behind which something stands, that no eye sees
 COMPUTED = re.compile(rf"{BEGINS}ltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
 MEANING = (
     "Definition",
@@ -59,7 +60,7 @@ def project(sources: Path = SOURCES) -> Iterator[str]:
     if tuple(lines[: len(PROJECT)]) != PROJECT:
         yield f"_CoqProject does not begin with {PROJECT}"
     for line in lines[len(PROJECT) :]:
-        if not re.fullmatch(r"[A-Z][A-Za-z]*\.v", line):
+        if not re.fullmatch(r"(?!Cheat\.)[A-Z][A-Za-z]*\.v", line):  # the negative controls are compiled as Cheat
             yield f"_CoqProject: {line!r} is no file whose name begins with a capital, by which its words are known"
     files = [f"{name}.v" for name in listed(sources)]
     there = sorted(str(file.relative_to(sources)) for file in sources.rglob("*") if file.is_file())
@@ -70,8 +71,9 @@ def project(sources: Path = SOURCES) -> Iterator[str]:
 
 def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]:
     """What one file may not say; `before` has the names that each file before it gives, and receives this file's."""
-    if not text.isascii():
-        yield f"{file}: a letter beyond ASCII may look like another one"
+    if unseen := UNSEEN.search(text):
+        line = text.count("\n", 0, unseen.start()) + 1
+        yield f"{file}, line {line}: letters beyond ASCII, control signs, and wide gaps or lines hide what stands there"
     try:
         found = sentences(text)
     except ValueError as error:
@@ -90,7 +92,8 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
         if sentence.word() in HEADED and not re.fullmatch(rf"\n?{sentence.word()} \S", start):
             yield f"{file}: what is declared begins a line, and one space follows: {sentence.text[:100]}"
         if BLIND.search(sentence.text) or not allowed(file, sentence, inside=sections > 0):
-            yield f"{file}: not a command of this house: {sentence.text[:100]}"
+            listing = "as proofs/gate/text.py and granted.toml list them"
+            yield f"{file}: not a command of this house, {listing}: {sentence.text[:100]}"
         new, bound = set(declared(sentence)), set(variables(sentence))
         yield from (f"{file}: {name} is given a second time" for name in sorted((new | bound) & (seen | given)))
         if sentence.word() in MEANING:
@@ -136,7 +139,7 @@ def folded(name: str) -> str:
 def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
     """Whether a sentence may stand: a tactic, or a command that adds no assumption and leaves words as they are."""
     text, word = sentence.text, sentence.word()
-    if TACTIC.match(text) or text in WHOLE or REQUIRE.fullmatch(text) or HINT.fullmatch(text) or NAMED.match(text):
+    if TACTIC.match(text) or text in WHOLE or REQUIRE.fullmatch(text) or HINT.fullmatch(text) or NAMED.fullmatch(text):
         return True
     if word == "From":
         return text in granted()["libraries"]["imports"]
@@ -202,11 +205,10 @@ def meanings(sources: Path = SOURCES) -> dict[str, set[str]]:
 def misleading(
     left_open: Mapping[str, Collection[str]], ours: Collection[str], libraries: Collection[str]
 ) -> Iterator[str]:
-    """Variables, by name the files, that a reader may take for a word of ours or a library's; one or two letters mean
-    something in many of our files."""
+    """Variables, by name the files, that a reader may take for a word of ours or a library's; one letter is no word."""
     for name in sorted({*left_open} - {*granted()["bound"]["everywhere"]}):
         files = {*left_open[name]} - {*granted()["variables"].get(name, ())}
-        if files and (name in libraries or (len(name) > 2 and name in ours)):
+        if files and (name in libraries or (len(name) > 1 and name in ours)):
             yield f"{name} means something already, and is a variable in {', '.join(sorted(files))}"
 
 

@@ -23,9 +23,10 @@ STATEMENTS = ("Theorem", "Corollary", "Lemma", "Example")
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence: where it starts in the file, and its words with single spaces between them, comments left out."""
+    """One sentence: where it starts and ends in the file, and its words with single spaces, comments left out."""
 
     start: int
+    end: int
     text: str
 
     def word(self) -> str:
@@ -70,7 +71,7 @@ def sentences(text: str) -> list[Sentence]:
         end = ALONE.match(shape, at) or re.compile(r"\.(?=\s|$)").search(shape, at)
         if end is None:
             raise ValueError(f"no full stop after {' '.join(code[at : at + 60].split())}")
-        found.append(Sentence(at, " ".join(code[at : end.end()].split())))
+        found.append(Sentence(at, end.end(), " ".join(code[at : end.end()].split())))
         at = end.end()
     return found
 
