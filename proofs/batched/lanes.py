@@ -1,8 +1,10 @@
 """One lane of a batch against the exact text: what is asked, and what is free."""
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -183,8 +185,14 @@ def run(rule: Callable[..., Any], mode: Mode, path: Expected, shape: Shape, worl
     except Differs:
         raise
     except (NotImplementedError, IndexError, LookupError, RuntimeError, ValueError, TypeError) as error:
-        raise Differs(f"raises {type(error).__name__}: {error}") from error
+        raise Differs(f"{place_of(error)}{type(error).__name__}: {error}") from error
     judge.same_round(found)
+
+
+def place_of(error: BaseException) -> str:
+    """The line of the engine's text at which it was refused, as "row.py, line 7, `text`: "."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/engine/" in f.filename]
+    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}, `{frames[-1].line}`: " if frames else ""
 
 
 def difference(card: Card, rule: Callable[..., Any]) -> str:

@@ -77,6 +77,9 @@ def read_beside() -> dict[str, Entry]:
     it by, what these are granted, and the tests."""
     found = grants() | abbreviations()
     rows, around = page()
+    if missing := {claim["id"] for claim in claims()} - rows.keys():
+        command = "python -m refengine.selfcheck.claims.claims --write"
+        raise LookupError(f"CLAIMS.md has no row for {', '.join(sorted(missing))}: {command}")
 
     def put(name: str, says: list[str], names: list[str], besides: str = "") -> None:
         again = sum(other.partition("#")[0] == name for other in found)

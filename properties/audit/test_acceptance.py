@@ -242,7 +242,7 @@ def test_a_known_law_says_what_is_due(tmp_path: Path) -> None:
 
 
 def test_answers_with_their_steps_are_held_to_every_prefix(tmp_path: Path) -> None:
-    """Null: 40 requests of two prompts that the law's own page does not weigh so, alpha = 1e-6. Kills a chance of the
+    """Null: 40 requests of two prompts that the law's own page does not weigh so, alpha = ALPHA. Kills a chance of the
     row beside, a bonus that counts as a draft, and steps that claim what the rows do not allow."""
     pair, prompts = tmp_path / "pair", ("w7 w9", "w12 w50 w3 w3")
     export_fixtures(pair)

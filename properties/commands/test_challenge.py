@@ -26,7 +26,8 @@ def test_the_release_obeys_its_schema_and_its_sums(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     law = jsonschema.Draft202012Validator(schema)
     law.validate(given)
-    assert (given["version"], given["digest"]) == (VERSION, DIGEST)
+    released = given["version"], given["digest"]
+    assert released == (VERSION, DIGEST), "other vectors are another release: VERSION and DIGEST of vectors_release.py"
     for line in (tmp_path / "new" / "SHA256SUMS").read_text().splitlines():
         value, name = line.split("  ")
         assert hashlib.sha256((tmp_path / "new" / name).read_bytes()).hexdigest() == value

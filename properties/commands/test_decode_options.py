@@ -115,7 +115,7 @@ def test_two_options_are_done_in_the_stated_order(pair: tuple[str, str]) -> None
         assert torch.equal(said, stated({"temperature": 1.0, **given})(logits, PROMPT, PREFIX))
         swapped = [OPTIONS[name][1](given[name]) for name in reversed(pair)]
         told_apart |= not torch.allclose(steps.pipeline(*swapped)(logits, PROMPT, PREFIX), said)
-    assert told_apart == (pair not in COMMUTE)
+    assert told_apart == (pair not in COMMUTE), "give the options wider `ranges`, or list two that commute in COMMUTE"
 
 
 @pytest.mark.parametrize(

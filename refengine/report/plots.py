@@ -265,7 +265,7 @@ def calibration(columns: Columns) -> Markup:
     rows = list(zip(*(map(number, columns[name]) for name in names), strict=True))
     frame = Frame((min(row[0] for row in rows), max(row[0] for row in rows)), (0, 1))
     name = "log₁₀ of the evidence that was reached"
-    parts = _axes(frame, ticks(*frame.x), [0, 0.25, 0.5, 0.75, 1], name, "share of correct samplers")
+    parts = _axes(frame, ticks(*frame.x), QUARTERS, name, "share of correct samplers")
     for before, after in itertools.pairwise(rows):
         parts.append(_line(frame.px(before[0]), frame.py(before[2]), frame.px(after[0]), frame.py(after[2]), "dashed"))
     for bar, seen, _ in rows:

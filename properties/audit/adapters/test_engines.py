@@ -182,7 +182,8 @@ def test_every_engine_has_its_worker_its_format_and_an_extra() -> None:
         assert {"convert", "opened"} <= functions
         assert bool(engine.served) == (engine.serve is not None)
         if "refengine[" in adapter.install:
-            assert adapter.install.split("[")[1].split("]")[0] in extras
+            extra = adapter.install.split("[")[1].split("]")[0]
+            assert extra in extras, f"pyproject.toml has no extra {extra}"
     assert set(engines()) <= set(adapters())
 
 

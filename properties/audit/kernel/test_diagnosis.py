@@ -127,8 +127,8 @@ def test_coins_that_are_shared_are_named_by_who_shares_them(way: str, told: Call
 @pytest.mark.parametrize(
     ("accept", "mixed", "half"),
     [
-        (Fraction(1), True, "drafts are kept there as they should be, and replaced otherwise"),
-        (Fraction(1, 2), False, "drafts are replaced there as they should be, and kept otherwise"),
+        (Fraction(1), True, "drafts are kept there as often as they should be; what replaces a refused one is wrong"),
+        (Fraction(1, 2), False, "what replaces a refused draft is right there; drafts are kept too often"),
     ],
 )
 @pytest.mark.parametrize("told", [enumerated, sampled])

@@ -25,6 +25,7 @@ from refengine.audit.served.noise import KNOWN_TIE_SHARE, NATS, ROUNDING, TIE_SH
 from refengine.audit.served.plan import Plan
 from refengine.audit.served.sides import printed
 from refengine.audit.served.suite import IDLE, SUSPECT_NATS, Suite, beliefs
+from refengine.evidence.alpha import ALPHA
 
 
 def test_a_convention_of_sampled_answers_is_not_counted() -> None:
@@ -81,7 +82,7 @@ class Gives:
 def test_what_is_gathered_from_all_answers_is_listed_by_the_name_of_its_finding() -> None:
     """Kills a claim that a test runner lists and never hears of."""
     with Bench(Gives(), Gives()) as bench:
-        suite = Suite(bench, Plan([], {}), 1e-6, 10)
+        suite = Suite(bench, Plan([], {}), ALPHA, 10)
         listed = Opened(suite, Named("endpoint", "test", RECIPE)).names()
         for belief in bench.of_answers().values():
             belief.add(True, False)
@@ -247,7 +248,7 @@ def test_a_claim_that_has_nothing_left_to_ask_is_left() -> None:
 
     with Bench(Gives(), Gives()) as bench:
         cell = Once()
-        suite = Suite(bench, Plan([cell], {}), 1e-6, 1000)
+        suite = Suite(bench, Plan([cell], {}), ALPHA, 1000)
         suite.run(lambda what, share: None)
     assert SUSPECT_NATS < suite.states[0].evidence() < suite.bar
     assert cell.asked == IDLE + 1
@@ -271,7 +272,7 @@ class Parting:
 def most_evidence(claims: list[Parting], requests: int) -> bool:
     """Whether so many requests decide one."""
     with Bench(Gives(), Gives()) as bench:
-        suite = Suite(bench, Plan(list[Cell](claims), {}), 1e-6, requests)
+        suite = Suite(bench, Plan(list[Cell](claims), {}), ALPHA, requests)
         suite.run(lambda what, share: None)
     return max(state.evidence() for state in suite.states) >= suite.bar
 

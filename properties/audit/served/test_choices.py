@@ -18,6 +18,7 @@ from refengine.audit.served.noise import Noise
 from refengine.audit.served.plan import planned
 from refengine.audit.served.suite import Suite
 from refengine.audit.served.transports.http import Server
+from refengine.evidence.alpha import ALPHA
 
 
 def test_choices_at_temperature_0_are_told_apart_by_their_rows() -> None:
@@ -42,7 +43,7 @@ def test_prompts_that_are_all_one_to_a_model_are_told(knows: bool) -> None:
             return Answer((Choice(f" {word}" * ask.tokens, "length"),))
 
     with Bench(Reads(4000), Reads(4000), prompts=tuple("abcdefg")) as bench:
-        suite = Suite(bench, planned(bench, "chat"), 1e-6, 10)
+        suite = Suite(bench, planned(bench, "chat"), ALPHA, 10)
         notes = list(findings(suite, Named("endpoint", "test", RECIPE)))[-1].notes
         assert any("--prompts FILE" in note for note in notes) != knows
 

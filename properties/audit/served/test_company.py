@@ -74,7 +74,7 @@ def test_coins_that_both_sides_share_accuse_nobody() -> None:
 
 @pytest.mark.parametrize("manner", ["drafts less in company", "another text every time", "takes all and does nothing"])
 def test_an_answer_that_company_moves_honestly_does_not_follow_a_seed(manner: str) -> None:
-    """Null: which seed a neighbour has moves nothing; n = 10 looks of 10 runs, alpha = 1e-6; an answer that follows it
+    """Null: which seed a neighbour has moves nothing; n = 10 looks of 10 runs, alpha = ALPHA; an answer that follows it
     in half of the runs (TV 0.5) would be seen. Kills a claim that takes fewer drafts under load, or noise, for shared
     coins."""
     assert not violated(audited("", manner, 400, "seed/of"))

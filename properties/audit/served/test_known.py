@@ -57,14 +57,14 @@ def test_a_temperature_that_is_applied_twice_is_named(folder: Path) -> None:
 @pytest.mark.stat
 @pytest.mark.parametrize(("defect", "claim"), [("corrected from p", "temperature 1"), ("bias ignored", "logit_bias")])
 def test_what_speculation_does_is_seen(folder: Path, defect: str, claim: str) -> None:
-    """n = 600 requests of 8 choices, alpha = 1e-6 over 15 claims; a deviation of 0.02 of the mass would show. Kills
+    """n = 600 requests of 8 choices, alpha = ALPHA over 15 claims; a deviation of 0.02 of the mass would show. Kills
     bets that see filters alone."""
     assert claim in violated(folder, 600, defect)
 
 
 @pytest.mark.stat
 def test_a_penalty_of_both_sides_is_named(folder: Path) -> None:
-    """n = 400 requests, alpha = 1e-6. Kills a penalty whose scope nobody looks at."""
+    """n = 400 requests, alpha = ALPHA. Kills a penalty whose scope nobody looks at."""
     found = violated(folder, 400, shared="penalties count the prompt")
     assert "the penalty counts the prompt" in found["presence_penalty"]
     assert "the penalty counts the prompt" in found["frequency_penalty"]
@@ -72,7 +72,7 @@ def test_a_penalty_of_both_sides_is_named(folder: Path) -> None:
 
 @pytest.mark.stat
 def test_an_honest_server_is_accused_of_nothing_at_length(folder: Path) -> None:
-    """Null: every token follows its row to within float32; n = 1500 requests, alpha = 1e-6. Kills the same."""
+    """Null: every token follows its row to within float32; n = 1500 requests, alpha = ALPHA. Kills the same."""
     assert not violated(folder, 1500)
 
 

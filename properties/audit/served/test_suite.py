@@ -36,6 +36,7 @@ from refengine.audit.served.plan import Plan, planned
 from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
+from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding
 
 
@@ -81,7 +82,7 @@ def audited(defect: str, manner: str, requests: int, only: str = "", until: str 
         plan = planned(bench, only)
         assert bench.sent < (400 if "one choice" in manner else 330)  # one at a time, and ties are asked about
         plan.cells = [cell for cell in plan.cells if cell.name.startswith(only)]
-        suite = Suite(bench, plan, 1e-6, bench.sent + requests)
+        suite = Suite(bench, plan, ALPHA, bench.sent + requests)
 
         def turn(what: str, share: float) -> None:
             decided = [told for told in beliefs(suite) if told[2].log_evidence >= suite.bar]
@@ -123,7 +124,7 @@ def test_an_honest_server_is_accused_of_nothing(manner: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("manner", ODD)
 def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
-    """Null: both sides are alike but for rounding; n = 3000 requests, alpha = 1e-6 over all claims. Kills the same."""
+    """Null: both sides are alike but for rounding; n = 3000 requests, alpha = ALPHA over all claims. Kills the same."""
     accuses_nobody(manner, 3000)
 
 
@@ -140,7 +141,7 @@ ALL = tuple(defect for defect in EVERY if defect != LIKE_FEWER_DRAFTS)
 @pytest.mark.long
 @pytest.mark.parametrize("defect", ALL)
 def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
-    """n = 3000 requests, alpha = 1e-6 over all claims. Kills a budget spent where no defect is."""
+    """n = 3000 requests, alpha = ALPHA over all claims. Kills a budget spent where no defect is."""
     assert violated(audited(defect, "", 3000, until=""))
 
 

@@ -16,6 +16,7 @@ from refengine.audit.served.suite import Suite
 from refengine.audit.served.transports.http import Server
 from refengine.audit.served.transports.journal import Journal, Journalled
 from refengine.errors import BadInput
+from refengine.evidence.alpha import ALPHA
 
 
 def test_an_audit_that_was_stopped_asks_nothing_twice(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_side_that_is_gone_leaves_claims_untested() -> None:
             return Answer((Choice("a b c d e f g h", "length"),))
 
     with Bench(Dying(), Dying()) as bench:
-        suite = Suite(bench, planned(bench), 1e-6, 3000)
+        suite = Suite(bench, planned(bench), ALPHA, 3000)
         suite.run(lambda what, share: None)
         found = {f.id: f for f in findings(suite, Named("endpoint", "test", RECIPE))}
     assert found["audit.endpoint/there to the end"].reason == "connection refused"

@@ -37,7 +37,7 @@ class Exact:
 
 
 def _left_out(why: str, failure: Outcome | None = None, stateful: bool = False) -> Exact:
-    """No law counts, since the enumerated ones are not believed."""
+    """No law counts, those included that were enumerated before."""
     return Exact(notes=[f"The exact depth was left out: {why}"], failure=failure, stateful=stateful)
 
 
@@ -53,7 +53,7 @@ def exact_depth(request: Request, child: Child, plan: Plan, until: float, progre
     found, runs = Exact(len(selected)), plan.runs
     for i, item in enumerate(selected):
         if runs <= 0 or monotonic() > until:
-            why = "the inputs before it took the time" if runs > 0 else f"{plan.runs} runs were planned"
+            why = f"the inputs before it took {'the time' if runs > 0 else f'the {plan.runs} runs'}"
             found.notes.append(f"{item.name}: sampled only ({why})")
             continue
         progress(f"exact law: {item.name}", i / len(selected))

@@ -104,8 +104,9 @@ def _kept_or_replaced(weights: Rows, p: Rows, q: Rows | None, exact: bool) -> st
     kept_so = _as(kept, weights.sum() * np.minimum(p, q), exact)
     if kept_so == _as(replaced, replaced.sum() * residual(p, q), exact):
         return ""
-    right, wrong = ("kept", "replaced") if kept_so else ("replaced", "kept")
-    return f"drafts are {right} there as they should be, and {wrong} otherwise"
+    if kept_so:
+        return "drafts are kept there as often as they should be; what replaces a refused one is wrong"
+    return "what replaces a refused draft is right there; drafts are kept too often or too seldom"
 
 
 def _as(weights: Rows, due: Rows, exact: bool) -> bool:

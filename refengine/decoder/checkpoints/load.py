@@ -34,7 +34,7 @@ LAYOUTS: tuple[Layout, ...] = tuple(
     for module in pkgutil.iter_modules(layouts.__path__)
     for layout in import_module(f"{layouts.__name__}.{module.name}").LAYOUTS
 )
-# Drafters without files, by name. Lookahead emits at most N - 1 tokens in a round: N is two more than it drafts.
+# Drafters without files, by name. Lookahead of level N drafts N - 2 tokens.
 WITHOUT_WEIGHTS: dict[str, Callable[..., Drafter]] = {
     "prompt_lookup": lambda _, target, gamma=4: PromptLookup(gamma, device=str(target.device)),
     "ngram": lambda _, target, gamma=4: NGram(gamma, device=str(target.device)),

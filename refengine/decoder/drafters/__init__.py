@@ -16,16 +16,18 @@
    * `state` returns all live state. Only entries named `pool.*` may depend on more than the prefix.
 2. `decoder/checkpoints/layouts/<name>.py`: the config, the table of tensor names and shapes that follows from it, the
    drafter, and `LAYOUTS`: how a folder is recognised, and `load`, whose keywords are the options that the layout takes.
+   `load` calls `refuse_unread(config)`, which refuses fields that change what a drafter computes and are not read here.
    (A drafter without files is a line of `WITHOUT_WEIGHTS` in `checkpoints/load.py` instead.)
-3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout to `fixtures/<name>/`, and has
-   `start(name)`, the tensors that its training starts from.
-4. `fixtures/schemas/<name>.json` says which fields are known, second-hand or UNKNOWN.
+3. `fixtures/make_<name>.py` writes a tiny trained checkpoint in the released layout to `fixtures/<name>/`. The tensors
+   that its training starts from are made by its `start(name)`, or by a function of the script `untrained` beside it.
+4. `fixtures/schemas/<name>.json` says of every field of the config, `architectures` and `torch_dtype` too, whether it
+   is known, second-hand or UNKNOWN, and under `fixtures` what does not apply ("layers": "none", "angles": "none").
 5. `selfcheck/drafters/rows/<name>.py`: its `ROWS` of the table, see `selfcheck/drafters/row.py`. The battery (damage of
    the checkpoint, exact law, planted state bugs) is then run on it; what cannot be tested has its reason there.
 6. `properties/drafters/test_<name>.py`: tests against independent code, marked `@pytest.mark.peer("<row>")`.
 
-A further layout of a drafter is three files, 2, 3 and 6, and a row beside the others in 5. Everything else is a listing
-of these folders. A drafter without a row, and a layout without `LAYOUTS`, are errors of the import. Tests then ask for
-prose and data: the drafter's line in docs/decoder.md, and in `commands/released.toml` the layout's released pairs, or
-that there are none.
+A further layout of a drafter is three files, 2, 3 and 6, a row beside the others in 5, and its schema. All else is a
+listing of these folders. A drafter without a row, and a layout without `LAYOUTS`, are errors of the import. Tests then
+ask for prose and data: the drafter's line in docs/decoder.md, and in `commands/released.toml` the layout's released
+pairs, or that there are none.
 """
