@@ -30,6 +30,12 @@ def endpoint(
     vocabulary: Annotated[
         int, typer.Option(min=0, help="Tokens of the model; ids are asked for up to this, or up to those in answers.")
     ] = 0,
+    law_choices: Annotated[
+        int,
+        typer.Option(
+            min=1, max=64, help="The most choices of a sampled request: fewer where large batches do not speculate."
+        ),
+    ] = 64,
     alpha: Alpha = ALPHA,
     *,
     reporting: Reporting,
@@ -49,7 +55,7 @@ def endpoint(
         finish_grouped(findings, reporting)
     if off is None:
         raise BadInput("name the same without speculation with --off URL, or a model of known law with --known DIR")
-    kept = {"journal": str(journal) if journal else None, "vocabulary": vocabulary}
+    kept = {"journal": str(journal) if journal else None, "vocabulary": vocabulary, "law_choices": law_choices}
     asked = questions(requests, prompts, only, alpha) | kept
     check_address(on)
     check_address(off)

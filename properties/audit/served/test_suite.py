@@ -17,6 +17,7 @@ from properties.helpers.served.defects import (
     CORNERS,
     CORRECTION,
     DEFECTS,
+    FEW_TEXTS,
     FRESH,
     JUDGED,
     PAGED,
@@ -68,15 +69,17 @@ class Decided(Exception):
     """A claim is violated."""
 
 
-def audited(defect: str, manner: str, requests: int, only: str = "", until: str | None = None) -> list[Finding]:
+def audited(
+    defect: str, manner: str, requests: int, only: str = "", until: str | None = None, law_choices: int = 64
+) -> list[Finding]:
     """The findings about a server with a defect; with `only`, of the cells whose name begins so; with `until`, as soon
-    as a claim is violated whose name begins so."""
+    as a claim is violated whose name begins so. law_choices: the most of a request whose law is sampled."""
     with (
         serving(speculating := Engine(True, defect), manner) as on,
         serving(plain := Engine(), manner) as off,
         Server(on, patience=10.0) as here,
         Server(off, patience=10.0) as there,
-        Announced(here, there) as bench,
+        Announced(here, there, law_choices=law_choices) as bench,
     ):
         bench.engines = (speculating, plain)
         plan = planned(bench, only)
@@ -330,6 +333,12 @@ def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypa
     with known, pytest.raises(Gone, match="gave no answer"):
         known.send(ask)
     assert sum(slept) > 100
+
+
+def test_a_law_of_small_batches_is_asked_for_by_fewer_choices() -> None:
+    """Kills an option that leaves requests as large as before: an engine that does not speculate in large batches then
+    passes, whatever its verification does."""
+    assert violated(audited(FEW_TEXTS, "", 400, "law/temperature 1", "law/temperature 1", law_choices=4))
 
 
 def test_a_witness_is_made_small() -> None:

@@ -128,6 +128,7 @@ CORRECTION = (  # how what replaces a refused draft is drawn: each moves a littl
     "the correction reuses the coin that refused", "the correction takes the rest of the coin that refused",
     "the correction is drawn from the draft", "the residual is absolute",
 )  # fmt: skip
+FEW_TEXTS = "every draft is kept where few texts are under way"  # with more it does not speculate
 MISSED = (  # of their kin, what 3,000 requests have not been seen to tell: no test asks for them
     "the tail of the residual is dropped", "the residual is clipped", "the bonus reuses the last coin",
     "two choices share the coins of acceptance",

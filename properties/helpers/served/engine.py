@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import log
 from typing import Any
 
-from properties.helpers.served.defects import LATE, LEAKS, PAGE, Node, bent, residual
+from properties.helpers.served.defects import FEW_TEXTS, LATE, LEAKS, PAGE, Node, bent, residual
 from properties.helpers.served.model import (
     FILTERS,
     GAMMA,
@@ -316,6 +316,7 @@ class Engine:
             every = self.has("one request in twenty keeps every draft") and body["number"] % 20 == 7
             every |= self.has("late drafts are kept if they are not unlikely") and len(out) >= LATE and p[x] >= 0.05
             every |= self.has("drafts are kept too easily beside three others") and company > 3 and p[x] > 0.01
+            every |= self.has(FEW_TEXTS) and body.get("n", 1) <= 4 and body.get("temperature") == 1.0
             every |= self.has("in chat a likely draft is kept") and "messages" in body and p[x] >= 0.05
             if every or coin * q[x] < p[x] * (1.25 if self.has("drafts are accepted too easily") else 1.0):
                 emitted.append(x)

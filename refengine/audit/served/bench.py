@@ -61,6 +61,7 @@ class Bench:
     prompts: Sequence[str] = PROMPTS
     at_once: int = 16
     together: bool = True  # whether requests can be under way together
+    law_choices: int = 64  # the most of a request whose law is sampled
     vocabulary: int = 0  # tokens of the model, as far as somebody said so or answers have shown (claims/found_ids.py)
     sent: int = 0
     metadata: dict[str, Faults] = field(

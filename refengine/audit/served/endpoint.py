@@ -31,6 +31,7 @@ def audit_served(
     only: str = "",
     journal: str | None = None,
     vocabulary: int = 0,
+    law_choices: int = 64,
     alpha: float = ALPHA,
     progress: Progress = lambda what, share: None,
 ) -> list[Finding]:
@@ -41,10 +42,11 @@ def audit_served(
     only      looks at the claims alone whose names begin so
     journal   a file that keeps answers; an audit that was stopped goes on with it
     vocabulary  tokens of the model: no greater id is asked for than this or answers tell
+    law_choices  the most choices of a request whose law is sampled: some engines do not speculate in large batches
     Raises BadInput where a side takes no plain request.
     """
     asked = {"requests": requests, "prompts": list(prompts), "only": only, "alpha": alpha, "vocabulary": vocabulary}
-    arguments = {"on": on, "off": off, "model": model, **asked}
+    arguments = {"on": on, "off": off, "model": model, "law_choices": law_choices, **asked}
     recipe = Recipe(function=f"{__name__}:audit_served", arguments=arguments)
     named = Named("endpoint", f"{on} beside {off}", recipe)
     with ExitStack() as stack:
@@ -52,7 +54,7 @@ def audit_served(
         if journal is not None:
             kept = Journal(Path(journal), f"{on} beside {off}" + (f", model {model}" if model else ""))
             sides = [Journalled(side, name, kept) for side, name in zip(sides, ("on", "off"), strict=True)]
-        bench = Bench(sides[0], sides[1], prompts, vocabulary=vocabulary)
+        bench = Bench(sides[0], sides[1], prompts, vocabulary=vocabulary, law_choices=law_choices)
         return audited(bench, named, progress, requests, only, alpha)
 
 

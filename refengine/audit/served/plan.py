@@ -128,7 +128,8 @@ def _try_laws(plan: Plan, bench: Bench, takes: Takes, wanted: Wanted) -> None:
     for setting in SAMPLED:
         if not wanted(f"law/{setting.name}"):
             continue
-        most = setting.choices if bench.noise.quiet else min(setting.choices, MOST_CHOICES)  # more show the rounding
+        most = min(setting.choices, bench.law_choices)
+        most = most if bench.noise.quiet else min(most, MOST_CHOICES)  # more show the rounding
         choices = next((n for n in takes.choices if n <= most), 1)
         in_lists = not takes.choices or not setting.seeded  # a seed might be that of each prompt, so none is sent
         prompts = next((k for k in takes.equal_prompts if in_lists and k * choices <= most), 1)

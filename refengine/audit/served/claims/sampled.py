@@ -57,6 +57,7 @@ class Law:
     reader: Reader
     prompts: list[str] = field(default_factory=list)
     looks: int = 0
+    bare: int = 0  # of these, without rows
     choices: int = 0  # of each side
     prefixes: Prefixes = field(default_factory=Prefixes)
     characters: Prefixes = field(default_factory=Prefixes)  # where a text is cut into tokens does not part its looks
@@ -85,6 +86,7 @@ class Law:
         for seen, side in zip(self.texts[place], (on, off), strict=True):
             seen.update(choice.text for choice in side)
         self.looks += 1
+        self.bare += not any(choice.listed for choice in on)
         self.choices += count
         kinds = np.array([self.kinds(i) for i in range(LAW_PROMPTS)])
         self.evidence = float(log_sum(kinds, 1).min()) - log(kinds.shape[1])
@@ -166,7 +168,8 @@ class Law:
         return f"{few}, {enough} would: more --requests"
 
     def excluded(self, bar: float) -> str:
-        return f"A total variation of {self.would_show(bar):.2g} would have been seen 99% of the time."
+        both = ", if it is there whether log probabilities are asked for or not" if 0 < self.bare < self.looks else ""
+        return f"A total variation of {self.would_show(bar):.2g} would have been seen 99% of the time{both}."
 
     @property
     def witnesses(self) -> list[dict[str, Any]]:
