@@ -77,7 +77,7 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
     except ValueError as error:
         yield f"{file}: {error}"
         return
-    yield from (f"{file}: {line}" for line in disguised(text))
+    yield from (f"{file}: {line}" for line in (*disguised(text), *unseen(file, found)))
     sections, given, seen = 0, set[str](), set[str]()
     for sentence in found:
         imported = re.match(r"From Proofs Require Import ([^.]*)\.", sentence.text)
@@ -115,6 +115,24 @@ def disguised(text: str) -> Iterator[str]:
         open_comments += (token == "(*") - (token == "*)")
     if "(*)" in text:
         yield "a sign that opens a comment: (*)"
+
+
+def unseen(file: str, found: list[Sentence]) -> Iterator[str]:
+    """What variables are of by their names alone: a word that is neither granted nor a variable of an open section."""
+    known = granted()["implicit"]
+    words = [{*known["everywhere"], *known.get(file, ())}]
+    for sentence in found:
+        match sentence.word():
+            case "Section":
+                words.append(set())
+            case "End":
+                words = words[:1] + words[1:-1]
+            case "Implicit":
+                types = re.sub(r"(?:^|\()[\w' ]+? :", " ", sentence.text.split(" ", 2)[2])
+                for word in sorted(set(re.findall(r"[A-Za-z_][\w']*", types)).difference(*words)):
+                    yield f"statements do not show that a variable is of {word}, write so there: {sentence.text[:60]}"
+            case _:
+                words[-1].update(variables(sentence))
 
 
 def alike(names: Collection[str]) -> Iterator[str]:
@@ -157,7 +175,8 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
     if word in ("Variable", "Variables", "Hypothesis"):
         return inside and ":>" not in text and (word != "Hypothesis" or bool(re.match(r"Hypothesis [\w']+ : ", text)))
     if word == "Notation":
-        return bool(re.match(r"Notation [\w']+ ", text)) or text in granted()["notations"].get(file, ())
+        short = re.match(r"Notation [\w']+ ", text) and "forall" not in text  # a premise's name would stand elsewhere
+        return bool(short) or text in granted()["notations"].get(file, ())
     if word in ("Structure", "Record", "Inductive") and ":>" in text:
         return text in granted()["coercions"]["records"]
     return word in DECLARING and bool(sentence.name())
