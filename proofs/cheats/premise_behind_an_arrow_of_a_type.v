@@ -1,4 +1,4 @@
-(** Refused by premises, applied. The arrow is one of a type; the premise stands in a Let. *)
+(** Refused by text, premises, applied. The arrow is one of a type; the premise stands in a Let. *)
 From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 Section Numbers.
 Variable n : nat.

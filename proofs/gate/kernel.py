@@ -64,7 +64,8 @@ Ltac implies h b := lazymatch b with
 Ltac test_of b := let h := head b in
   tryif first [is_var h | is_constructor h] then idtac else (idtac "test" h; implies h b; tests_given_to b)
 with tests_given_to b := lazymatch b with
-  | ?f ?a => try (let c := truth_of a in test_of c); tests_given_to f
+  | ?f ?a => let h := head a in
+      first [is_constructor h; tests_given_to a | let c := truth_of a in test_of c | idtac]; tests_given_to f
   | _ => idtac
   end.
 Ltac inside def := lazymatch goal with

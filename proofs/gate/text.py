@@ -33,6 +33,7 @@ BEGINS = r"(?<![A-Za-z_'])"
 # gives a name to what nobody was shown.
 BLIND = re.compile(rf"native_c|<<:|_no_check|{BEGINS}(?:co)?fix\b|SProp|_sind\b|{BEGINS}(?:transparent_)?abstract\b")
 COMPUTED = re.compile(rf"{BEGINS}ltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
+ASSUMING = re.compile(r"->|\bforall\b")  # what no Let and no short notation says: Coq writes it out in a statement
 MEANING = (
     "Definition",
     "Fixpoint",
@@ -169,13 +170,14 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
         return False
     if word == "Let":  # outside of a section it is a Definition, and by a script it means what nobody was shown
         said = ":=" in text or text in granted()["lets"]["proved"].get(file, ())
+        inside = inside and not ASSUMING.search(text)
         return inside and said and bool(sentence.name()) and sentence.name() not in (*DECLARING, "CoFixpoint")
     if word in ("Structure", "Record", "Inductive") and text.count(":=") > 1:  # a member that stands for something
         return False
     if word in ("Variable", "Variables", "Hypothesis"):
         return inside and ":>" not in text and (word != "Hypothesis" or bool(re.match(r"Hypothesis [\w']+ : ", text)))
     if word == "Notation":
-        short = re.match(r"Notation [\w']+ ", text) and "forall" not in text  # a premise's name would stand elsewhere
+        short = re.match(r"Notation [\w']+ ", text) and not ASSUMING.search(text)
         return bool(short) or text in granted()["notations"].get(file, ())
     if word in ("Structure", "Record", "Inductive") and ":>" in text:
         return text in granted()["coercions"]["records"]
