@@ -86,8 +86,11 @@ Ltac inside def := lazymatch goal with
   | |- is_true ?b => test_of b
   | |- @eq ?T ?a ?b => let S := eval hnf in T in lazymatch S with
       | forall _ : _, _ => let z := fresh "{given}" in try (assert (forall z, a z = b z) by (inside @eq; fail))
-      | _ => tests_given_to (a = b)
+      | Prop => idtac "under eq"
+      | _ => lazymatch goal with |- ?A => tests_given_to A end
     end
+  | |- True => lazymatch def with tt => idtac | _ => idtac "under" def end
+  | |- False => idtac
   | |- ?A => let F := eval hnf in A in let h := head F in tryif constr_eq A F
       then lazymatch h with
         | context [match _ with _ => _ end] => idtac "under match"
