@@ -15,6 +15,10 @@ INSTANCES = (
     *("BeyondInstances", "EntropyInstances", "WordInstances"),
 )
 
+CLOSED_BY = {"(": ")", "[": "]", "{": "}", "forall": ",", "exists": ",", "exists2": ",", "fun": "=>", "let": "in"} | {
+    "match": "end"
+}
+
 
 @dataclass(frozen=True)
 class Drop:
@@ -70,20 +74,18 @@ def binder_end(code: str) -> int:
 
 def premises(statement: str) -> Iterator[tuple[int, int]]:
     """The parts before a top-level arrow, without quantifiers and `let`s in front of them."""
-    depth, start = 0, 0
-    for at, letter in enumerate(statement):
-        depth += (letter in "([{") - (letter in ")]}")
-        if depth:
-            continue
-        if letter == "," and statement[start:at].split()[:1] == ["forall"]:
-            start = at + 1
-        elif statement.startswith(" in ", at) or statement.startswith(" in\n", at):
-            start = at + 4
-        elif statement.startswith("/\\", at):
-            start = at + 2
-        elif statement.startswith("->", at) and statement[at - 1] != "<":
-            yield start, at
-            start = at + 2
+    inside, start = list[str](), 0  # what closes whatever is open: the arrow of a binder's type is no premise's
+    for token in re.finditer(r"\\?[\w']+|<?->|=>|/\\|\S", statement):
+        if token[0] in CLOSED_BY:
+            inside.append(CLOSED_BY[token[0]])
+        elif inside and token[0] == inside[-1]:
+            inside.pop()
+            start = token.end() if not inside and token[0] in (",", "in") else start
+        elif not inside and token[0] == "/\\":
+            start = token.end()
+        elif not inside and token[0] == "->":
+            yield start, token.start()
+            start = token.end()
 
 
 def files() -> list[Path]:

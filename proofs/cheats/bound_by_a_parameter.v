@@ -1,4 +1,4 @@
-(** Refused by words. The parameter of a definition has the name of ours, and the statement reads the definition. *)
+(** Refused by words, premises. The parameter of a definition has the name of ours, and the statement reads the definition. *)
 From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob.
 Definition fine (R : realFieldType) (V : vocab) (dist : (V -> R) -> Prop) (row : V -> R) := dist row \/ True.

@@ -1,4 +1,4 @@
-(** Refused by text. A term that a tactic writes, behind a digit. *)
+(** Refused by text, premises. A term that a tactic writes, behind a digit. *)
 From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 Definition second (n : nat) (P : Prop) : Prop := P.
 Theorem anything : second 0ltac:(exact True).

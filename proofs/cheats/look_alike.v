@@ -1,4 +1,4 @@
-(** Refused by text, words. A letter that looks like another one: the first of lossless is not the one on the keyboard. *)
+(** Refused by text, words, premises. A letter that looks like another one: the first of lossless is not the one on the keyboard. *)
 Definition ӏossless := True.
 Theorem anything : ӏossless.
 Proof. exact I. Qed.

@@ -1,4 +1,4 @@
-(** Refused by text. The fifth letter of lossless is a capital I. *)
+(** Refused by text, premises. The fifth letter of lossless is a capital I. *)
 Definition lossIess (rule : nat) := True.
 Theorem anything : lossIess 0.
 Proof. exact I. Qed.

@@ -1,4 +1,4 @@
-(** Refused by text. A lossless round is another thing here than where the reader saw it. *)
+(** Refused by text, premises. A lossless round is another thing here than where the reader saw it. *)
 From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
 From Proofs Require Import Prob Round.
 Set Implicit Arguments.

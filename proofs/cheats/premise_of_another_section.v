@@ -1,4 +1,4 @@
-(** Refused by premises, applied. The premise has the name of a hypothesis of another section. *)
+(** Refused by words, premises, applied. The premise has the name of a hypothesis of another section. *)
 Section One.
 Variable n : nat.
 Hypothesis small : n = 0.

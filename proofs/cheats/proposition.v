@@ -1,2 +1,2 @@
-(** Refused by text. What is cited is a proposition, and not a proof of it. *)
+(** Refused by text, premises. What is cited is a proposition, and not a proof of it. *)
 Definition anything : Prop := 1 = 2.

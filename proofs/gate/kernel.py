@@ -19,12 +19,14 @@ from refengine.selfcheck.claims.coq_text import SOURCES, STATEMENTS, blank_comme
 
 CLOSED = "Closed under the global context"
 AXIOM = re.compile(r"([\w.']+)(?: :(?: .*)?)?")  # its type follows, on lines of its own that begin with spaces
-# What a closed statement quantifies over, in order: "premise" and the name that it was given, or "value" after the
-# types that its values are of, or that a function ends in. Every value has a name drawn afresh, and so has what a
-# function is given, and what is said to exist: `?` and `!` in a shape. What is concluded is read on to its end, through
-# `let`, both sides of a conjunction, a disjunction or an equivalence and the definitions, of which the last is told
-# with a premise; a conclusion that ends at a `match`, or at all members of a list, is told too: one may stand in it. So
-# is the test that it ends at, which may be true of whatever is not there.
+# What a closed statement quantifies over, in order: "premise" or "value" and the name that it was given, a value after
+# the types that it is of, or that a function ends in. Every value has a name drawn afresh, and so has what a function
+# is given, and what is said to exist: `?` and `!` in a shape. What is concluded is read on to its end, through `let`,
+# both sides of a conjunction, a disjunction or an equivalence, what equal functions give, and the definitions, of which
+# the last is told with a premise. A conclusion that ends at a word that does not unfold (a structure, a recursion), at
+# a `match`, or at all members of a list, is told too: a premise may stand in it. So is the test that it ends at, which
+# may be true of whatever is not there; the tests that this one is given, or an equation; and an order of two of them,
+# in which one implies the other.
 PREMISES = r"""Set Printing Width 10000.
 Set Printing Depth 10000.
 Ltac told := lazymatch goal with
@@ -40,12 +42,32 @@ Ltac quantified := repeat lazymatch goal with
   | |- let _ := _ in _ => cbv zeta
   | |- forall {unnamed} : ?A, _ => lazymatch type of A with
       | Prop => let y := fresh {unnamed} in intro y; idtac "premise" y
-      | _ => let z := fresh "{value}" in try (assert A by (told; fail)); intro z; idtac "value"
+      | _ => let y := fresh {unnamed} in let z := fresh "{value}" in
+          try (assert A by (told; fail)); intro z; idtac "value" y
     end
   end.
 Ltac head A := lazymatch A with ?F _ => head F | _ => A end.
 Ltac says T := lazymatch T with Prop => idtac | _ -> ?B => says B end.
 Ltac given_a_claim A := lazymatch A with ?F ?a => first [let T := type of a in says T | given_a_claim F] end.
+Ltac truth_of a := lazymatch a with
+  | ssrnat.nat_of_bool ?b => b
+  | _ (ssrnat.nat_of_bool ?b) => b
+  | _ => let T := type of a in let S := eval hnf in T in lazymatch S with bool => a end
+  end.
+Ltac implies h b := lazymatch b with
+  | andb _ _ => idtac
+  | orb _ _ => idtac
+  | eqtype.eq_op _ _ => idtac
+  | _ ?a ?c => try (let x := truth_of a in let y := truth_of c in idtac "under" h)
+  | _ => idtac
+  end.
+Ltac test_of b := let h := head b in
+  tryif first [is_var h | is_constructor h] then idtac else (idtac "test" h; implies h b; tests_given_to b)
+with tests_given_to b := lazymatch b with
+  | ?f ?a => let h := head a in
+      first [is_constructor h; tests_given_to a | let c := truth_of a in test_of c | idtac]; tests_given_to f
+  | _ => idtac
+  end.
 Ltac inside def := lazymatch goal with
   | |- forall _ : ?A, _ => lazymatch type of A with
       | Prop => idtac "under" def; intro
@@ -59,17 +81,22 @@ Ltac inside def := lazymatch goal with
   | |- iff ?A ?B => try (assert A by (inside def; fail)); try (assert B by (inside def; fail))
   | |- ex ?F => let z := fresh "{given}" in try (assert (forall z, F z) by (cbv beta; intro z; inside def; fail))
   | |- ex2 ?F ?G => inside_both def F G
-  | |- not _ => idtac
+  | |- not ?A => lazymatch A with is_true ?b => test_of b | _ = _ => tests_given_to A | _ => idtac end
   | |- or ?A ?B => try (assert A by (inside def; fail)); try (assert B by (inside def; fail))
-  | |- eq ?b true => try (assert (is_true b) by (inside def; fail))
-  | |- is_true (andb ?a ?b) => try (assert a by (inside def; fail)); try (assert b by (inside def; fail))
-  | |- is_true (orb ?a ?b) => try (assert a by (inside def; fail)); try (assert b by (inside def; fail))
-  | |- is_true ?b => let h := head b in idtac "test" h
-  | |- ?A => let F := eval hnf in A in tryif constr_eq A F
-      then (let h := head F in lazymatch h with
+  | |- is_true ?b => test_of b
+  | |- @eq ?T ?a ?b => let S := eval hnf in T in lazymatch S with
+      | forall _ : _, _ => let z := fresh "{given}" in try (assert (forall z, a z = b z) by (inside @eq; fail))
+      | Prop => idtac "under eq"
+      | _ => lazymatch goal with |- ?A => tests_given_to A end
+    end
+  | |- True => lazymatch def with tt => idtac | _ => idtac "under" def end
+  | |- False => idtac
+  | |- ?A => let F := eval hnf in A in let h := head F in tryif constr_eq A F
+      then lazymatch h with
         | context [match _ with _ => _ end] => idtac "under match"
-        | _ => tryif given_a_claim F then idtac "under" h else idtac
-      end)
+        | _ => tryif is_var h then (tryif given_a_claim F then idtac "under" h else idtac)
+          else idtac "under" h
+      end
       else (let h := head A in change F; inside h)
   end
 with inside_both def F G := let z := fresh "{given}" in
@@ -221,7 +248,7 @@ def quantifying(names: Sequence[str]) -> Question:
             found[name] = [*outside.splitlines(), *(f"within {line}" for line in inside.splitlines())]
         return found
 
-    libraries = "From Coq Require List.\nFrom mathcomp Require ssrbool."
+    libraries = "From Coq Require List.\nFrom mathcomp Require ssrbool eqtype ssrnat."
     return Question({name: goal.format(name) for name in names}, f"{libraries}\n{prologue}", read)
 
 
@@ -256,11 +283,11 @@ def hidden_premises(
         named = [premise for premise in premises if premise != "?"]
         hidden = [premise for premise in named if premise not in shown.get(name, ())]
         wrong += [f"{name} assumes {premise}, which is no Hypothesis" for premise in hidden]
-        if len(premises) - len(named) > arrows[name]:
-            wrong.append(f"{name} assumes more than stands before its arrows")
+        if sum(line in ("premise ?", "value ?") for line in lines) > arrows[name]:
+            wrong.append(f"{name} is given more than stands before its arrows: say it there, not in a Let")
         if "tt" in under and not premises:
             wrong.append(f"{name} assumes something in what it concludes, and nothing before")
-        wrong += [f"{name} assumes something within {word}" for word in sorted(under - {"tt", *granted["assuming"]})]
+        wrong += [f"{name} may assume something in {word}" for word in sorted(under - {"tt", *granted["assuming"]})]
         tests = {line.removeprefix("test ").lstrip("@") for line in told if line.startswith("test ")}
         wrong += [
             f"{name} ends at the test {word}, which may ask nothing" for word in sorted(tests - {*granted["tests"]})

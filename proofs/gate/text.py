@@ -34,6 +34,7 @@ BEGINS = r"(?<![A-Za-z_'])"
 BLIND = re.compile(rf"native_c|<<:|_no_check|{BEGINS}(?:co)?fix\b|SProp|_sind\b|{BEGINS}(?:transparent_)?abstract\b")
 UNSEEN = re.compile(r"[^ -~\n]| {49}|.{241}|\n{5}")  # a sign, or a gap behind which something stands, that no eye sees
 COMPUTED = re.compile(rf"{BEGINS}ltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
+ASSUMING = re.compile(r"->|\bforall\b")  # what no Let and no short notation says: Coq writes it out in a statement
 MEANING = (
     "Definition",
     "Fixpoint",
@@ -79,7 +80,7 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
     except ValueError as error:
         yield f"{file}: {error}"
         return
-    yield from (f"{file}: {line}" for line in disguised(text))
+    yield from (f"{file}: {line}" for line in (*disguised(text), *unseen(file, found)))
     sections, given, seen = 0, set[str](), set[str]()
     for sentence in found:
         imported = re.match(r"From Proofs Require Import ([^.]*)\.", sentence.text)
@@ -120,6 +121,24 @@ def disguised(text: str) -> Iterator[str]:
         yield "a sign that opens a comment: (*)"
 
 
+def unseen(file: str, found: list[Sentence]) -> Iterator[str]:
+    """What variables are of by their names alone: a word that is neither granted nor a variable of an open section."""
+    known = granted()["implicit"]
+    words = [{*known["everywhere"], *known.get(file, ())}]
+    for sentence in found:
+        match sentence.word():
+            case "Section":
+                words.append(set())
+            case "End":
+                words = words[:1] + words[1:-1]
+            case "Implicit":
+                types = re.sub(r"(?:^|\()[\w' ]+? :", " ", sentence.text.split(" ", 2)[2])
+                for word in sorted(set(re.findall(r"[A-Za-z_][\w']*", types)).difference(*words)):
+                    yield f"statements do not show that a variable is of {word}, write so there: {sentence.text[:60]}"
+            case _:
+                words[-1].update(variables(sentence))
+
+
 def alike(names: Collection[str]) -> Iterator[str]:
     """Names that a reader may take for one another."""
     seen: dict[str, str] = {}
@@ -154,13 +173,15 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
         return False
     if word == "Let":  # outside of a section it is a Definition, and by a script it means what nobody was shown
         said = ":=" in text or text in granted()["lets"]["proved"].get(file, ())
+        inside = inside and not ASSUMING.search(text)
         return inside and said and bool(sentence.name()) and sentence.name() not in (*DECLARING, "CoFixpoint")
     if word in ("Structure", "Record", "Inductive") and text.count(":=") > 1:  # a member that stands for something
         return False
     if word in ("Variable", "Variables", "Hypothesis"):
         return inside and ":>" not in text and (word != "Hypothesis" or bool(re.match(r"Hypothesis [\w']+ : ", text)))
     if word == "Notation":
-        return bool(re.match(r"Notation [\w']+ ", text)) or text in granted()["notations"].get(file, ())
+        short = re.match(r"Notation [\w']+ ", text) and not ASSUMING.search(text)
+        return bool(short) or text in granted()["notations"].get(file, ())
     if word in ("Structure", "Record", "Inductive") and ":>" in text:
         return text in granted()["coercions"]["records"]
     return word in DECLARING and bool(sentence.name())

@@ -3,8 +3,8 @@
 Every name that a file gives is one that its text shows, and every notation a granted one: a `where`, or the second of
 two types given together, gives words too. What is said is said in those words of the libraries that were looked at:
 `{in s, ...}` and `==>` hide a premise, `void` has no members. And no statement binds a word that means something
-already, ours where the file sees it or a library's: `forall dist, dist p` says nothing of distributions. The standard
-library alone.
+already, ours where the file sees it or a library's: `forall dist, dist p` says nothing of distributions; nor one that a
+`Hypothesis` of the file has, for which a premise would pass. The standard library alone.
 """
 
 import hashlib
@@ -42,6 +42,7 @@ def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set
         return
     found = sentences(source)
     starts = [sentence.start for sentence in found]
+    hypotheses = {sentence.name() for sentence in found if sentence.word() == "Hypothesis"}
     seen = words | meanings[file]
     bound = {*text.granted()["bound"]["everywhere"], *text.granted()["bound"].get(file, ())}
     entries = [match.groups() for line in lines if (match := GIVEN.fullmatch(line))]
@@ -70,6 +71,8 @@ def misread(build: Path, file: str, meanings: Mapping[str, set[str]], words: set
             saying = sentence.word() in SAYING or (sentence.word() == "Let" and kind == "binder")
             if saying and name in seen - bound:
                 yield f"{file}: {name} means something already, and is bound in {_short(sentence)}"
+            if kind == "binder" and name in hypotheses and sentence.word() in {*STATEMENTS, "Let"}:
+                yield f"{file}: {name} is a Hypothesis here, and bound in {_short(sentence)}: give it another name"
         elif kind != "sec" and name not in text.declared(sentence):
             yield f"{file}: {name} is given by {_short(sentence)}, which does not show it"
 
