@@ -199,6 +199,12 @@ def test_a_compiled_file_from_elsewhere_is_not_believed(tmp_path: Path, monkeypa
     assert (made / "Cheat.vo").stat().st_mtime_ns == before  # what was made here is kept
 
 
+@pytest.mark.coq
+def test_a_file_with_the_name_of_a_module_is_seen(tmp_path: Path) -> None:
+    """Kills: a file Nat.v of ours, by which `Nat.modulo` is another function in the files after it."""
+    assert kernel.given_by_libraries(tmp_path, ["Nat", "Loop", "GRing", "Prob"], "Module") == {"Nat", "GRing"}
+
+
 def test_what_a_proof_prints_hides_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: a premise in what is one word of Coq's, a quotation, and several sentences to who reads the text, where
     the proof prints that Coq saw these. It cannot take away the line of the one that Coq saw."""

@@ -95,6 +95,7 @@ def shadowing() -> list[str]:
     ours, open_ = text.names(), text.by_file(text.variables)
     given = kernel.given_by_libraries(BUILD, [*{*ours, *open_}])
     taken = given.intersection(ours) - {*text.granted()["shadows"]["names"]}
+    taken |= kernel.given_by_libraries(BUILD, listed(), "Module")  # our other files would mean ours by it
     lines = [f"{name} is the name of something in a library" for name in sorted(taken)]
     return [*lines, *text.misleading(open_, ours, given)]
 

@@ -265,12 +265,12 @@ def hidden_premises(
 
     And statements about all members of a type that is not known to have any (`granted`): they assume that there is one.
     """
-    shown, arrows = dict[str, set[str]](), Counter[str]()
+    shown, arrows = dict[str, dict[str, str]](), Counter[str]()
     for file in dict.fromkeys(name.split(".")[0] for name in statements):
         text = (sources / f"{file}.v").read_text()
-        shown |= {f"{file}.{name}": above for name, above in hypotheses_above(text).items()}
+        shown |= {f"{file}.{name}": above for name, above in hypotheses_above(file, text).items()}
         arrows.update(f"{file}.{name}" for name, _, _ in premises_of(blank_comments(text), "|".join(STATEMENTS)))
-    wrong, known = [], {*granted["always"], *granted["types"]}
+    wrong, known = no_propositions(statements, shown), {*granted["always"], *granted["types"]}
     for name, lines in statements.items():
         read = name not in granted["read"]
         told = [line.removeprefix("within ") for line in lines if read or not line.startswith("within ")]
@@ -295,31 +295,43 @@ def hidden_premises(
     return wrong
 
 
-def hypotheses_above(text: str) -> dict[str, set[str]]:
-    """Of every statement the hypotheses of the sections that are open there."""
-    found, open_sections = dict[str, set[str]](), [set[str]()]
+def no_propositions(statements: Mapping[str, Sequence[str]], above: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Hypotheses that no statement below them has for a premise: `Hypothesis lossless : nat -> nat.` is a variable."""
+    every = {place for name in statements for place in above.get(name, {}).values()}
+    said = {
+        above.get(name, {}).get(line.removeprefix("premise ")) for name, told in statements.items() for line in told
+    }
+    return [
+        f"{place} is a Hypothesis, and no statement's premise: a Variable, or unused" for place in sorted(every - said)
+    ]
+
+
+def hypotheses_above(file: str, text: str) -> dict[str, dict[str, str]]:
+    """Of every statement the hypotheses of the sections that are open there, and where each stands."""
+    found, open_sections = dict[str, dict[str, str]](), [dict[str, str]()]
     for sentence in sentences(text):
         match sentence.word():
             case "Section":
-                open_sections.append(set())
+                open_sections.append({})
             case "End" if len(open_sections) > 1:
                 open_sections.pop()
             case "Hypothesis":
-                open_sections[-1].add(sentence.name())
+                name = sentence.name()
+                open_sections[-1][name] = f"{file}, line {text.count(chr(10), 0, sentence.start) + 1}: {name}"
             case word if word in STATEMENTS:
-                found[sentence.name()] = set().union(*open_sections)
+                found[sentence.name()] = {name: at for above in open_sections for name, at in above.items()}
     return found
 
 
-def given_by_libraries(build: Path, names: Sequence[str]) -> set[str]:
-    """Those of our names that are short names of something in the libraries."""
+def given_by_libraries(build: Path, names: Sequence[str], kind: str = "") -> set[str]:
+    """Those of our names that are short names of something in the libraries. kind: "Module" asks for modules alone."""
     libraries = (
         "From Coq Require Import ZArith Reals Lra Lia List Qcanon QArith.\nFrom Flocq Require Import Core Relative "
         "Plus_error.\nFrom mathcomp Require Import all_ssreflect all_algebra."
     )
-    answers = asked(build, [], {name: f"Locate {name}." for name in names}, libraries)
+    answers = asked(build, [], {name: f"Locate {kind} {name}." for name in names}, libraries)
     first = {name: re.sub(r"\(alias.*?\)", "", " ".join(answer.split())) for name, answer in answers.items()}
-    found = re.compile(r"(?:Constant|Inductive|Constructor|Notation) [\w.']+(?! *\(shorter)(?: |$)")
+    found = re.compile(r"(?:Constant|Inductive|Constructor|Notation|Module) [\w.']+(?! *\(shorter)(?: |$)")
     return {name for name, answer in first.items() if found.match(answer)}
 
 
