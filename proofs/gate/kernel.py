@@ -331,7 +331,8 @@ def given_by_libraries(build: Path, names: Sequence[str], kind: str = "") -> set
     )
     answers = asked(build, [], {name: f"Locate {kind} {name}." for name in names}, libraries)
     first = {name: re.sub(r"\(alias.*?\)", "", " ".join(answer.split())) for name, answer in answers.items()}
-    found = re.compile(r"(?:Constant|Inductive|Constructor|Notation|Module) [\w.']+(?! *\(shorter)(?: |$)")
+    kinds = kind or "Constant|Inductive|Constructor|Notation"
+    found = re.compile(rf"(?:{kinds}) [\w.']+(?! *\(shorter)(?: |$)")
     return {name for name, answer in first.items() if found.match(answer)}
 
 

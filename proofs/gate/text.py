@@ -72,8 +72,8 @@ def project(sources: Path = SOURCES) -> Iterator[str]:
 
 def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]:
     """What one file may not say; `before` has the names that each file before it gives, and receives this file's."""
-    if unseen := UNSEEN.search(text):
-        line = text.count("\n", 0, unseen.start()) + 1
+    if gap := UNSEEN.search(text):
+        line = text.count("\n", 0, gap.start()) + 1
         yield f"{file}, line {line}: letters beyond ASCII, control signs, and wide gaps or lines hide what stands there"
     try:
         found = sentences(text)
