@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -45,6 +46,8 @@ def finish_grouped(findings: "Sequence[Finding]", reporting: Reporting) -> NoRet
         for finding in by_verdict["not tested"]:
             typer.echo(f"{coloured('not tested')} {finding.id}: {finding.reason}")
         typer.echo(f"{coloured('consistent')} {len(by_verdict['consistent'])} claims")
+        for line in excluded(by_verdict["consistent"]):
+            typer.echo(f"            {line}")
         for finding in by_verdict["consistent"]:
             if finding.tables:  # what became of every parameter
                 for line in told_rows(finding):
@@ -53,6 +56,21 @@ def finish_grouped(findings: "Sequence[Finding]", reporting: Reporting) -> NoRet
     if code == CONSISTENT and by_verdict["not tested"] and not reporting.allow_untested:
         code, line = NOT_TESTED, line.replace("VERDICT consistent", "VERDICT not-tested")
     end(findings, code, line, reporting)
+
+
+def excluded(findings: "Sequence[Finding]") -> list[str]:
+    """What claims that hold would have shown: those that say the same but for a number have one line, from the least
+    number to the greatest."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for note in (finding.notes[0] for finding in findings if finding.notes and not finding.tables):
+        before, *rest = re.split(r"(\d+(?:\.\d+)?)", note, maxsplit=1)
+        if rest and " would " in note:
+            found.setdefault((before, rest[1]), []).append(rest[0])
+    lines = []
+    for (before, after), numbers in sorted(found.items(), key=lambda one: -len(one[1])):
+        ends = dict.fromkeys((min(numbers, key=float), max(numbers, key=float)))
+        lines.append(f"{len(numbers)}: {before}{' to '.join(ends)}{after}")
+    return lines
 
 
 def told_rows(finding: "Finding") -> list[str]:

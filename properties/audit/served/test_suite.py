@@ -338,7 +338,7 @@ def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypa
 def test_a_law_of_small_batches_is_asked_for_by_fewer_choices() -> None:
     """Kills an option that leaves requests as large as before: an engine that does not speculate in large batches then
     passes, whatever its verification does."""
-    assert violated(audited(FEW_TEXTS, "", 400, "law/temperature 1", "law/temperature 1", law_choices=4))
+    assert violated(audited(FEW_TEXTS, "", 400, "law/top_k 3", "law/top_k 3", law_choices=4))
 
 
 def test_a_witness_is_made_small() -> None:

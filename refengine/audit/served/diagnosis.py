@@ -19,7 +19,8 @@ def diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | N
     if isinstance(cell, Parity):
         said = _of_parameter(suite, cell, belief, of_text or _of_rows(suite, witness))
     elif isinstance(cell, Sampled):
-        said = f"{cell.name.partition('/')[2]}: sampled from another law with speculation{alike(suite, cell)}"
+        hot = f" (temperature {cell.setting.temperature:g})" * ("temperature" not in cell.name)
+        said = f"{cell.name.partition('/')[2]}{hot}: sampled from another law with speculation{alike(suite, cell)}"
     elif isinstance(cell, Answered):
         said = f"{cell.parameter}: a request with it is not answered, with speculation alone"
     elif isinstance(cell, AllLaws):

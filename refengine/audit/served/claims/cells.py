@@ -132,6 +132,7 @@ class Parity:
         self.wanted = 2 if self.stream else 3 if self.chat else 4
         self.shown_in: list[Ask] = []
         self.variants: dict[int, int] = {}  # by the number of a look
+        self.bare_looks: dict[int, bool] = {}
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
             self.beliefs[LOGPROBS_EQUAL] = Partings(self.noise.rows_share)
@@ -145,6 +146,12 @@ class Parity:
         """Which value the parameter has at that look: another each time, but once one has shown something, every other
         time the last that did. The defect may be of that value alone."""
         return self.variants.setdefault(k, self.variants[self.told] if self.told is not None and k % 2 else k)
+
+    def bare(self, k: int) -> bool:
+        """Whether that look asks for no rows, as most users do not, and some engines do not speculate where they do:
+        one of four, and every other one once a look has shown something without."""
+        again = self.told is not None and k % 2 == 1 and self.bare_looks[self.told]
+        return self.bare_looks.setdefault(k, again or k % 4 == 2)
 
     def made(self, bench: Bench, place: int, k: int) -> Options:
         """The options of the look k at the prompt of that number; {} where it gives nothing to ask."""
@@ -164,7 +171,8 @@ class Parity:
         shared = asked_together([*made.values()])
         options = {**(bench.ending(self.chat) if self.option.ends else {}), **(first if shared is None else shared)}
         tokens = options.pop("max_tokens", self.option.tokens)
-        options = {**bench.logprobs, **options, **(bench.stream_usage if self.stream else {})}
+        rows = {} if self.bare(k) else bench.logprobs
+        options = {**rows, **options, **(bench.stream_usage if self.stream else {})}
         heat, seed = self.option.temperature, k if self.option.temperature else None
         return {
             place: Ask((bench.prompt(place),), tokens, heat, options, chat=self.chat, stream=self.stream, seed=seed)
@@ -211,9 +219,9 @@ class Parity:
         count_far(bench, as_greedy, [(on, off)], witness)
 
     def left(self, bench: Bench, ask: Ask, plain: Answer) -> str:
-        """The text of the side without speculation where one token is left: the plain one, unless other options move
-        it; then what another seed gives."""
-        if not ask.options.keys() - {*FILTERS, *FRONT_END}:
+        """The text of the side without speculation where one token is left: the plain one, unless it is longer or other
+        options move it; then what another seed gives."""
+        if ask.tokens <= TOKENS and not ask.options.keys() - {*FILTERS, *FRONT_END}:
             return plain.text
         return bench.without([replace(ask, seed=SEED_APART + (ask.seed or 0))])[0].text
 

@@ -263,7 +263,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("top_k", fixed({"top_k": 1}), 1.0, extreme=True),
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
-    Option("top_k, top_p and min_p", several_filters, 1.0, extreme=True, front=False),
+    Option("top_k, top_p and min_p", several_filters, 1.0, tokens=3 * TOKENS, extreme=True, front=False),
     Option("penalties and bias, hot", left_alone(fixed(PENALISED, PENALTIES)), HOT, extreme=True, front=False),
     Option("logit_bias, hot", left_alone(slight_bias), HOT, extreme=True, front=False),
     Option("allowed_token_ids, hot", left_alone(fixed(ALLOWED)), HOT, extreme=True, front=False),

@@ -234,9 +234,10 @@ def around_sampled(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def hot_neighbours(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """In turn at temperature 0, and nearly there, and sampled, beside high temperatures."""
-    mine = replace(plain(bench, k), temperature=(0.0, COOL)[k % 2], seed=k)
-    return [[mine], [*(sampled(bench, k + i, None, HOT) for i in range(1, 4)), mine]]
+    """In turn at temperature 0, and nearly there, beside high temperatures, to the end."""
+    mine = replace(plain(bench, k), tokens=2 * TOKENS, temperature=(0.0, COOL)[k % 2], seed=k)
+    hot = [replace(sampled(bench, k + i, None, HOT), tokens=mine.tokens) for i in range(1, 4)]
+    return [[mine], [*hot, mine]]
 
 
 def among_filters(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
