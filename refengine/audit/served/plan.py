@@ -151,7 +151,7 @@ def _try_laws(plan: Plan, bench: Bench, takes: Takes, wanted: Wanted) -> None:
 def _try_edge(plan: Plan, bench: Bench, takes: Takes) -> None:
     """The longest prompts that fit, where a prompt can be too long."""
     if takes.together and (found := found_edge(bench)):
-        edge = Plain(EDGE, bench.noise, takes.rows, asked=found.ask, cost=3, wanted=8, at_the_edge=True)
+        edge = Plain(EDGE, bench.noise, takes.rows, asked=found.ask, cost=3, wanted=7, at_the_edge=True)
         plan.cells.append(edge)
     else:
         plan.lacking[EDGE] = f"a prompt of {MOST_WORDS} words is taken"

@@ -238,8 +238,8 @@ class Sampled:
     def __post_init__(self) -> None:
         self.several = self.choices * self.prompts
         self.cost = 2 * self.setting.company
-        # With 52 and 72 something is said; what is asked about ties and edges takes its part of the budget.
-        self.wanted = -(-(52 if self.several > FEW else 72) // self.setting.company)
+        # With 53 and 72 something is said, of as many claims as there are.
+        self.wanted = -(-(53 if self.several > FEW else 72) // self.setting.company)
         self.beliefs: dict[str, Any] = {CLAIM: Law(Reader(self.setting.options, self.setting.temperature))}
         self.shared = SharedRows()
 

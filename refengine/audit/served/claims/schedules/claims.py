@@ -22,7 +22,7 @@ from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 COMPANIES = (2, 4, 8, 16)  # requests under way together
-MANY = 8  # looks at one claim
+MANY = 7  # looks at one claim
 FILTERED: Options = {"top_k": 20, "top_p": 0.99}  # no more than the schedules with filters need
 SAME, ALONE = "The same request has the same answer", "An answer is the same"
 
@@ -66,7 +66,7 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
         listed = asks.list_of_prompts(of_lists)
         cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
     if takes.chat:
-        cells.append(plain("chat", chat=True, wanted=6))
+        cells.append(plain("chat", chat=True, wanted=5))
         cells.append(plain("chat/turns", chat=True, turns=prompts.conversation, cost=5, wanted=4))
         cells.append(plain("chat/system", asked=asks.with_system, wanted=3))
         told = f"{ALONE} in chat after ones with a system message."
@@ -158,19 +158,19 @@ def at_edges(plain: partial[Plain], takes: Takes) -> list[Cell]:
     unending = {"ignore_eos": True} if takes.options("ignore_eos") else {}
     any_tokens, fresh = 4 * TOKENS, prompts.not_asked_yet
     cells: list[Cell] = [
-        plain("state/long", tokens=takes.long, options=unending),
+        plain("state/long", tokens=takes.long, options=unending, wanted=6),
         plain(ANY_REQUEST, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
-        plain("state/short prompt", turns=prompts.one_word, wanted=5),
-        plain("state/long prompt", turns=prompts.long_prompt, wanted=6),
-        plain("state/shared prefix", turns=prompts.shared_prefix),
-        plain("state/continued", asked=prompts.continued, cost=4, wanted=8),
+        plain("state/short prompt", turns=prompts.one_word, wanted=4),
+        plain("state/long prompt", turns=prompts.long_prompt, wanted=5),
+        plain("state/shared prefix", turns=prompts.shared_prefix, wanted=6),
+        plain("state/continued", asked=prompts.continued, cost=4, wanted=6),
     ]
     if takes.ids:
         cells.append(plain("greedy/token ids", asked=prompts.as_ids, wanted=3))
         cells.append(plain("state/one token apart", asked=prompts.one_token_apart, cost=4, wanted=3))
     if takes.options("echo") and takes.rows:
         echoed = {"echo": True}
-        cells.append(plain("state/echoed prefix", turns=prompts.echoed_prompt, options=echoed, wanted=6))
+        cells.append(plain("state/echoed prefix", turns=prompts.echoed_prompt, options=echoed, wanted=5))
     return cells
 
 
