@@ -185,7 +185,7 @@ def run(rule: Callable[..., Any], mode: Mode, path: Expected, shape: Shape, worl
     except Differs:
         raise
     except (NotImplementedError, IndexError, LookupError, RuntimeError, ValueError, TypeError) as error:
-        raise Differs(f"{place_of(error)}{type(error).__name__}: {error}") from error
+        raise Differs(f"{place_of(error)}raises {type(error).__name__}: {error}") from error
     judge.same_round(found)
 
 
