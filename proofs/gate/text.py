@@ -32,7 +32,7 @@ BEGINS = r"(?<![A-Za-z_'])"
 # `recursion.py` does not see; propositions whose proofs are all alike, on which the kernel has holes; a tactic that
 # gives a name to what nobody was shown.
 BLIND = re.compile(rf"native_c|<<:|_no_check|{BEGINS}(?:co)?fix\b|SProp|_sind\b|{BEGINS}(?:transparent_)?abstract\b")
-UNSEEN = re.compile(r"[^ -~\n]| {49}|.{241}|\n{5}")  # a sign, or a gap behind which something stands, that no eye sees
+HIDING = re.compile(r"[^ -~\n]| {49}|.{241}|\n{5}")  # a sign, or a gap behind which something stands, that no eye sees
 COMPUTED = re.compile(rf"{BEGINS}ltac2?\s*:")  # a term that a tactic writes: what it says does not stand there
 ASSUMING = re.compile(r"->|\bforall\b")  # what no Let and no short notation says: Coq writes it out in a statement
 MEANING = (
@@ -72,7 +72,7 @@ def project(sources: Path = SOURCES) -> Iterator[str]:
 
 def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]:
     """What one file may not say; `before` has the names that each file before it gives, and receives this file's."""
-    if gap := UNSEEN.search(text):
+    if gap := HIDING.search(text):
         line = text.count("\n", 0, gap.start()) + 1
         yield f"{file}, line {line}: letters beyond ASCII, control signs, and wide gaps or lines hide what stands there"
     try:
@@ -80,7 +80,7 @@ def refusals(file: str, text: str, before: dict[str, set[str]]) -> Iterator[str]
     except ValueError as error:
         yield f"{file}: {error}"
         return
-    yield from (f"{file}: {line}" for line in (*disguised(text), *unseen(file, found)))
+    yield from (f"{file}: {line}" for line in (*disguised(text), *not_shown(file, found)))
     sections, given, seen = 0, set[str](), set[str]()
     for sentence in found:
         imported = re.match(r"From Proofs Require Import ([^.]*)\.", sentence.text)
@@ -121,7 +121,7 @@ def disguised(text: str) -> Iterator[str]:
         yield "a sign that opens a comment: (*)"
 
 
-def unseen(file: str, found: list[Sentence]) -> Iterator[str]:
+def not_shown(file: str, found: list[Sentence]) -> Iterator[str]:
     """What variables are of by their names alone: a word that is neither granted nor a variable of an open section."""
     known = granted()["implicit"]
     words = [{*known["everywhere"], *known.get(file, ())}]
