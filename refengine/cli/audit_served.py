@@ -14,6 +14,7 @@ from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
 
+LAW_CHOICES = 64  # of a request, unless told otherwise
 Prompts = Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")]
 
 
@@ -35,15 +36,17 @@ def endpoint(
         typer.Option(
             min=1, max=64, help="The most choices of a sampled request: fewer where large batches do not speculate."
         ),
-    ] = 64,
+    ] = LAW_CHOICES,
     alpha: Alpha = ALPHA,
     *,
     reporting: Reporting,
 ) -> None:
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
     if known is not None:
-        if off is not None or prompts is not None or only or journal is not None:
-            raise BadInput("--known needs one server and has prompts: without --off, --prompts, --only and --journal")
+        others = {"--off": off, "--prompts": prompts, "--only": only, "--journal": journal, "--vocabulary": vocabulary}
+        given = [name for name, value in others.items() if value] + ["--law-choices"] * (law_choices != LAW_CHOICES)
+        if given:
+            raise BadInput(f"--known needs one server and has its own prompts: without {' and '.join(given)}")
         check_alpha(alpha)
         check_requests(requests)
         check_address(on)
