@@ -238,7 +238,7 @@ def test_rows_after_the_same_tokens_are_held_to_those_seen_before() -> None:
 def test_a_server_that_gives_one_choice_is_asked_oftener() -> None:
     """Kills a law that is left with 144 single texts, which say nothing, while requests are left."""
     suite: Any = SimpleNamespace(bench=SimpleNamespace(noise=Noise(20, 6, 0.2, tokens=640, close=100, sides_apart=0.2)))
-    for choices, looks in ((1, 576), (4, 144), (16, 104)):
+    for choices, looks in ((1, 576), (4, 144), (16, 106)):
         cell: Any = Sampled(SAMPLED[0], choices)
         assert not Suite.enough(suite, State(cell, looks - 1))
         assert Suite.enough(suite, State(cell, looks))
