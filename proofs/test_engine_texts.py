@@ -252,7 +252,6 @@ def added(text: str) -> set[str]:
     return found
 
 
-# What a file of the engine may call while it is imported: it makes something, and changes nothing.
 DEFINING = [file for file in sorted((PACKAGE / "engine").rglob("*.py")) if file.name != "__init__.py"]  # those are held
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from proofs.translate.forms import changed_at_import
 
-# What may be called at once, and a mark.
+# What a file may call, or mark a definition with, while it is imported: it makes something, and changes nothing.
 MAKES = {"float", "Textless", "dataclass", "field", "property", "cache", "wraps", "partial", "njit", "overload"}
 MAKES |= {"triton.jit", "tl.constexpr"}
 # Where those are from that are no words of the language, nor a file's own class.

@@ -172,8 +172,7 @@ def allowed(file: str, sentence: Sentence, inside: bool) -> bool:
     if word == "Inductive" and sentence.name() not in granted()["inductives"].get(file, ()):
         return False
     if word == "Let":  # outside of a section it is a Definition, and by a script it means what nobody was shown
-        said = ":=" in text or text in granted()["lets"]["proved"].get(file, ())
-        inside = inside and not ASSUMING.search(text)
+        said = (":=" in text or text in granted()["lets"]["proved"].get(file, ())) and not ASSUMING.search(text)
         return inside and said and bool(sentence.name()) and sentence.name() not in (*DECLARING, "CoFixpoint")
     if word in ("Structure", "Record", "Inductive") and text.count(":=") > 1:  # a member that stands for something
         return False

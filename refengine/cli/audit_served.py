@@ -14,7 +14,6 @@ from refengine.errors import BadInput
 from refengine.evidence.alpha import ALPHA
 from refengine.report.terminal import progress
 
-LAW_CHOICES = 64  # of a request, unless told otherwise
 Prompts = Annotated[Path | None, typer.Option(help="A file with a prompt on each line.")]
 
 
@@ -32,11 +31,11 @@ def endpoint(
         int, typer.Option(min=0, help="Tokens of the model; ids are asked for up to this, or up to those in answers.")
     ] = 0,
     law_choices: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, max=64, help="The most choices of a sampled request: fewer where large batches do not speculate."
+            min=1, max=64, help="The most choices of a sampled request, 64: fewer where large batches do not speculate."
         ),
-    ] = LAW_CHOICES,
+    ] = None,
     alpha: Alpha = ALPHA,
     *,
     reporting: Reporting,
@@ -44,8 +43,8 @@ def endpoint(
     """Audit an OpenAI-compatible server with speculation on, beside one with it off (docs/serving.md)."""
     if known is not None:
         others = {"--off": off, "--prompts": prompts, "--only": only, "--journal": journal, "--vocabulary": vocabulary}
-        given = [name for name, value in others.items() if value] + ["--law-choices"] * (law_choices != LAW_CHOICES)
-        if given:
+        others["--law-choices"] = law_choices
+        if given := [name for name, value in others.items() if value]:
             raise BadInput(f"--known needs one server and has its own prompts: without {' and '.join(given)}")
         check_alpha(alpha)
         check_requests(requests)
@@ -58,7 +57,8 @@ def endpoint(
         finish_grouped(findings, reporting)
     if off is None:
         raise BadInput("name the same without speculation with --off URL, or a model of known law with --known DIR")
-    kept = {"journal": str(journal) if journal else None, "vocabulary": vocabulary, "law_choices": law_choices}
+    kept = {"journal": str(journal) if journal else None, "vocabulary": vocabulary}
+    kept |= {"law_choices": law_choices} if law_choices else {}
     asked = questions(requests, prompts, only, alpha) | kept
     check_address(on)
     check_address(off)

@@ -128,7 +128,7 @@ def test_coins_that_are_shared_are_named_by_who_shares_them(way: str, told: Call
     ("accept", "mixed", "half"),
     [
         (Fraction(1), True, "drafts are kept there as often as they should be; what replaces a refused one is wrong"),
-        (Fraction(1, 2), False, "what replaces a refused draft is right there; drafts are kept too often"),
+        (Fraction(1, 2), False, "what replaces a refused draft is right there; how often drafts are kept is wrong"),
     ],
 )
 @pytest.mark.parametrize("told", [enumerated, sampled])

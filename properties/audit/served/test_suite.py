@@ -30,7 +30,7 @@ from properties.helpers.served.engine import Engine
 from properties.helpers.served.http import ODD, RECIPE, serving
 from refengine.audit.served.ask import Answer, Ask, Gone
 from refengine.audit.served.audit import Named, findings, full_name
-from refengine.audit.served.bench import Bench
+from refengine.audit.served.bench import LAW_CHOICES, Bench
 from refengine.audit.served.claims.cells import LISTED_PROMPTS
 from refengine.audit.served.endpoint import REQUESTS
 from refengine.audit.served.plan import Plan, planned
@@ -70,7 +70,7 @@ class Decided(Exception):
 
 
 def audited(
-    defect: str, manner: str, requests: int, only: str = "", until: str | None = None, law_choices: int = 64
+    defect: str, manner: str, requests: int, only: str = "", until: str | None = None, law_choices: int = LAW_CHOICES
 ) -> list[Finding]:
     """The findings about a server with a defect; with `only`, of the cells whose name begins so; with `until`, as soon
     as a claim is violated whose name begins so. law_choices: the most of a request whose law is sampled."""

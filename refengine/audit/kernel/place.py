@@ -106,7 +106,7 @@ def _kept_or_replaced(weights: Rows, p: Rows, q: Rows | None, exact: bool) -> st
         return ""
     if kept_so:
         return "drafts are kept there as often as they should be; what replaces a refused one is wrong"
-    return "what replaces a refused draft is right there; drafts are kept too often or too seldom"
+    return "what replaces a refused draft is right there; how often drafts are kept is wrong"
 
 
 def _as(weights: Rows, due: Rows, exact: bool) -> bool:

@@ -52,6 +52,9 @@ def titled(name: str) -> str:
     return f"{'greedy' if name == FAR_FROM_A_TIE else 'metadata'}/{name}"
 
 
+LAW_CHOICES = 64  # of a request whose law is sampled, unless told otherwise
+
+
 @dataclass
 class Bench:
     """on, off: the two sides. `metadata` gathers the faults of every request that both sides were sent alike."""
@@ -61,7 +64,7 @@ class Bench:
     prompts: Sequence[str] = PROMPTS
     at_once: int = 16
     together: bool = True  # whether requests can be under way together
-    law_choices: int = 64  # the most of a request whose law is sampled
+    law_choices: int = LAW_CHOICES  # the most
     vocabulary: int = 0  # tokens of the model, as far as somebody said so or answers have shown (claims/found_ids.py)
     sent: int = 0
     metadata: dict[str, Faults] = field(

@@ -9,7 +9,7 @@ from refengine.audit.common import Progress
 from refengine.audit.sandbox.child import Child
 from refengine.audit.served.ask import Failed, Refused, Subject
 from refengine.audit.served.audit import Named, findings, full_name
-from refengine.audit.served.bench import PROMPTS, Bench, titled
+from refengine.audit.served.bench import LAW_CHOICES, PROMPTS, Bench, titled
 from refengine.audit.served.plan import planned
 from refengine.audit.served.suite import Suite, beliefs
 from refengine.audit.served.transports.functions import opened
@@ -31,7 +31,7 @@ def audit_served(
     only: str = "",
     journal: str | None = None,
     vocabulary: int = 0,
-    law_choices: int = 64,
+    law_choices: int = LAW_CHOICES,
     alpha: float = ALPHA,
     progress: Progress = lambda what, share: None,
 ) -> list[Finding]:

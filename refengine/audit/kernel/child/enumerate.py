@@ -38,10 +38,7 @@ def enumerate_law(subject: Subject, table: Table, most: int, seconds: float) -> 
                     return {"unmodelled": f"a run raised: {outcome.error}", "spent": spent}
                 mass[outcome] = mass.get(outcome, 0.0) + weight * float(chance)
                 if spent >= most:
-                    return {
-                        "unmodelled": f"{count} runs used up what was left of the plan",
-                        "spent": spent,
-                    }
+                    return {"unmodelled": f"{count} runs used up what was left of the plan", "spent": spent}
                 if monotonic() > until:
                     return {"unmodelled": f"the time was up after {count} runs", "spent": spent}
         except (Unmodelled, ValueError) as reason:  # ValueError: runs that do not repeat

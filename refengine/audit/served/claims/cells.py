@@ -132,7 +132,6 @@ class Parity:
         self.wanted = 2 if self.stream else 3 if self.chat else 4
         self.shown_in: list[Ask] = []
         self.variants: dict[int, int] = {}  # by the number of a look
-        self.bare_looks: dict[int, bool] = {}
         self.beliefs: dict[str, Any] = {TEXT: Partings(self.noise.asked_share(self.option.tokens))}
         if self.rows:
             self.beliefs[LOGPROBS_EQUAL] = Partings(self.noise.rows_share)
@@ -148,10 +147,9 @@ class Parity:
         return self.variants.setdefault(k, self.variants[self.told] if self.told is not None and k % 2 else k)
 
     def bare(self, k: int) -> bool:
-        """Whether that look asks for no rows, as most users do not, and some engines do not speculate where they do:
-        one of four, and every other one once a look has shown something without."""
-        again = self.told is not None and k % 2 == 1 and self.bare_looks[self.told]
-        return self.bare_looks.setdefault(k, again or k % 4 == 2)
+        """Whether that look asks for no rows, as most users do not, and some engines do not speculate where they do: at
+        one value of four, also when that comes again since it has shown something."""
+        return self.variant(k) % 4 == 2
 
     def made(self, bench: Bench, place: int, k: int) -> Options:
         """The options of the look k at the prompt of that number; {} where it gives nothing to ask."""

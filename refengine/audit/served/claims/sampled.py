@@ -17,7 +17,7 @@ import numpy as np
 from refengine.audit.common import MAX_UNSEEN_TV
 from refengine.audit.served.ask import Answer, Ask, Choice, Row
 from refengine.audit.served.belief import SIGN_NATS
-from refengine.audit.served.bench import ROWS, Bench
+from refengine.audit.served.bench import LAW_CHOICES, ROWS, Bench
 from refengine.audit.served.claims.options import FILTERS, Setting
 from refengine.audit.served.claims.scores import ALIKE, Reader, pieces
 from refengine.audit.served.claims.scores import KINDS as READ
@@ -29,7 +29,7 @@ from refengine.evidence.e_process_of_scores import Scores
 from refengine.evidence.power import ends_wealth
 from refengine.evidence.rows import log_sum
 
-CHOICES = (64, 16, 8, 4)  # of a request, the first that both sides take: they cost one request
+CHOICES = (LAW_CHOICES, 16, 8, 4)  # of a request, the first that both sides take: they cost one request
 FEW = 4  # choices of a request, with which more requests are needed
 WORDS = 8  # of a completion that are compared place by place: beyond them hardly two samples have a past in common
 LAW_PROMPTS = 5  # few, so that each is sampled often

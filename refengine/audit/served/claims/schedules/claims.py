@@ -22,7 +22,6 @@ from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 COMPANIES = (2, 4, 8, 16)  # requests under way together
-MANY = 7  # looks at one claim
 FILTERED: Options = {"top_k": 20, "top_p": 0.99}  # no more than the schedules with filters need
 SAME, ALONE = "The same request has the same answer", "An answer is the same"
 
@@ -159,7 +158,7 @@ def at_edges(plain: partial[Plain], takes: Takes) -> list[Cell]:
     any_tokens, fresh = 4 * TOKENS, prompts.not_asked_yet
     cells: list[Cell] = [
         plain("state/long", tokens=takes.long, options=unending, wanted=6),
-        plain(ANY_REQUEST, tokens=any_tokens, turns=fresh, options=unending, wanted=MANY),
+        plain(ANY_REQUEST, tokens=any_tokens, turns=fresh, options=unending),
         plain("state/short prompt", turns=prompts.one_word, wanted=4),
         plain("state/long prompt", turns=prompts.long_prompt, wanted=5),
         plain("state/shared prefix", turns=prompts.shared_prefix, wanted=6),
