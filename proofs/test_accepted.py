@@ -255,7 +255,7 @@ def test_a_faithful_copy_is_what_was_read(name: str, tmp_path: Path) -> None:
     (tmp_path / "Cheat.v").write_text(f"{head}\nLemma anything : {same}.\n{proof}\n")
     command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Cheat.v"]
     subprocess.run(command, cwd=tmp_path, env=build.clean(), check=True)
-    assert kernel.put(tmp_path, ["Cheat"], [accepted.standing_for(head)]) == [[]]
+    assert kernel.put(tmp_path, ["Cheat"], [accepted.standing_for("Cheat", head)]) == [[]]
 
 
 AT_ONCE = """

@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
@@ -47,12 +48,13 @@ VOCABULARIES = st.sampled_from((3, 2, 1, 5, 6, 9))
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
+@cache
 @st.composite
 def rows(draw: DrawFn, vocabulary: int = VOCABULARY, bits: int = BITS) -> Row:
     """A distribution over the vocabulary in units of 2^-bits: plain, with zeros or ties, with a heavy head, one-hot."""
     whole, kind = 1 << bits, draw(st.sampled_from(("plain", "plain", "plain", "even", "heavy", "one-hot")))
     if kind == "plain":
-        cuts = sorted(draw(st.lists(st.integers(0, whole), min_size=vocabulary - 1, max_size=vocabulary - 1)))
+        cuts = sorted(draw(st.integers(0, whole)) for _ in range(vocabulary - 1))
     elif kind == "even":
         cuts = [whole * (x + 1) // vocabulary for x in range(vocabulary - 1)]
     elif kind == "heavy":
@@ -64,6 +66,7 @@ def rows(draw: DrawFn, vocabulary: int = VOCABULARY, bits: int = BITS) -> Row:
     return tuple(Fraction(parts[x], whole) for x in order)
 
 
+@cache
 @st.composite
 def pairs(draw: DrawFn, vocabulary: int = VOCABULARY, bits: int = BITS) -> tuple[Row, Row]:
     """The rows (p, q) of one position: independent, equal, one unit apart, of disjoint support, in reverse order."""
@@ -99,17 +102,28 @@ class Case:
     possible: bool = True
 
 
+@cache
 @st.composite
 def trees(draw: DrawFn, shape: str, nodes: int) -> Tokens:
     """The parents of up to so many nodes: a chain, or any tree, parents before children; often a child or a sibling of
     the node before, so that what a refusal leaves behind meets the next depth."""
     parents: Tokens = ()
-    for node in range(draw(st.integers(0, nodes) | st.just(nodes))):
-        near = st.sampled_from((node - 1, *parents[-1:]))
-        parents += (node - 1 if shape == "chain" else draw(near | st.integers(ROOT, node - 1)),)
+    for node in range(draw(_up_to(nodes))):
+        parents += (node - 1 if shape == "chain" else draw(_parent(node, parents[-1:])),)
     return parents
 
 
+@cache  # a strategy that is made anew for each draw is validated anew
+def _up_to(nodes: int) -> SearchStrategy[int]:
+    return st.integers(0, nodes) | st.just(nodes)
+
+
+@cache
+def _parent(node: int, last: Tokens) -> SearchStrategy[int]:
+    return st.sampled_from((node - 1, *last)) | st.integers(ROOT, node - 1)
+
+
+@cache
 @st.composite
 def judged(
     draw: DrawFn,
@@ -145,9 +159,10 @@ def judged(
     return Case(p, Block(tuple(tokens), tuple(parents), q, (None,) * len(tokens)), not free or drawn is None)
 
 
-def lanes(cases: SearchStrategy[Case], most: int = 4) -> SearchStrategy[list[Case]]:
+@st.composite
+def lanes(draw: DrawFn, cases: SearchStrategy[Case], most: int = 4) -> list[Case]:
     """A ragged batch: cases of different sizes side by side, as often many as few."""
-    return st.integers(1, most).flatmap(lambda count: st.lists(cases, min_size=count, max_size=count))
+    return [draw(cases) for _ in range(draw(st.integers(1, most)))]
 
 
 # --- whole decodes ---------------------------------------------------------------------------------------------------

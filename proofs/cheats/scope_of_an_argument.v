@@ -2,6 +2,6 @@
 From Coq Require Import ZArith.
 From mathcomp Require Import all_ssreflect.
 Definition holds (P : Prop) : Prop := P.
-Arguments Cheat.holds P%Z : rename.
+Arguments Scope_of_an_argument.holds P%Z : rename.
 Theorem anything : holds (2 < 3).
 Proof. by []. Qed.

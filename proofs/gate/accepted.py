@@ -160,7 +160,7 @@ def where(name: str) -> str:
     return {"run": rest, "granted": "proofs/gate/granted.toml"}.get(kind, "proofs/claims")
 
 
-def standing_for(cheat: str) -> Question:
+def standing_for(file: str, cheat: str) -> Question:
     """That the statement of a cheat is another than the one that its first comment says it stands for."""
     name = re.search(r"It stands for ([\w.']+)\. ", cheat)
 
@@ -168,4 +168,4 @@ def standing_for(cheat: str) -> Question:
         now = {_digest(_said(answer)) for answer in answers.values()}
         return [f"{name[1]} says something else"] if name and now != {read()[name[1]].digest} else []
 
-    return Question({"it": "Check @Proofs.Cheat.anything."} if name else {}, EXACT, differs)
+    return Question({"it": f"Check @Proofs.{file}.anything."} if name else {}, EXACT, differs)

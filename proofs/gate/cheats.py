@@ -3,6 +3,7 @@
 Its first comment names the readers that refuse it, and what it tries. `text` reads it as if it were the last file of
 proofs/rocq; `compile` is Coq itself, or that there is no such statement in the end; `assumptions`, `premises`,
 `names`, `words`, `recursion` and `coqchk` are asked whatever the others said: each is held to cheats of its own.
+All cheats are compiled beside each other under their own names, so that coqchk imports what they import only once.
 `applied` reads the cheat as a file of instances: what assumes something is refused where no proof applies it to all.
 `accepted` compares `anything` with what was read of the name that the cheat stands for.
 """
@@ -11,9 +12,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 
 from proofs.gate import accepted, kernel, text, words
@@ -60,56 +62,79 @@ def _stated(cheat: Path) -> list[str]:
         return []
 
 
-def by_kernel(cheat: Path) -> set[str]:
-    """The readers behind Coq that refuse it, or `compile` where there is nothing for them to read."""
+def compiled_as(cheat: Path) -> str:
+    """The name of its file among ours, which begin with a capital."""
+    return cheat.stem.capitalize()
+
+
+@contextmanager
+def beside_ours() -> Iterator[Path]:
+    """A folder with all that is compiled of ours, for cheats to be compiled in."""
     with tempfile.TemporaryDirectory() as folder:
-        build = Path(folder)
         for compiled in BUILD.glob("*.vo"):
-            (build / compiled.name).symlink_to(compiled)
-        shutil.copyfile(cheat, build / "Cheat.v")
-        command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", "Cheat.v"]
-        if subprocess.run(command, cwd=build, env=clean(), capture_output=True).returncode:
-            return {"compile"}
-        claimed = f"Cheat.{CLAIMED}"  # which the reader of statements may not find
-        names = sorted({claimed, *(f"Cheat.{name}" for name in _stated(cheat))})
-        questions = [
-            kernel.resting([[claimed]], text.granted()["axioms"]),
-            kernel.quantifying(names),
-            accepted.standing_for(cheat.read_text("utf-8")),
-            proofs_of(names, names),
-            recursing([f"Cheat.{name}" for name in fixpoints(cheat.read_text("utf-8"))], {}),
-        ]
-        try:
-            resting, told, differs, proofs, recurs = kernel.put(build, ["Cheat"], questions)
-        except RuntimeError:
-            if _is_stated(build, claimed):
-                raise
-            return {"compile"}
-        answers = {
-            "assumptions": resting,
-            "premises": kernel.hidden_premises(told, text.granted()["inhabited"], build),
-            "applied": not_reached(told, [claimed], names, proofs),
-            "coqchk": kernel.checked(build, ["Cheat"]),
-            "words": _misread(build),
-            "accepted": differs,
-            "recursion": recurs,
-        }
+            (Path(folder) / compiled.name).symlink_to(compiled)
+        yield Path(folder)
+
+
+def by_kernel(build: Path, cheat: Path) -> set[str]:
+    """The readers behind Coq that refuse it, all but coqchk; `compile` where there is nothing for them to read."""
+    file = compiled_as(cheat)
+    shutil.copyfile(cheat, build / f"{file}.v")
+    command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", f"{file}.v"]
+    if subprocess.run(command, cwd=build, env=clean(), capture_output=True).returncode:
+        return {"compile"}
+    claimed = f"{file}.{CLAIMED}"  # which the reader of statements may not find
+    names = sorted({claimed, *(f"{file}.{name}" for name in _stated(cheat))})
+    questions = [
+        kernel.resting([[claimed]], text.granted()["axioms"]),
+        kernel.quantifying(names),
+        accepted.standing_for(file, cheat.read_text("utf-8")),
+        proofs_of(names, names),
+        recursing([f"{file}.{name}" for name in fixpoints(cheat.read_text("utf-8"))], {}),
+    ]
+    try:
+        resting, told, differs, proofs, recurs = kernel.put(build, [file], questions)
+    except RuntimeError:
+        if _is_stated(build, file):
+            raise
+        return {"compile"}
+    answers = {
+        "assumptions": resting,
+        "premises": kernel.hidden_premises(told, text.granted()["inhabited"], build),
+        "applied": not_reached(told, [claimed], names, proofs),
+        "words": _misread(build, file),
+        "accepted": differs,
+        "recursion": recurs,
+    }
     return {reader for reader, wrong in answers.items() if wrong}
 
 
-def _is_stated(build: Path, claimed: str) -> bool:
+def by_coqchk(build: Path, files: Sequence[str]) -> set[str]:
+    """Those of the compiled files that coqchk refuses: asked about all at once, and where it does not say which, about
+    the halves."""
+    wrong = kernel.checked(build, files)
+    named = {file for file in files if any(f"Proofs.{file}." in line for line in wrong)}
+    if not wrong or (named and not wrong[0].startswith(kernel.REFUSED)):
+        return named
+    if len(files) == 1:
+        return {*files}
+    half = len(files) // 2
+    return by_coqchk(build, files[:half]) | by_coqchk(build, files[half:])
+
+
+def _is_stated(build: Path, file: str) -> bool:
     try:
-        return bool(kernel.asked(build, ["Cheat"], {"it": f"Check Proofs.{claimed}."}))
+        return bool(kernel.asked(build, [file], {"it": f"Check Proofs.{file}.{CLAIMED}."}))
     except RuntimeError:
         return False
 
 
-def _misread(build: Path) -> list[str]:
+def _misread(build: Path, file: str) -> list[str]:
     """What the reader of coqc's notes refuses."""
     seen = {**_ours()}
-    list(text.refusals("Cheat", (build / "Cheat.v").read_text(), seen))
+    list(text.refusals(file, (build / f"{file}.v").read_text(), seen))
     try:
-        return list(words.misread(build, "Cheat", {"Cheat": set(), **seen}, _borrowed()))
+        return list(words.misread(build, file, {file: set(), **seen}, _borrowed()))
     except ValueError as error:  # not to be read
         return [str(error)]
 
@@ -137,8 +162,11 @@ def _read(cheat: Path, reads: Callable[[Sentence], Iterator[str]]) -> Iterator[s
 def let_through(pool: ThreadPoolExecutor) -> list[str]:
     """The cheats that other readers refuse than those that they name."""
     wrong, taken = [], pool.submit(by_names)
-    for cheat, refused in zip(every(), pool.map(by_kernel, every()), strict=True):
-        also = {"text": by_text(cheat), "names": cheat in taken.result()}
+    with beside_ours() as build:
+        found = dict(zip(every(), pool.map(partial(by_kernel, build), every()), strict=True))
+        unchecked = by_coqchk(build, [compiled_as(cheat) for cheat, by in found.items() if by != {"compile"}])
+    for cheat, refused in found.items():
+        also = {"text": by_text(cheat), "names": cheat in taken.result(), "coqchk": compiled_as(cheat) in unchecked}
         refused |= {reader for reader, refuses in also.items() if refuses}
         if refused != named(cheat) or not refused:
             wrong.append(f"the cheat {cheat.name} is refused by {sorted(refused)}, not by {sorted(named(cheat))}")

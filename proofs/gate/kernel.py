@@ -102,6 +102,7 @@ Ltac inside def := lazymatch goal with
 with inside_both def F G := let z := fresh "{given}" in
   try (assert (forall z, F z /\ G z) by (cbv beta; intro z; inside def; fail))."""
 LIBRARIES = ("Coq.", "mathcomp.", "Flocq.")
+REFUSED = "coqchk refuses a file"
 NONE = (
     "Constants/Inductives relying on type-in-type",
     "Constants/Inductives relying on unsafe (co)fixpoints",
@@ -347,7 +348,7 @@ def checked(build: Path, files: Sequence[str]) -> list[str]:
         text=True,
     )
     if run.returncode:
-        return [f"coqchk refuses a file: {' '.join((run.stdout + run.stderr).split())[-500:]}"]
+        return [f"{REFUSED}: {' '.join((run.stdout + run.stderr).split())[-500:]}"]
     _, summary, text = (run.stdout + run.stderr).partition("CONTEXT SUMMARY\n===============\n")
     parts = dict(_section(part) for part in re.split(r"^\* ", text, flags=re.M)[1:])
     if not summary or set(parts) != {"Theory", "Axioms", *NONE} or parts["Theory"] != ["Set is predicative"]:

@@ -4,6 +4,7 @@ The plain text is held to the definition by its own tests; what can go wrong her
 tile, a counter, a stored type, or a row that should not have been read.
 """
 
+import inspect
 import os
 import random
 import subprocess
@@ -86,6 +87,7 @@ def backends() -> Iterator[Any]:
 
 
 every_backend = pytest.mark.parametrize("how", list(backends()))
+WORDS: dict[Any, list[str]] = {}  # of Triton's language, by the part that has them, before any is replaced
 LEVELS, AT_ONCE = 4, 5  # of the interpreter: tiles of 16 tokens, launches of 5 lanes
 
 
@@ -94,9 +96,25 @@ def small_and_used(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReque
     """Neither the size of a tile nor that of a launch makes a difference, nor what new memory holds."""
     how = getattr(request.node, "callspec", None) and request.node.callspec.params.get("how")
     if how and how.module == "cuda" and not CUDA:
+        interpret_fast(monkeypatch)
         monkeypatch.setattr(how.kernels(), "LEVELS", LEVELS)
         monkeypatch.setattr(how.kernels(), "AT_ONCE", AT_ONCE)
         monkeypatch.setattr(Tensor, "new_empty", lambda like, *size, **kind: like.new_zeros(*size, **kind).add_(3))
+
+
+def interpret_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton's interpreter looks through all of its language at every call of a function: here once for each part."""
+    interpreter = import_module("triton.runtime.interpreter")
+    is_builtin, replaced = import_module("triton.language.core").is_builtin, interpreter._patch_attr
+
+    def patched(part: Any, builder: Any, scope: Any) -> None:
+        if part not in WORDS:
+            WORDS[part] = [name for name, member in inspect.getmembers(part) if is_builtin(member)]
+        for name in WORDS[part]:
+            if is_builtin(member := getattr(part, name)):  # else it is replaced already
+                replaced(part, name, member, builder, scope)
+
+    monkeypatch.setattr(interpreter, "_patch_builtin", patched)
 
 
 def assert_same(got: Round | None, want: Round) -> None:

@@ -151,7 +151,7 @@ def _powers(dtype: torch.dtype) -> st.SearchStrategy[tuple[torch.dtype, int, int
     return st.tuples(st.just(dtype), *some)
 
 
-SCALES = st.sampled_from(list(ENDS)).flatmap(_powers)
+SCALES = st.sampled_from(list(ENDS)).flatmap(cache(_powers))
 
 
 def a_temperature_divides(numbers: list[int | None], scale: tuple[torch.dtype, int, int]) -> None:

@@ -1,7 +1,7 @@
 """The laws of what rules, loops and policies are made of, by name. They stand in `every.py` beside the others."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -56,7 +56,7 @@ def laws_of_parts() -> dict[str, Law]:
         found[f"what {pair.name} is not for is refused"] = Law(weighs, asked, 15)
     for name in floats.COMPILED:
         card = RULES[name]
-        asked = {"lanes": floats.TILED.flatmap(partial(_lanes, card)), "dtype": floats.DTYPES}
+        asked = {"lanes": floats.TILED.flatmap(cache(partial(_lanes, card))), "dtype": floats.DTYPES}
         asked |= {"seed": seeds, "rough": st.booleans()}
         found[f"the kernel of {name} is the plain text"] = Law(
             partial(floats.the_kernel_is_the_plain_text, name), asked, 8

@@ -5,6 +5,7 @@ They stand in `every.py` beside the others; each draws its coins from `Philox`, 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -172,10 +173,10 @@ def requests(rule: str, **more: st.SearchStrategy[Any]) -> st.SearchStrategy[Req
 
 
 LOSSLESS = st.sampled_from([card.name for card in RULES.values() if card.lossless])
-ANY = LOSSLESS.flatmap(requests)
+ANY = LOSSLESS.flatmap(cache(requests))
 LONG = ANY.map(lambda one: replace(one, length=max(6, one.length)))  # shorter where a policy leaves nothing
 MOVES = {"joins": st.integers(0, 3), "leaves": st.just(99) | st.integers(0, 5), "before": st.just(()) | STARTS}
-COMPANIES = LOSSLESS.flatmap(lambda rule: st.lists(requests(rule, **MOVES), min_size=2, max_size=3))
+COMPANIES = LOSSLESS.flatmap(cache(lambda rule: st.lists(requests(rule, **MOVES), min_size=2, max_size=3)))
 
 
 Spelling = tuple[tuple[bytes, ...], str]  # what the tokens stand for, and its encoding

@@ -5,6 +5,7 @@ They stand in `every.py` beside the others.
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ def ragged(pair: Pair) -> st.SearchStrategy[list[Case]]:
         impossible = strategies.judged(pair.shape, pair.drawn, vocabulary, possible=False)
         return strategies.lanes(cases if pair.drawn is None else cases | cases | impossible)
 
-    return strategies.VOCABULARIES.flatmap(over)
+    return strategies.VOCABULARIES.flatmap(cache(over))
 
 
 @dataclass
