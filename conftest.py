@@ -19,6 +19,7 @@ MARKERS = (
     "long: the ten- to hundredfold version of a test",
     "gpu: needs a CUDA device",
     "coq: asks Coq; `make prove` runs these, `make test` does not",
+    "control: a test that has to fail: where it passes, tests are not run, or not as they are written",
     "text: holds a text that runs to what is proved of it; `make prove` runs these, and needs Coq for some",
 )
 # Where `properties` and `statistical_tests` are: in the source tree one place, in a wheel two.

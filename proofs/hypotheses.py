@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from proofs.gate.build import BUILD
+from proofs.gate.build import BUILD, absent, compiled
 from proofs.statements import Drop, every, sentence_end, unapplied
 from refengine.selfcheck.claims.coq_text import SOURCES, blank_comments
 from refengine.selfcheck.claims.hypotheses import RECORD, digest_of, fresh, gone
@@ -33,6 +33,8 @@ from refengine.source_tree import commit_seed
 
 STATEMENT = re.compile(r"^\s*(?:Theorem|Corollary|Lemma|Example|Definition|Let) ([\w']+)", re.M)
 SECONDS = 300  # a proof that searches for longer without its hypothesis has missed it
+JOBS = int(os.environ.get("JOBS", "2"))
+ENDLESS = f"a proof that finds no end in {SECONDS} s"
 
 
 def missed_by(drop: Drop) -> str:
@@ -46,7 +48,7 @@ def missed_by(drop: Drop) -> str:
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            return f"a proof that finds no end in {SECONDS} s"
+            return ENDLESS
     return failing(without, drop.start, run.stderr) if run.returncode else ""
 
 
@@ -79,6 +81,12 @@ def main() -> int:
     )
     parser.add_argument("--sample", type=int, help="Ask so many again, drawn by the commit, and write nothing down.")
     sampling = parser.parse_args().sample
+    if missing := absent():
+        print(missing)
+        return 3
+    if not [*BUILD.glob("*.vo")] and (refused := compiled(jobs=JOBS)):
+        print(f"violated: Coq refuses a file: {refused}")
+        return 1
     answers, chosen = fresh(), every()
     wrong = unapplied()
     if sampling is not None:
@@ -90,7 +98,7 @@ def main() -> int:
     else:
         chosen = [drop for drop in chosen if drop.key() not in answers]
         keep(answers)
-    with ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
+    with ThreadPoolExecutor(JOBS) as pool:
         for number, (drop, by) in enumerate(zip(chosen, pool.map(missed_by, chosen), strict=True), 1):
             answers[drop.key()] = by
             print(f"[{number}/{len(chosen)}] {drop.key()} MISSED BY {answers[drop.key()] or 'NOTHING'}", flush=True)

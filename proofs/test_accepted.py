@@ -5,6 +5,7 @@ import py_compile
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,13 @@ def test_a_cited_test_that_asks_less_is_seen(tmp_path: Path, file: str, before: 
     assert shown[0] == "test/a means something else than it did: see `git diff` of " + accepted.where("test/a")
 
 
+@pytest.mark.parametrize("file", sorted(PROOFS.rglob("*.py")), ids=lambda file: file.stem)
+def test_no_test_of_another_file_hides_one(file: Path) -> None:
+    """Kills: two tests of one name that a file takes from two others, of which only the last is asked."""
+    taken = Counter(test.rpartition("::")[2] for test in {*tests.asked_by(file)})
+    assert [name for name, times in taken.items() if times > 1] == []
+
+
 def test_what_make_prove_runs_and_what_stands_before_our_options_is_read(tmp_path: Path) -> None:
     """Kills: a script that ends before the gate, a table of known texts that is changed beside the text, a file of
     options that deselects what is cited, and a file of the root that is run in place of pytest, z3 or the Makefile."""
@@ -288,10 +296,12 @@ RUNS_NO_TEST = "import _pytest.python\n_pytest.python.Function.runtest = lambda 
             "refengine/selfcheck/more.py": AT_ONCE,
             "refengine/more.py": AT_ONCE,
             "examples/more.py": AT_ONCE,
+            "proofs/test_more.py": RUNS_NO_TEST,  # pytest imports what it takes for tests
+            "proofs/smt/more_test.py": RUNS_NO_TEST,
             "argparse.py": ENDS,  # python3 -m has the root before the standard library
             "refengine/jobs/more.py": f"# coding: utf-7\n#+AAo-{ENDS}",  # one comment, if read as another encoding
         },
-        {"refengine/exact/card.py": WIDE},
+        {"refengine/exact/path.py": WIDE},
         {"refengine/engine/rules/more.py": RUNS_NO_TEST},
         {"refengine/engine/kernels/more.py": WIDE},
     ],
@@ -302,8 +312,8 @@ def test_what_is_imported_says_what_was_read_before_it_is(more: dict[str, str], 
         skipped = shutil.ignore_patterns("__pycache__", "rocq", "cheats", "*.json")
         shutil.copytree(ROOT / room, tmp_path / room, ignore=skipped)
     shutil.copytree(ROOT / "properties", tmp_path / "properties", ignore=shutil.ignore_patterns("__pycache__"))
-    with (tmp_path / "refengine/exact/card.py").open("a") as card:
-        card.writelines(line for file, line in SAYS.items() if file in more)
+    with (tmp_path / "refengine/exact/path.py").open("a") as path:
+        path.writelines(line for file, line in SAYS.items() if file in more)
     for file, added in more.items():
         (tmp_path / file).parent.mkdir(exist_ok=True)
         with (tmp_path / file).open("a") as changed:

@@ -276,6 +276,9 @@ def test_what_is_read_is_what_runs(done: str, seen: list[str]) -> None:
         "left = len(path) if a else up",
         "at = (*path, up)",
         "at = up\nfor x in path:\n    at = x\n    return path[at]",
+        "return chance.choose(p, ('emit', len(x)))",  # an error: sites stand in no term
+        "return chance.choose(p, ('emit', x))",
+        "return chance.accept(left, right, ('accept', len(path) + left))",
     ],
 )
 def test_what_it_has_no_words_for_is_refused(text: str) -> None:
@@ -325,6 +328,9 @@ def test_a_part_that_the_translator_would_pass_over_is_refused(text: str, passed
         ("order = [enumerate(tokens)]", "read once"),
         ("order = (x for x in tokens)", "read once"),
         ("for at in reversed(tokens) if tokens else reversed(p):\n        left = at", "read once"),
+        ("left = []\n    left = (*left, at)", "it is a list"),
+        ("left = []\n    return tokens + left", "it is a list"),
+        ("return [at] + tokens", "it is a list"),
         ("left = at / true", "may be 0"),
         ("left = at / true if at < tokens else at", "may be 0"),
         ("if at == 0:\n        raise ValueError\n    left = true / tokens", "may be 0"),
@@ -338,11 +344,22 @@ def test_what_is_one_thing_in_python_and_two_in_gallina_is_refused(text: str, wh
         forms.check(function)
 
 
-@pytest.mark.parametrize("text", ["[None for rows.max in [f]]", "a.b = 1", "a[0] = 1", "x, a.b = 1, 2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[None for rows.max in [f]]", "a.b = 1", "a[0] = 1", "x, a.b = 1, 2"),
+        "class Kind(Enum):\n    WHOLE: int = 1\n    def __init__(self, number): os._exit(0)",
+        "class TypeVar:\n    def __init__(self, name): os._exit(0)\nT = TypeVar('T')",
+        "def dataclass(cls): os._exit(0)\n@dataclass\nclass Kind: ...",
+        "class Wide:\n    __class_getitem__: object = wide\nMANY = Wide[2]",
+        "class Kind:\n    def __getattr__(self, name): os._exit(0)",
+        "import unittest.__main__",
+    ],
+)
 def test_a_file_that_changes_words_while_it_is_imported_is_refused(text: str) -> None:
     """Kills: another meaning of a word of the language, from the top of a file that no rule stands in."""
     with pytest.raises(Untranslated, match="it is not seen what this does"):
-        words.bound(f"TIES = {text}" if "for" in text else text)
+        words.bound(f"TIES = {text}" if text.startswith("[") else text)
 
 
 def test_helpers_that_are_known_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:

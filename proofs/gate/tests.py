@@ -39,7 +39,9 @@ RUN = (
     *("Makefile", "proofs/check.sh", "proofs/translate/known.txt", "hatch_build.py", "constraints.txt"),
     # Results under digests, and excuses of mutants, which a hand could write.
     *("proofs/links.json", "proofs/own_tests.json", "refengine/bugs/mutation/survivors.toml"),
+    "proofs/hypotheses.json",
 )
+CHEATS = "proofs/cheats"
 INSTALLED = ("build-system", "project", "dependency-groups")  # tables of pyproject.toml, with tools that run or build
 TOOLS = ("pytest", "hatch")
 # How names of a module begin that pytest or Python look for.
@@ -86,7 +88,8 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
             todo += (there for node in nodes for there in words(here[0], node, root))
     said = {f"test/{file}/{name}": text for (file, name), text in found.items() if file not in whole}
     said |= {f"test/{file}": digest(told(tree(root / file))) for file in whole}
-    ours = {str(file.relative_to(root)) for file in (root / PACKAGE.name).rglob("*.py")}  # some are looked up by a text
+    # Some are looked up by a text, and pytest looks at all that stands in the folder of the proofs.
+    ours = {str(file.relative_to(root)) for room in (PACKAGE.name, "proofs") for file in (root / room).rglob("*.py")}
     read, todo_files = set[str](), {*(file for file, _ in found), *filter(held, ours)}.difference(whole)
     while todo_files:
         read |= todo_files
@@ -99,6 +102,8 @@ def digests(tests: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     options = [project.get(table) for table in INSTALLED] + [project["tool"].get(tool) for tool in TOOLS]
     said |= {f"run/{name}": digest((root / name).read_text("utf-8")) for name in RUN if (root / name).is_file()}
+    if cheats := sorted(file.name for file in (root / CHEATS).glob("*.v")):  # one that is gone misses nobody else
+        said[f"run/{CHEATS}"] = digest(*cheats)
     return said | run_instead(root) | {"test/pyproject.toml": digest(repr(options))}
 
 

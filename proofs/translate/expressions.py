@@ -100,6 +100,10 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
             return expression(
                 scope, at, lambda t: then(Term(f"(children_of block {paren(as_node(t).text)})", "seq nat"))
             )
+        case ast.Call(ast.Attribute(ast.Name("chance")), [*_, ast.Tuple([_, *counts])]) if any(
+            no_number(scope, count) for count in counts
+        ):
+            raise refuse(node, "a site is counted by numbers")
         case ast.Call(ast.Attribute(ast.Name("chance"), "accept"), [num, den, _]):
             return expressions(
                 scope,
@@ -113,6 +117,18 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
         case ast.Call(ast.Name(name), arguments, []):
             return expressions(scope, arguments, lambda ts: call(scope, node, name, ts, then))
     raise refuse(node)
+
+
+def no_number(scope: Scope, count: ast.expr) -> bool:
+    """Whether a part of a site, which stands in no term, would be an error in Python, or no place."""
+    match count:
+        case ast.Name(name):
+            return scope.types.get(name) not in ("nat", "node")
+        case ast.Call(_, [ast.Name(name)]):
+            return not scope.types.get(name, "").startswith(("seq ", "rows"))
+        case ast.BinOp(left, _, right):
+            return no_number(scope, left) or no_number(scope, right)
+    return False
 
 
 def connected(scope: Scope, op: ast.boolop, first: ast.expr, second: ast.expr, then: Then) -> str:

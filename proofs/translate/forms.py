@@ -33,7 +33,6 @@ MADE_TUPLES = {"tuple", "ancestry"}  # functions that return a tuple
 STRICT = "strict=True"  # of zip
 READ_ONCE = {"reversed", "enumerate", "zip", "iter", "map", "filter"}  # what these give
 READERS = {"tuple", "sum", "max", "min", "next"}
-HOOKS = {"__class_getitem__", "__init_subclass__", "__set_name__"}  # methods that run where a class is named
 
 
 def check(function: ast.FunctionDef) -> None:
@@ -47,13 +46,15 @@ def check(function: ast.FunctionDef) -> None:
             raise refuse(node, f"zip is said with {STRICT}: without it what is longer is cut")
         for part in _strange(node, function):
             raise refuse(part, "the translation would pass over this")
-        for place, part in _parts(node):
+        for place, part in parts(node):
             if _is_read_once(part) and not _reads_at_once(node, place):
                 raise refuse(part, "it can be read once, and has a name")
     for quotient in _unguarded(function):
         raise refuse(quotient, "what may be 0 divides: an error in Python, and 0 in Gallina")
     for target in _given_otherwise(function):
         raise refuse(target, "a loop's variable has another meaning")
+    for value in _lists_for_tuples(function):
+        raise refuse(value, "it is a list, and is a tuple elsewhere, or is added: an error in Python")
     for name in _lost(function):
         raise refuse(name, "it may never have been assigned")
 
@@ -209,6 +210,17 @@ def _tuple(argument: ast.expr, function: ast.FunctionDef) -> bool:
     return bool(given) and all(value is not argument and _tuple(value, function) for value in given)
 
 
+def _lists_for_tuples(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Lists that variables are given which hold tuples too, or which are added to something."""
+    nodes = [*ast.walk(function)]
+    given = {node.id: _given(node.id, function) for node in nodes if isinstance(node, ast.Name)}
+    added = [end for node in nodes if isinstance(node, ast.BinOp) for end in (node.left, node.right)]
+    for name, values in given.items():
+        if any(isinstance(value, ast.Tuple) for value in values) or name in map(ast.unparse, added):
+            yield from (value for value in values if isinstance(value, ast.List | ast.ListComp))
+    yield from (end for end in added if isinstance(end, ast.List | ast.ListComp))
+
+
 def _count(count: ast.expr) -> bool:
     """A number, a variable, a length, or such a one more or less than another."""
     match count:
@@ -219,21 +231,7 @@ def _count(count: ast.expr) -> bool:
     return False
 
 
-def changed_at_import(tree: ast.Module) -> Iterator[ast.AST]:
-    """What a file assigns to while it is imported that is no variable of its own: another file's words, say; and what
-    its classes are made with or asked for an item, which runs and is no call."""
-    todo: list[ast.AST] = [*tree.body]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred) and not isinstance(node.ctx, ast.Load):
-            yield node
-        if isinstance(node, ast.ClassDef):
-            yield from (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name in HOOKS)
-            yield from (keyword.value for keyword in node.keywords)
-        todo += (part for name, part in _parts(node) if not (name == "body" and isinstance(node, ast.FunctionDef)))
-
-
-def _parts(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def parts(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     for name, value in ast.iter_fields(node):
         yield from (
             (name, part) for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST)

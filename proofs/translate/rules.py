@@ -85,6 +85,8 @@ def reading(file: str) -> Iterator[None]:
         yield
     except Untranslated as refused:
         raise Untranslated(f"refengine/exact/{file}.py, {refused}") from None
+    except (KeyError, ValueError) as lost:
+        raise Untranslated(f"refengine/exact/{file}.py: a variable or a form is not known here: {lost}") from lost
 
 
 def definition(file: str, name: str) -> ast.FunctionDef:

@@ -10,7 +10,7 @@ class Untranslated(ValueError):
 
 
 def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
-    begins = ast.unparse(node).partition("\n")[0]
+    begins = ast.unparse(node).partition("\n")[0].rstrip(":")
     return Untranslated(f"line {getattr(node, 'lineno', '?')}: {begins}: {why}")
 
 

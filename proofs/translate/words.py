@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from proofs.translate.forms import changed_at_import
+from proofs.translate.importing import OWN, more_than_defined
 from proofs.translate.terms import Untranslated, assigned, grown, names, refuse
 
 CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
@@ -23,6 +23,14 @@ LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere,
 # What a module may call while it is imported.
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
+HOMES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("frozenset", "property"), ()),
+    **dict.fromkeys(("dataclass", "field"), ("dataclasses",)),
+    **dict.fromkeys(("Card", "Loss"), ("refengine.exact.card", OWN)),
+    "cached_property": ("functools",),
+    "Fraction": ("fractions",),
+    "TypeVar": ("typing",),
+}
 READ = {"iter", "test"}  # the parts of a loop or a branch in which a list is read
 READERS = {"tuple", "len", "max"}
 GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
@@ -55,7 +63,7 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
         runs = [ast.unparse(k.value) for k in call.keywords if k.arg == "rule"]
         if not all(isinstance(node, ast.FunctionDef) for name in runs for node in found.get(name, [call])):
             raise refuse(call, "the card is of another rule")
-    for changed in changed_at_import(tree):
+    for changed in more_than_defined(tree, HOMES):
         raise refuse(changed, "it is not seen what this does to the words of the module")
     for inner in ast.walk(tree):
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:

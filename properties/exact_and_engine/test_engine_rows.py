@@ -132,7 +132,7 @@ def test_row_helpers_on_plain_numbers() -> None:
     assert found == {(-1, 4): 0, (-1, 5): NOTHING, (0, 4): NOTHING, (0, 5): 2, (2, 4): NOTHING, (2, 5): NOTHING}
 
 
-def test_rules_refuse_blocks_that_they_cannot_judge() -> None:
+def test_batched_rules_refuse_blocks_that_they_cannot_judge() -> None:
     """Kills a chain rule that reads a tree as a chain, and a ratio rule that invents a q."""
     rows = torch.full((1, 3, 2), 0.5)
     tree = Block(torch.zeros(1, 2, dtype=torch.int64), torch.tensor([[-1, -1]]), rows[:, :2])
