@@ -13,7 +13,7 @@ that runs here runs in the same steps on every vocabulary.
 import builtins
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -498,10 +498,15 @@ def promoted(a: Any, b: Any) -> torch.dtype:
 
     def like(value: Any) -> Any:
         if isinstance(value, Terms):
-            return torch.empty((1,) * value.array.ndim, dtype=value.dtype)
+            return empty(value.array.ndim, value.dtype)
         return value if isinstance(value, torch.Tensor | bool | int) else 0.0
 
     return torch.result_type(like(a), like(b))
+
+
+@cache
+def empty(axes: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty((1,) * axes, dtype=dtype)
 
 
 def where(condition: Any, a: Any, b: Any) -> Terms:

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
+from itertools import compress
 from pathlib import Path
+from typing import Any
 
 from proofs.gate import accepted, kernel, text, words
 from proofs.gate.applied import not_reached, proofs_of
@@ -27,6 +29,7 @@ from refengine.source_tree import PROOFS
 
 FOLDER = PROOFS / "cheats"
 CLAIMED = "anything"
+PROCESSES = 8  # that are asked about the cheats: it takes Coq longer to import than to answer
 
 
 def every() -> list[Path]:
@@ -76,33 +79,53 @@ def beside_ours() -> Iterator[Path]:
         yield Path(folder)
 
 
-def by_kernel(build: Path, cheat: Path) -> set[str]:
-    """The readers behind Coq that refuse it, all but coqchk; `compile` where there is nothing for them to read."""
+def compiles(build: Path, cheat: Path) -> bool:
     file = compiled_as(cheat)
     shutil.copyfile(cheat, build / f"{file}.v")
     command = ["coqc", "-q", "-w", "none", "-Q", ".", "Proofs", f"{file}.v"]
-    if subprocess.run(command, cwd=build, env=clean(), capture_output=True).returncode:
-        return {"compile"}
-    claimed = f"{file}.{CLAIMED}"  # which the reader of statements may not find
-    names = sorted({claimed, *(f"{file}.{name}" for name in _stated(cheat))})
-    questions = [
-        kernel.resting([[claimed]], text.granted()["axioms"]),
-        kernel.quantifying(names),
-        accepted.standing_for(file, cheat.read_text("utf-8")),
-        proofs_of(names, names),
-        recursing([f"{file}.{name}" for name in fixpoints(cheat.read_text("utf-8"))], {}),
-    ]
+    return not subprocess.run(command, cwd=build, env=clean(), capture_output=True).returncode
+
+
+def by_kernel(build: Path, compiled: Sequence[Path]) -> dict[Path, set[str]]:
+    """The readers behind Coq that refuse each of these compiled ones, all but coqchk; `compile` where there is nothing
+    for them to read. One process answers, unless it stops: then one for either half."""
+    asking = [_questions(cheat) for cheat in compiled]
     try:
-        resting, told, differs, proofs, recurs = kernel.put(build, [file], questions)
+        heard = kernel.put(build, [*map(compiled_as, compiled)], [one for several in asking for one in several])
     except RuntimeError:
-        if _is_stated(build, file):
-            raise
-        return {"compile"}
+        if len(compiled) == 1:
+            if _is_stated(build, compiled_as(compiled[0])):
+                raise
+            return {compiled[0]: {"compile"}}
+        half = len(compiled) // 2
+        return by_kernel(build, compiled[:half]) | by_kernel(build, compiled[half:])
+    count = len(asking[0])
+    return {cheat: _refusing(build, cheat, heard[i * count : (i + 1) * count]) for i, cheat in enumerate(compiled)}
+
+
+def _names(cheat: Path) -> list[str]:
+    """What it states, and what it claims, which the reader of statements may not find."""
+    return sorted(f"{compiled_as(cheat)}.{name}" for name in {CLAIMED, *_stated(cheat)})
+
+
+def _questions(cheat: Path) -> list[kernel.Question]:
+    file, names, whole = compiled_as(cheat), _names(cheat), cheat.read_text("utf-8")
+    return [
+        kernel.resting([[f"{file}.{CLAIMED}"]], text.granted()["axioms"]),
+        kernel.quantifying(names),
+        accepted.standing_for(file, whole),
+        proofs_of(names, names),
+        recursing([f"{file}.{name}" for name in fixpoints(whole)], {}),
+    ]
+
+
+def _refusing(build: Path, cheat: Path, heard: Sequence[Any]) -> set[str]:
+    resting, told, differs, proofs, recurs = heard
     answers = {
         "assumptions": resting,
         "premises": kernel.hidden_premises(told, text.granted()["inhabited"], build),
-        "applied": not_reached(told, [claimed], names, proofs),
-        "words": _misread(build, file),
+        "applied": not_reached(told, [f"{compiled_as(cheat)}.{CLAIMED}"], _names(cheat), proofs),
+        "words": _misread(build, compiled_as(cheat)),
         "accepted": differs,
         "recursion": recurs,
     }
@@ -163,8 +186,11 @@ def let_through(pool: ThreadPoolExecutor) -> list[str]:
     """The cheats that other readers refuse than those that they name."""
     wrong, taken = [], pool.submit(by_names)
     with beside_ours() as build:
-        found = dict(zip(every(), pool.map(partial(by_kernel, build), every()), strict=True))
-        unchecked = by_coqchk(build, [compiled_as(cheat) for cheat, by in found.items() if by != {"compile"}])
+        found = {cheat: {"compile"} for cheat in every()}
+        compiled = list(compress(every(), pool.map(partial(compiles, build), every())))
+        for refused in pool.map(partial(by_kernel, build), (compiled[i::PROCESSES] for i in range(PROCESSES))):
+            found |= refused
+        unchecked = by_coqchk(build, [*map(compiled_as, compiled)])
     for cheat, refused in found.items():
         also = {"text": by_text(cheat), "names": cheat in taken.result(), "coqchk": compiled_as(cheat) in unchecked}
         refused |= {reader for reader, refuses in also.items() if refuses}

@@ -18,6 +18,7 @@ Atom: TypeAlias = Any  # a z3 bool
 # z3's own count of its work on one question, the same on every machine. The hardest question takes 623 thousand; one
 # that is not answered within the budget fails its test: no question is left out, and no path is explored for nothing.
 RESOURCES = 10_000_000
+z3.z3.Z3_DEBUG = False  # z3 itself refuses what is not well-typed, so its Python side need not
 POINTS = 4  # rows that are tried before z3 is asked
 # What was answered, by z3's numbers of the conditions, which are kept, so that no others get these numbers: a text with
 # a mistake in it asks what the text without it asked, up to where they part.
@@ -37,6 +38,20 @@ def asked(conditions: Sequence[Atom], resources: int = RESOURCES) -> z3.ModelRef
     if answer == z3.unknown:
         raise GaveUp(f"z3 cannot tell within {resources} units of work ({solver.reason_unknown()})")
     return solver.model() if answer == z3.sat else None
+
+
+@dataclass(frozen=True)
+class Point:
+    """Rows that answered a question, and the conditions that they were seen to meet or not, by z3's numbers."""
+
+    rows: z3.ModelRef
+    seen: dict[int, tuple[Atom, bool]] = field(default_factory=dict)
+
+    def meets(self, condition: Atom) -> bool:
+        number = condition.get_id()
+        if number not in self.seen:
+            self.seen[number] = condition, z3.is_true(self.rows.eval(condition, model_completion=True))
+        return self.seen[number][1]
 
 
 @dataclass(frozen=True)
@@ -65,7 +80,7 @@ class World:
     untaken: list[tuple[int, ...]] = field(default_factory=list)
     path: list[Step] = field(default_factory=list)
     region: list[Atom] = field(default_factory=list)
-    points: list[z3.ModelRef] = field(default_factory=list)  # rows that answered a question lately
+    points: list["Point"] = field(default_factory=list)  # rows that answered a question lately
 
     def leaves(self, program: Callable[[], Any]) -> list[Leaf]:
         """Every path through `program`."""
@@ -99,11 +114,11 @@ class World:
     def _some(self, conditions: Sequence[Atom]) -> bool:
         """Rows that answered an earlier question answer this one too at times."""
         for point in self.points:
-            if all(z3.is_true(point.eval(condition, model_completion=True)) for condition in reversed(conditions)):
+            if all(map(point.meets, reversed(conditions))):
                 return True
         if (found := asked(conditions)) is None:
             return False
-        self.points = [found, *self.points[: POINTS - 1]]
+        self.points = [Point(found), *self.points[: POINTS - 1]]
         return True
 
     def _branch(self, conditions: Sequence[Atom], step: Callable[[int], Step]) -> int:

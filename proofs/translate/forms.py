@@ -213,9 +213,10 @@ def _tuple(argument: ast.expr, function: ast.FunctionDef) -> bool:
 def _lists_for_tuples(function: ast.FunctionDef) -> Iterator[ast.expr]:
     """Lists that variables are given which hold tuples too, or which are added to something."""
     nodes = [*ast.walk(function)]
-    given = {node.id: _given(node.id, function) for node in nodes if isinstance(node, ast.Name)}
     added = [end for node in nodes if isinstance(node, ast.BinOp) for end in (node.left, node.right)]
-    for name, values in given.items():
+    lists = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for name in lists if any(isinstance(node, ast.List | ast.ListComp) for node in nodes) else ():
+        values = _given(name, function)
         if any(isinstance(value, ast.Tuple) for value in values) or name in map(ast.unparse, added):
             yield from (value for value in values if isinstance(value, ast.List | ast.ListComp))
     yield from (end for end in added if isinstance(end, ast.List | ast.ListComp))

@@ -3,8 +3,9 @@
 import ast
 import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
+from functools import cache
 
 from proofs.translate import forms, sites, words
 from proofs.translate.calls import RESULTS
@@ -91,7 +92,12 @@ def reading(file: str) -> Iterator[None]:
 
 def definition(file: str, name: str) -> ast.FunctionDef:
     """A function, its variables named as in Gallina; raises Untranslated where one of its words is another's."""
-    found = [n for n in ast.walk(ast.parse(source(file))) if isinstance(n, ast.FunctionDef) and n.name == name]
+    return _definition(source(file), file, name)
+
+
+@cache
+def _definition(text: str, file: str, name: str) -> ast.FunctionDef:
+    found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name == name]
     if not found:
         raise Untranslated(
             f"refengine/exact/{file}.py: {name} is no function: a rule reads functions, and no constants"
@@ -107,8 +113,13 @@ def definition(file: str, name: str) -> ast.FunctionDef:
 
 
 def known_text(file: str, name: str) -> str:
+    return _known_text(source(file), file, name)
+
+
+@cache
+def _known_text(text: str, file: str, name: str) -> str:
     """The text of what Python.v defines by hand: without docstrings, and without what an error says."""
-    found = words.bound(source(file)).get(name, []) if name else ast.parse(source(file)).body
+    found = words.bound(text).get(name, []) if name else ast.parse(text).body
     if name and len(found) != 1:
         raise Untranslated(f"{file}.py defines {name} {len(found)} times")
     whole = ast.Module([copy.deepcopy(node) for node in found], [])
@@ -122,9 +133,14 @@ def known_text(file: str, name: str) -> str:
     return ast.unparse(whole).strip()
 
 
-def translated(file: str, name: str, helpers: set[str]) -> str:
+def translated(file: str, name: str, helpers: Set[str]) -> str:
     """The Gallina definition of one function."""
-    function = definition(file, name)
+    return _translated(source(file), file, name, frozenset(helpers))
+
+
+@cache
+def _translated(whole: str, file: str, name: str, helpers: Set[str]) -> str:
+    function = _definition(whole, file, name)
     with reading(file):
         forms.check(function)
         sites.check(function)
@@ -153,7 +169,7 @@ def types_of(function: ast.FunctionDef) -> dict[str, str]:
     return found
 
 
-def text(function: ast.FunctionDef, types: dict[str, str], helpers: set[str]) -> str:
+def text(function: ast.FunctionDef, types: dict[str, str], helpers: Set[str]) -> str:
     """Its statements in Gallina, read twice: the first reading says what the empty lists will hold. Its variables are
     marked meanwhile; raises Untranslated where one of them is a word of the rest."""
     own = {OTHERWISE.get(name, name) for name in words.own(function)} - {"block", "chance"}
@@ -204,6 +220,11 @@ def needed(file: str, name: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys([*before, (file, name)]))
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def outermost(node: ast.AST) -> list[ast.FunctionDef]:
     """The functions in it, without those that stand in another one."""
     inner = [*ast.iter_child_nodes(node)]
@@ -241,7 +262,7 @@ def written() -> str:
         if known_text(file, name) != text:
             what = f"{file}.py: {name or 'the file'}"
             raise Untranslated(f"{what} is not what Python.v says it is: its text is in proofs/translate/known.txt")
-        functions = outermost(ast.parse(text))
+        functions = outermost(parsed(text))
         if file not in WHOLE and (others := elsewhere(file, functions)):
             raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")
     for file in sorted(str(path.relative_to(EXACT).with_suffix("")) for path in EXACT.rglob("*.py")):

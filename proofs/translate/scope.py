@@ -5,7 +5,7 @@ here.
 """
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from proofs.translate.terms import Term, element, refuse, same
@@ -15,7 +15,7 @@ Then = Callable[[Term], str]  # an expression is told what comes next: a text ab
 
 @dataclass
 class Scope:
-    helpers: set[str]
+    helpers: Set[str]
     types: dict[str, str] = field(default_factory=dict)
     counters: set[str] = field(default_factory=set)
     fresh: int = 0  # how many names were made up

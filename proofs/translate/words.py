@@ -117,6 +117,7 @@ def _imported(name: str, aliases: list[ast.alias]) -> str:
     return name if found == [name] else found[0] if found == [RENAMED.get(name)] else ""
 
 
+@cache
 def free(function: ast.FunctionDef) -> set[str]:
     """The words of a function that are not its own; raises Untranslated where the function hides one."""
     arguments = function.args
