@@ -89,7 +89,7 @@ def test_an_answer_that_company_moves_honestly_does_not_follow_a_seed(manner: st
 )
 def test_one_text_in_other_tokens_is_called_so(tokens: tuple[str, ...], apart: float, said: str) -> None:
     """Kills "log probabilities differ" where those of all tokens that both sides have are equal."""
-    suite: Any = SimpleNamespace(bench=SimpleNamespace(noise=Noise(20)), states=[])
+    suite: Any = SimpleNamespace(bench=SimpleNamespace(noise=Noise(20), compared=[]), states=[])
     state: Any = SimpleNamespace(cell=Plain("greedy", Noise(20), True))
     witness = {"reported": tokens, "nats apart": apart}
     assert (

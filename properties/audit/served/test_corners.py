@@ -127,7 +127,7 @@ def test_a_choice_that_is_no_json_shows() -> None:
     """Kills a grammar that is let go in one choice of many, and an accusation of what the length ended."""
     whole, cut, wrong = Choice("{}", "stop"), Choice("{", "length"), Choice('{}"', "stop")
     assert not no_json([Answer((whole, cut))], 0.1)
-    assert no_json([Answer((whole, wrong))], 0.1)
+    assert no_json([Answer((whole, wrong))], 0.1)[0][0].text == wrong.text  # and not the first choice, which is
     assert no_json([Answer((whole, Choice('{"a" 1', "length")))], 0.1)
 
 

@@ -21,7 +21,7 @@ from refengine.audit.served.claims.sampled import CLAIM, Law, Sampled
 from refengine.audit.served.claims.scores import COPIES, Policy, Reader, against_row, as_reported, with_policy
 from refengine.audit.served.claims.shared_rows import SHARED_ROWS, SharedRows
 from refengine.audit.served.claims.ties import asked_tie
-from refengine.audit.served.diagnosis import alike
+from refengine.audit.served.diagnosis import alike, since
 from refengine.audit.served.locate import located
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, TIE_SHARE, Noise
 from refengine.audit.served.suite import State, Suite
@@ -273,3 +273,15 @@ def test_what_violated_laws_share_is_named() -> None:
     assert named("top_p 0.6", "min_tokens") == ", as all with temperature: so is min_tokens"
     assert named("top_p 0.6", "temperature 1", "top_k 3") == ", whatever is asked for: so is temperature 1"
     assert named("temperature 1", "top_k 3") == named("top_k 3") == ""
+
+
+def test_a_server_that_drifts_is_said_to() -> None:
+    """Kills forty violated claims of which none says that the server was right at first."""
+
+    def told(compared: list[tuple[int, bool]]) -> str:
+        suite: Any = SimpleNamespace(bench=SimpleNamespace(compared=compared))
+        return since(suite)
+
+    assert "not in the first 84 requests, of which 42 were" in told([(2 * n, n < 40 or n % 3 > 0) for n in range(99)])
+    assert told([(2 * n, n < 40 or n % 9 > 0) for n in range(99)]) == ""  # a parameter's, say
+    assert told([(2 * n, n < 20) for n in range(99)]) == told([(2 * n, True) for n in range(99)]) == told([]) == ""

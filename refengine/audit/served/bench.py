@@ -75,12 +75,13 @@ class Bench:
     )
     far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/ties.py)
     strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed
+    compared: list[tuple[int, bool]] = field(default_factory=list)  # at temperature 0: requests by then; all the same
     plain_answers: dict[tuple[str, int, bool, bool], tuple[Answer, Answer]] = field(default_factory=dict)
     logprobs: Mapping[str, Any] = field(default_factory=dict)  # {"logprobs": True} where both sides report them
     ids: Mapping[str, Any] = field(default_factory=dict)  # the option for the ids of tokens
     prompt_ids: bool = False  # both sides take a prompt as the ids of its tokens
     ends: Mapping[str, Any] = field(default_factory=dict)  # the bias by which plain texts end (claims/found_ids.py)
-    chat_ends: Mapping[str, Any] = field(default_factory=dict)  # the same in chat
+    chat_ends: Sequence[Mapping[str, Any]] = ()  # the same in chat, of all ends together, then of each alone
     stream_usage: Mapping[str, Any] = field(default_factory=dict)  # the option for usage at a stream's end
     choices: int = 1  # of a request, that both sides give
     samples: bool = False  # requests of one choice have several answers without speculation
@@ -116,7 +117,7 @@ class Bench:
 
     def ending(self, chat: bool) -> Mapping[str, Any]:
         """The bias by which texts end."""
-        return self.chat_ends if chat else self.ends
+        return next(iter(self.chat_ends), {}) if chat else self.ends
 
     def prompt(self, number: int) -> str:
         """The prompt of that number: the ones that were given, then two and three of them in a row, all different."""
@@ -149,6 +150,9 @@ class Bench:
         (on,), (off,) = self.each([ask])
         self.inspect(ask, on, off)
         alike = [[(c.text, c.tokens if self.logprobs else None) for c in side.choices] for side in (on, off)]
+        if ask.temperature == 0:
+            with self.lock:
+                self.compared.append((self.sent, alike[0] == alike[1]))
         if alike[0] == alike[1]:
             self.compare_alike(ask, on, off)
         return on, off

@@ -10,6 +10,7 @@ from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.suite import State, Suite
 
 ANOTHER, IGNORED = "another text with speculation", "ignored with speculation"
+BEFORE, MANY = 30, 0.3  # pairs of answers before a server drifted, and the share of pairs that differ since
 SHOWN = 3  # claims that are named as where something shows
 
 
@@ -39,7 +40,17 @@ def diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | N
     if where := witness.get("it shows"):
         said += ": " + "; ".join(where)
     gone = witness.get("it vanishes") or []
-    return said + (f"; it vanishes {', '.join(gone)}" if gone else "")
+    return said + (f"; it vanishes {', '.join(gone)}" if gone else "") + since(suite)
+
+
+def since(suite: Suite) -> str:
+    """From which request on many answers at temperature 0 differ, where none did before: a server that drifts."""
+    compared = suite.bench.compared
+    first = next((at for at, (_, same) in enumerate(compared) if not same), 0)
+    others = sum(not same for _, same in compared[first:])
+    if first < BEFORE or others < MANY * len(compared[first:]):
+        return ""
+    return f"; not in the first {compared[first][0]} requests, of which {first} were compared at temperature 0"
 
 
 def _of_parameter(suite: Suite, cell: Parity, belief: Any, how: str) -> str:

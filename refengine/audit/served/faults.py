@@ -270,7 +270,11 @@ def contradicts(ask: Ask, answer: Answer) -> bool:
     return any(test(ask, choice) for test in OF_THE_TEXT for choice in answer.choices)
 
 
+MOST_SHOWN = 7  # choices besides the first
+
+
 def shown(answer: Answer) -> dict[str, Any]:
     """An answer as a witness shows it."""
-    choice = answer.choices[0]
-    return {"text": choice.text, "finish_reason": choice.finish, "usage": dict(answer.usage)}
+    choice, *others = answer.choices
+    said = {"text": choice.text, "finish_reason": choice.finish, "usage": dict(answer.usage)}
+    return said | ({"other choices": [[c.text, c.finish] for c in others[:MOST_SHOWN]]} if others else {})

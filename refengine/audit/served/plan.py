@@ -12,7 +12,7 @@ from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import FEW_TOKENS, LISTED_PROMPTS, Answered, Cell, Parity, Plain
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
 from refengine.audit.served.claims.found_ids import found_ends, liveliest, there
-from refengine.audit.served.claims.options import OPTIONS, SAMPLED, Options
+from refengine.audit.served.claims.options import OPTIONS, SAMPLED, TOKENS, Options
 from refengine.audit.served.claims.sampled import CHOICES, Sampled
 from refengine.audit.served.claims.schedules.claims import schedules
 from refengine.audit.served.claims.schedules.coins_in_company import OneBatch
@@ -80,12 +80,18 @@ def planned(bench: Bench, only: str = "") -> Plan:
     _try_laws(plan, bench, takes, wanted)
     plan.cells += schedules(bench.noise, replace(takes, refused=frozenset(plan.lacking)))
     if bench.chat_ends:
-        ending = dict(bench.chat_ends)
-        plan.cells.append(Plain("chat/ends", bench.noise, takes.rows, chat=True, options=ending, wanted=4))
+        looks = max(4, 2 * len(bench.chat_ends))
+        plan.cells.append(Plain("chat/ends", bench.noise, takes.rows, asked=ending_chat, wanted=looks))
     plan.cells += [OneBatch(choices) for choices in {1, bench.choices} if takes.together]
     if EDGE.startswith(only):  # it takes thirty requests to find
         _try_edge(plan, bench, takes)
     return plan
+
+
+def ending_chat(bench: Bench, k: int) -> Ask:
+    """By all ends together, and by each alone, in turn."""
+    options = {**bench.logprobs, **bench.chat_ends[k % len(bench.chat_ends)]}
+    return Ask((bench.prompt(k),), TOKENS, options=options, chat=True)
 
 
 def _ways_lacking(takes: Takes) -> dict[str, str]:

@@ -16,7 +16,9 @@ from refengine.audit.served.claims.tilt import after, tokens_or_words
 
 END_IDS = (*FIRST_IDS, 50256, 151643, 151645, 128001, 128009, 100257, 199999)  # GPT-2, Qwen, Llama 3, OpenAI's
 BIASES = (2.0, 4.0, 8.0, 12.0)  # nats, by which an end may be less likely than what is said
-PLACES = 4  # prompts that are asked
+PLACES, FEW = 4, 2  # prompts that are asked, of which so many end at least
+HALVINGS = 3
+MOST_ALONE = 3  # ends that are asked for one by one
 SAMPLED, MOST_SEEN = 160, 3  # tokens of texts in which ends are looked for; ends that are taken from them
 LEAST_WORDS = 2  # of a text that is of use
 PAIRS = 10  # of ids that are drawn
@@ -36,27 +38,42 @@ def there(options: Options, vocabulary: int) -> bool:
     return all(int(token) < vocabulary for token in options.get("logit_bias", ()))
 
 
-def found_ends(bench: Bench, chat: bool) -> tuple[Options, Options]:
-    """The bias by which most prompts' texts end within TOKENS and not at once, and the same in chat, where other tokens
-    may end a text too; {} where none does. A text has as many ends as there are: another may be tested by other code.
-    Raises Gone."""
+def found_ends(bench: Bench, chat: bool) -> tuple[Options, list[Options]]:
+    """The bias by which most prompts' texts end within TOKENS and not at once, {} where none does; and the same in
+    chat, where other tokens may end a text too: of all ends together, then of each of several alone, as another may be
+    tested by other code. Raises Gone."""
     ids = [i for i in dict.fromkeys((*END_IDS, *_seen(bench))) if i < bench.vocabulary]
     ends = [i for i in ids if _ends_at_once(_said(bench, 0, alone([i])))]
     of_chat = [i for i in ids if chat and (i in ends or _ends_at_once(_said(bench, 0, alone([i]), chat)))]
-    found: dict[float, int] = {}
-    for bias in BIASES if ends or of_chat else ():
-        said = [_said(bench, k, biased(ends or of_chat, bias), not ends) for k in range(PLACES)]
+    together = ending_bias(bench, ends or of_chat, not ends)
+    alone_in_chat = [(i, ending_bias(bench, [i], True)) for i in of_chat[:MOST_ALONE]] if len(of_chat) > 1 else []
+    in_chat = [biased(of_chat, together), *(biased([i], bias) for i, bias in alone_in_chat)]
+    return biased(ends, together), [found for found in in_chat if found]
+
+
+def ending_bias(bench: Bench, ends: Sequence[int], chat: bool) -> float:
+    """By which most of some texts end, and not at once: one of BIASES, or between two of them, of which the smaller
+    ends too few texts and the larger all at once; 0.0 where none does. Raises Gone."""
+    found: dict[float, int] = {0.0: 0}
+
+    def all_stop(bias: float) -> bool:
+        said = [_said(bench, k, biased(ends, bias), chat) for k in range(PLACES)]
         found[bias] = sum(_ends(answer) for answer in said)
-        if all(answer and answer.choices[0].finish == "stop" for answer in said):
-            break  # a larger one ends them sooner
-    best = max(found, key=lambda bias: found[bias], default=0.0)
-    if found.get(best, 0) <= 1:
-        return {}, {}
-    return biased(ends, best), biased(of_chat, best)
+        return all(answer and answer.choices[0].finish == "stop" for answer in said)
+
+    high = next((bias for bias in BIASES if all_stop(bias)), 0.0) if ends else 0.0  # a larger one ends them sooner
+    low = max((bias for bias in found if bias < high), default=0.0)
+    for _ in range(HALVINGS):
+        if not high or max(found.values()) > FEW:
+            break
+        middle = (low + high) / 2
+        low, high = (low, middle) if all_stop(middle) else (middle, high)
+    best = max(found, key=lambda bias: found[bias])
+    return best if found[best] >= FEW else 0.0
 
 
 def biased(ids: Sequence[int], bias: float) -> Options:
-    return {"logit_bias": dict.fromkeys(map(str, ids), bias)} if ids else {}
+    return {"logit_bias": dict.fromkeys(map(str, ids), bias)} if ids and bias else {}
 
 
 def liveliest(bench: Bench, setting: Setting) -> list[Options]:

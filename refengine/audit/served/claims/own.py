@@ -84,6 +84,9 @@ class Own:
             "on": [shown(answer) for answer in said[0]],
             "off": [shown(answer) for answer in said[1]],
         }
+        if shown_on:  # of several answers or choices the one that shows it
+            one, other = shown_on[0]
+            witness["shown by"] = [one.text, *([other.text] if other is not one else [])]
         count_far(bench, steps[-1][-1], [] if shown_off else shown_on, witness)
         return on, off, witness
 

@@ -31,8 +31,8 @@ def reported_otherwise(answers: Sequence[Answer], nats: float) -> Pairs:
 def no_json(answers: Sequence[Answer], nats: float) -> Pairs:
     """A choice that ended by itself is none, or one that was cut begins none."""
     choices = (choice for answer in answers for choice in answer.choices)
-    wrong = any(wrong_json(choice.text, choice.finish == "stop") for choice in choices)
-    return [(answers[0], answers[0])] if wrong else []
+    wrong = (Answer((choice,)) for choice in choices if wrong_json(choice.text, choice.finish == "stop"))
+    return [(answer, answer) for answer in wrong]
 
 
 def begin_in_many_ways(answers: Sequence[Answer], nats: float) -> Pairs:
