@@ -301,9 +301,11 @@ RUNS_NO_TEST = "import _pytest.python\n_pytest.python.Function.runtest = lambda 
             "argparse.py": ENDS,  # python3 -m has the root before the standard library
             "refengine/jobs/more.py": f"# coding: utf-7\n#+AAo-{ENDS}",  # one comment, if read as another encoding
         },
-        {"refengine/exact/path.py": WIDE},
-        {"refengine/engine/rules/more.py": RUNS_NO_TEST},
-        {"refengine/engine/kernels/more.py": WIDE},
+        {
+            "refengine/exact/path.py": WIDE,
+            "refengine/engine/rules/more.py": RUNS_NO_TEST,
+            "refengine/engine/kernels/more.py": WIDE,
+        },
     ],
 )
 def test_what_is_imported_says_what_was_read_before_it_is(more: dict[str, str], tmp_path: Path) -> None:

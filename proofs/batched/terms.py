@@ -248,7 +248,10 @@ class Stray:
 
 def control(*entries: Entry) -> bool:
     """Whether one of them is a token, or may be any integer."""
-    return any(isinstance(e, Token | Stray) for e in entries)
+    return any([isinstance(e, CONTROL) for e in entries])  # noqa: C419  (each entry of each tensor comes here)
+
+
+CONTROL = Token, Stray
 
 
 # ---- one entry at a time -------------------------------------------------------------------------------------------
@@ -268,14 +271,14 @@ def constant(number: int | float | Fraction) -> Any:
 
 
 def symbolic(*entries: Entry) -> bool:
-    return any(z3.is_expr(e) for e in entries)
+    return any([isinstance(e, z3.ExprRef) for e in entries])  # noqa: C419
 
 
 def computed(word: Callable[[Any, Any], Any], idle: int | None = None) -> Callable[[Entry, Entry], Entry]:
     """The word on two numbers; on the right, `idle` changes nothing."""
 
     def of(a: Entry, b: Entry) -> Entry:
-        if not z3.is_expr(b) and b is not ANY and not control(b) and b == idle and not isinstance(a, bool):
+        if isinstance(b, int | float | Fraction) and b == idle and not isinstance(a, bool):
             return a
         if a is ANY or b is ANY:
             return ANY
