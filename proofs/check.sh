@@ -12,8 +12,7 @@ python3 -m proofs.translate
 # Every file compiles; what it rests on is read three times, and every cheat of proofs/cheats is refused.
 python3 -m proofs.gate
 # The laws on record, which refengine.exact and refengine.engine are held to, are those of these definitions.
-python3 -m proofs.bridge &
+python3 -m proofs.bridge
 # Every theorem with hypotheses is applied somewhere, and none can be taken away unnoticed: the record, and a sample.
 python3 -m proofs.hypotheses --sample 6
-wait $!
 echo "proved"
