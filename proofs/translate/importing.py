@@ -15,29 +15,9 @@ OF_OBJECTS |= {f"__{name}__" for name in ("index", "eq", "lt", "le", "gt", "ge",
 OF_OBJECTS |= {CALLED, "__mul__", "__rmul__", "__truediv__"}
 TYPES = {"Protocol": "typing", "NamedTuple": "typing", "Sequence": "collections.abc"}  # that may be inherited
 ERRORS = {"Exception", "ValueError"}
-MODULES = {
-    "collections.abc",
-    "contextlib",
-    "dataclasses",
-    "fractions",
-    "functools",
-    "inspect",
-    "itertools",
-    "math",
-    "sys",
-}
-MODULES |= {
-    "random",
-    "threading",
-    "types",
-    "typing",
-    "numba",
-    "numba.extending",
-    "numpy",
-    "torch",
-    "torch.nn.functional",
-}
-MODULES |= {"triton", "triton.language"}
+MODULES = {"collections.abc", "contextlib", "dataclasses", "fractions", "functools", "inspect", "itertools", "math"}
+MODULES |= {"numba", "numba.extending", "numpy", "random", "sys", "threading", "torch", "torch.nn.functional"}
+MODULES |= {"triton", "triton.language", "types", "typing"}
 TEXTS = ("refengine.exact.", "refengine.engine.")
 OWN = "its own class"
 
