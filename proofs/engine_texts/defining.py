@@ -5,13 +5,13 @@ Whatever else it did could put another function in the place of a rule, or of wh
 
 import ast
 
-from proofs.translate.importing import OWN, more_than_defined
+from proofs.translate.importing import MARKED_BY, OWN, more_than_defined
 
 # What a file may call, or mark a definition with, while it is imported, and where that is from: it makes something, and
 # changes nothing.
 MAKES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("float", "property"), ()),
-    **dict.fromkeys(("dataclass", "field"), ("dataclasses",)),
+    **MARKED_BY,
+    "float": (),
     **dict.fromkeys(("cache", "wraps", "partial"), ("functools",)),
     "njit": ("numba",),
     "overload": ("numba.extending",),

@@ -9,6 +9,8 @@ what is listed, and has the words that it calls from where they are at home. Sta
 import ast
 from collections.abc import Iterator, Mapping
 
+from proofs.translate.forms import parts
+
 CALLED = "__call__"  # of what is made while a file is imported, and called later
 OF_OBJECTS = {f"__{name}__" for name in ("init", "post_init", "len", "iter", "getitem", "hash", "bool", "float", "int")}
 OF_OBJECTS |= {f"__{name}__" for name in ("index", "eq", "lt", "le", "gt", "ge", "neg", "add", "radd", "sub", "rsub")}
@@ -20,6 +22,8 @@ MODULES |= {"numba", "numba.extending", "numpy", "random", "sys", "threading", "
 MODULES |= {"triton", "triton.language", "types", "typing"}
 TEXTS = ("refengine.exact.", "refengine.engine.")
 OWN = "its own class"
+# Where the words are from that every text may mark a class with: of the language, from nowhere.
+MARKED_BY: dict[str, tuple[str, ...]] = {"dataclass": ("dataclasses",), "field": ("dataclasses",), "property": ()}
 
 
 def more_than_defined(tree: ast.Module, homes: Mapping[str, tuple[str, ...]]) -> Iterator[ast.AST]:
@@ -37,12 +41,10 @@ def more_than_defined(tree: ast.Module, homes: Mapping[str, tuple[str, ...]]) ->
             of_objects |= {id(method) for method in methods if node.name not in homes or method.name == CALLED}
         if isinstance(node, ast.Import | ast.ImportFrom) and not _may_be_imported(node):
             yield node
-        dunders = [name for name, _ in given_by(node) if name.startswith("__") and name != "__all__"]
-        yield from (node for _ in dunders if id(node) not in of_objects)
-        now = ast.iter_fields(node)
-        inside = isinstance(node, ast.FunctionDef)
-        parts = (part for name, part in now if not (inside and name == "body"))
-        todo += (p for part in parts for p in (part if isinstance(part, list) else [part]) if isinstance(p, ast.AST))
+        dunder = any(name.startswith("__") and name != "__all__" for name, _ in given_by(node))
+        if dunder and id(node) not in of_objects:
+            yield node
+        todo += (part for name, part in parts(node) if not (name == "body" and isinstance(node, ast.FunctionDef)))
     for node in ast.walk(tree):
         yield from (node for name, home in given_by(node) if name == "*" or home not in homes.get(name, (home,)))
 

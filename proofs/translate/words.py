@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from proofs.translate.importing import OWN, more_than_defined
+from proofs.translate.importing import MARKED_BY, OWN, more_than_defined
 from proofs.translate.terms import Untranslated, assigned, grown, names, refuse
 
 CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
@@ -24,9 +24,9 @@ LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere,
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
 HOMES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("frozenset", "property"), ()),
-    **dict.fromkeys(("dataclass", "field"), ("dataclasses",)),
+    **MARKED_BY,
     **dict.fromkeys(("Card", "Loss"), ("refengine.exact.card", OWN)),
+    "frozenset": (),
     "cached_property": ("functools",),
     "Fraction": ("fractions",),
     "TypeVar": ("typing",),
@@ -56,7 +56,7 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
             case _:
                 raise refuse(node, "it is not seen what this does to the words of the module")
         for name in here:
-            if hasattr(builtins, name) or (name.startswith("__") and name != "__all__"):
+            if hasattr(builtins, name):
                 raise refuse(node, f"{name} is a word of the language")
             found.setdefault(name, []).append(node)
     for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "Card"):
@@ -66,7 +66,7 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
     for changed in more_than_defined(tree, HOMES):
         raise refuse(changed, "it is not seen what this does to the words of the module")
     for inner in ast.walk(tree):
-        if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or "*" in found:
+        if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr):
             raise refuse(inner, "a name may be bound where it is not seen")
     return found
 
