@@ -266,7 +266,8 @@ IDLE = {
 def test_whatever_is_left_out_makes_a_difference(file: str) -> None:
     """Kills: a guard, a mask or a clamp that no question is about, as where a refusal leaves nothing of p."""
     module = f"refengine.engine.{file}"
-    assert not seen_on_few_nodes(module, source_path(module).read_text())
+    if file not in IDLE:  # else what is idle says that not everything is seen
+        assert not seen_on_few_nodes(module, source_path(module).read_text())
     alike = {m.change for m in mutants(module) if left_out(m.change) and not seen_on_few_nodes(module, m.source)}
     assert alike == IDLE.get(file, set())
 

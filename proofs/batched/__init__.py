@@ -10,8 +10,9 @@ facts are used that every sum has (`masses.py`). `proofs/rocq/EveryVocabulary.v`
 look at a vocabulary in these ways only; that the rules are such texts is so by construction, because the axis has no
 length and every other word is refused (`vocabulary.py`, `tensor.py`).
 
-Read `terms.py` (numbers), `masses.py`, `powers.py`, `tensor.py` (torch's words on them), `words.py` (Python's),
-`modes.py` (what a rule can be asked with), `expected.py` (the exact text), `lanes.py` (what is asked), `levels.py` (the
-sum of a row), `picks.py` (a token of it), `heads.py` (its nucleus), `mutated.py` (the text that is run).
+Read `terms.py` (numbers), `masses.py`, `powers.py`, `tensor.py` (torch's words on them), `functions.py` (those that
+are no methods), `indexing.py`, `words.py` (Python's), `modes.py` (what a rule can be asked with), `expected.py` (the
+exact text), `lanes.py` (what is asked), `levels.py` (the sum of a row), `picks.py` (a token of it), `heads.py` (its
+nucleus), `mutated.py` (the text that is run).
 `python -m proofs.batched` asks all of it. What z3 would not see of a text is refused by `proofs/engine_texts`.
 """

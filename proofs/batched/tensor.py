@@ -1,4 +1,4 @@
-"""A tensor of terms, and the words of torch that the rules use on it. A word that is not here is refused.
+"""A tensor of terms, and the methods of torch's that the rules use on it. A word that is not here is refused.
 
 The rules run unchanged: torch hands every call that meets such a tensor to `__torch_function__`. Nothing is rounded
 here: rows that are given are float32 in name, and who reckons with them has to call them double before; `double` shares
@@ -13,7 +13,7 @@ that runs here runs in the same steps on every vocabulary.
 import builtins
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ import torch
 import z3
 from torch.overrides import TorchFunctionMode
 
+from proofs.batched.functions import WORDS, promoted, where
+from proofs.batched.indexing import gather, scatter, taken, written
 from proofs.batched.masses import greatest_of, weighed
-from proofs.batched.powers import Magnitude, function, head_of
+from proofs.batched.powers import head_of
 from proofs.batched.terms import (
     ANY,
     Entry,
@@ -37,7 +39,7 @@ from proofs.batched.terms import (
     opposite,
     same,
 )
-from proofs.batched.vocabulary import Unbounded, Vocabulary, column_of
+from proofs.batched.vocabulary import Unbounded, Vocabulary
 
 LONGEST = 1_000  # tensors that one run makes; a run that makes more does not end
 
@@ -102,6 +104,14 @@ class Terms:
         made.moved, made.cut = self.moved and made.dtype == torch.int64, self.cut
         return made
 
+    def filled(
+        self, shape: Sequence[int], of: Callable[[tuple[int, ...]], Entry], dtype: Any = None, rows: bool = False
+    ) -> "Terms":
+        return self.made(entries(shape, of), dtype, rows)
+
+    def lift(self, value: Any) -> "Terms":
+        return lift(value, self.world)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -120,7 +130,7 @@ class Terms:
 
     def each(self, word: Callable[..., Entry], *others: Any, dtype: torch.dtype | None = None) -> "Terms":
         """The word applied entry by entry."""
-        parts = [self, *(lift(o, self.world) for o in others)]
+        parts = [self, *(self.lift(o) for o in others)]
         rows = any(part.rows for part in parts)
         if rows and any(not part.rows and part.array.ndim and part.array.shape[-1] != 1 for part in parts):
             raise Unbounded("what has another axis stands beside the vocabulary")
@@ -137,7 +147,7 @@ class Terms:
         self, other: Any, word: Callable[[Any, Any], Any], idle: int | None = None, one: bool = False
     ) -> "Terms":
         """one: whether a whole number is told from another, or is moved to the one beside it."""
-        there = lift(other, self.world)
+        there = self.lift(other)
         dtype = promoted(self, other)
         self.unrounded(there.dtype, dtype)
         dtype = torch.float64 if dtype == torch.float64 else torch.int64
@@ -195,7 +205,7 @@ class Terms:
         return self.beside(other, lambda a, b: a >= b)
 
     def __eq__(self, other: Any) -> "Terms":  # type: ignore[override]
-        there = lift(other, self.world)
+        there = self.lift(other)
         floats = self.dtype.is_floating_point or there.dtype.is_floating_point
         if floats and not all(is_number(x) and x == 0 for x in there.array.reshape(-1)):
             raise NotImplementedError("two numbers that are rounded are asked to be equal")
@@ -267,13 +277,13 @@ class Terms:
                 out = word(out, entry)
             return out
 
-        return self.made(entries(rows.shape[:-1], fold))
+        return self.filled(rows.shape[:-1], fold)
 
     # ---- sums, least and greatest
 
     def sum(self, dim: int) -> "Terms":
         if self.rows and self.dtype == torch.float64 and dim % self.array.ndim == self.array.ndim - 1:
-            return self.made(entries(self.array.shape[:-1], self.mass_at))
+            return self.filled(self.array.shape[:-1], self.mass_at)
         self.within_lanes(dim)
         if self.dtype == torch.bool:
             return self.made(self.decided().sum(dim).astype(object), torch.int64)
@@ -306,7 +316,10 @@ class Terms:
         if not self.rows or dim % self.array.ndim != self.array.ndim - 1:
             raise NotImplementedError("only the greatest token of a row is known here")
         rows = np.moveaxis(self.array, dim, -1)
-        return self.made(entries(rows.shape[:-1], lambda at: greatest_of(rows[at], self.world)), torch.int64)
+        return self.filled(rows.shape[:-1], lambda at: greatest_of(rows[at], self.world), torch.int64)
+
+    def where(self, condition: Any, other: Any) -> "Terms":
+        return where(condition, self, other)  # type: ignore[no-any-return]
 
     def clamp(self, min: Entry = None, max: Entry = None) -> "Terms":
         if max is not None and min is None and self.dtype == torch.float64:
@@ -325,100 +338,13 @@ class Terms:
         if not self.rows:
             raise NotImplementedError("only the head of a row is known here")
         self.unrounded()
-        whole = lift(share, self.world).array[()]
+        whole = self.lift(share).array[()]
         out = np.empty(self.array.shape, dtype=object)
         for at in np.ndindex(*self.array.shape[:-1]):
             out[at] = head_of(self.array[at], whole, self.world)
         return self.made(out, torch.bool, rows=True)
 
-    # ---- gather, scatter, index
-
-    def where(self, condition: Any, other: Any) -> "Terms":
-        return where(condition, self, other)
-
-    def gather(self, dim: int, index: Any) -> "Terms":
-        places = lift(index, self.world).array
-        if self.rows:
-            self.along(dim, index)
-            shown = lambda row, column: ANY if column is None else row[column]  # noqa: E731
-            return self.made(entries(places.shape, lambda at: shown(self.array[at[:-1]], column_of(places[at]))))
-
-        def entry(at: tuple[int, ...]) -> Entry:
-            place = places[at]
-            return self.array[put(at, dim, within(place, self.array.shape[dim]))]
-
-        return self.made(entries(places.shape, entry))
-
-    def scatter(self, dim: int, index: Any, value: Any) -> "Terms":
-        places, out = lift(index, self.world).array, self.array.copy()
-        values = np.broadcast_to(lift(value, self.world).array, places.shape)
-        if self.rows:
-            self.along(dim, index)
-        for at in np.ndindex(*places.shape):
-            place = column_of(places[at]) if self.rows else places[at]
-            if place is None:
-                for i in range(out.shape[dim]):
-                    out[put(at, dim, i)] = self.world.unknown() if self.dtype == torch.bool else ANY
-            else:
-                out[put(at, dim, within(place, out.shape[dim]))] = values[at]
-        return self.made(out, rows=self.rows)
-
-    def along(self, dim: int, index: Any) -> None:
-        if dim % self.array.ndim != self.array.ndim - 1 or lift(index, self.world).rows:
-            raise Unbounded("rows are looked up at a token of each lane only")
-
-    def __getitem__(self, index: Any) -> "Terms":
-        made = self.made(self.array[self.places(index)], rows=self.rows)
-        made.cut = self.cuts(index) or self.cut
-        return made
-
-    def cuts(self, index: Any) -> bool:
-        """Whether it leaves places out; refuses all that does more than leave out the first or the last one, once."""
-        parts = zip(index if isinstance(index, tuple) else (index,), self.array.shape, strict=False)
-        ends = [
-            (part.start or 0, length if part.stop is None else part.stop, length, part.step)
-            for part, length in parts
-            if isinstance(part, slice) and part != slice(None)
-        ]
-        if (ends and self.cut) or any(step not in (None, 1) for *_, step in ends):
-            raise NotImplementedError("places are left out more than once: it may be wrong where there are more")
-        if any(start not in (0, 1) or stop not in (-1, length - 1, length) for start, stop, length, _ in ends):
-            raise NotImplementedError("more places than one are left out: it may be wrong where there are more")
-        return bool(ends)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if promoted(self, value) != self.dtype:
-            raise NotImplementedError("what is put into a tensor is rounded to its kind")
-        value = lift(value, self.world)
-        if any(np.shares_memory(self.array, array) for array in self.world.handed):
-            raise NotImplementedError("what the rule was given is written over")
-        if value.rows != self.rows and value.array.ndim and value.array.shape[-1] != 1:
-            raise Unbounded("what has another axis is put in the place of a vocabulary, or the other way round")
-        self.array[self.places(index)] = value.array
-
-    def before_rows(self, parts: tuple[Any, ...]) -> None:
-        """Refuse an index that reaches the vocabulary; that of a leading axis leaves it the last one."""
-        if not self.rows:
-            return
-        taken = [
-            getattr(p, "ndim", 0) if getattr(p, "dtype", None) == torch.bool else 1 for p in parts if p is not None
-        ]
-        if any(part is Ellipsis for part in parts) or sum(taken) >= self.array.ndim:
-            raise Unbounded("an index reaches the vocabulary")
-
-    def places(self, index: Any) -> Any:
-        parts = index if isinstance(index, tuple) else (index,)
-        self.before_rows(parts)
-        if isinstance(parts[0], int) or (isinstance(parts[0], slice) and parts[0] != slice(None)):
-            raise NotImplementedError(
-                "some lanes are looked at and others are not: it may be wrong of more lanes than are shown"
-            )
-        plain = [part.numpy() if isinstance(part, torch.Tensor) else part for part in parts]
-        found = tuple(part.decided() if isinstance(part, Terms) else part for part in plain)
-        for part, length in zip(found, self.array.shape, strict=False):
-            if isinstance(part, np.ndarray) and part.dtype != bool:
-                assert all(within(int(i), length) >= 0 for i in part.reshape(-1))
-        return found
+    gather, scatter, __getitem__, __setitem__ = gather, scatter, taken, written
 
 
 class Fresh(TorchFunctionMode):
@@ -450,19 +376,6 @@ def is_large(entry: Entry) -> bool:
     return is_number(entry) and abs(entry) > 2
 
 
-def put(at: tuple[int, ...], dim: int, place: int) -> tuple[int, ...]:
-    dim %= len(at)
-    return (*at[:dim], place, *at[dim + 1 :])
-
-
-def within(place: Entry, length: int) -> int:
-    """An index that torch would take."""
-    place = int(place)
-    if not 0 <= place < length:
-        raise IndexError(f"index {place} of {length} entries")
-    return place
-
-
 def not_below(entry: Entry, least: int) -> Entry:
     """A whole number clamped; a token is 0 at least."""
     if isinstance(entry, Stray) and least == 0:
@@ -487,82 +400,3 @@ def lift(value: Any, world: Paths) -> Terms:
         array = entries((), lambda at: value)
         kind = torch.bool if isinstance(value, bool) else torch.int64 if isinstance(value, int) else torch.float64
     return Terms(array, kind if kind in (torch.bool, torch.int64, torch.float32) else torch.float64, world)
-
-
-def world_of(*values: Any) -> Paths:
-    return next(value.world for value in values if isinstance(value, Terms))
-
-
-def promoted(a: Any, b: Any) -> torch.dtype:
-    """What torch makes of the two: a number that is no tensor, or has no axis, does not widen a tensor of its sort."""
-
-    def like(value: Any) -> Any:
-        if isinstance(value, Terms):
-            return empty(value.array.ndim, value.dtype)
-        return value if isinstance(value, torch.Tensor | bool | int) else 0.0
-
-    return torch.result_type(like(a), like(b))
-
-
-@cache
-def empty(axes: int, dtype: torch.dtype) -> torch.Tensor:
-    return torch.empty((1,) * axes, dtype=dtype)
-
-
-def where(condition: Any, a: Any, b: Any) -> Terms:
-    world, dtype = world_of(condition, a, b), promoted(a, b)
-    condition, a, b = (lift(value, world) for value in (condition, a, b))
-    return condition.each(chosen(world, whole=not dtype.is_floating_point), a, b, dtype=dtype)
-
-
-def full_like(value: Entry) -> Callable[..., Terms]:
-    def made(like: Terms, fill: Entry = value, dtype: torch.dtype | None = None, **_: Any) -> Terms:
-        kind = dtype or like.dtype
-        fill = bool(fill) if kind == torch.bool else fill
-        return like.made(entries(like.array.shape, lambda at: fill), kind, like.rows)
-
-    return made
-
-
-def stack(parts: Sequence[Any], dim: int = 0) -> Terms:
-    world = world_of(*parts)
-    lifted = [lift(part, world) for part in parts]
-    for part in lifted:
-        part.bounded()
-    dtype = torch.float64 if torch.float64 in {part.dtype for part in lifted} else lifted[0].dtype
-    return Terms(np.stack([part.array for part in lifted], dim), dtype, world)
-
-
-def pad(tensor: Terms, widths: tuple[int, int], mode: str = "constant", value: Entry = 0) -> Terms:
-    tensor.bounded()
-    before, after = widths
-    value = bool(value) if tensor.dtype == torch.bool else value or 0
-    length = tensor.shape[-1]
-    inside = lambda at: 0 <= at[-1] - before < length  # noqa: E731
-    wider = (*tensor.shape[:-1], before + length + after)
-    return tensor.made(entries(wider, lambda at: tensor.array[(*at[:-1], at[-1] - before)] if inside(at) else value))
-
-
-def xlogy(a: Terms, b: Any) -> Terms:
-    """a log b, and 0 where a is 0."""
-    times = computed(lambda x, y: x * y)
-    a.unrounded(lift(b, a.world).dtype)
-    return a.each(lambda x, y: times(x, function("log", y)), b, dtype=torch.float64)
-
-
-def exp(numbers: Terms) -> Terms:
-    numbers.unrounded()
-    return numbers.each(partial(function, "exp"))
-
-
-WORDS: dict[str, Callable[..., Any]] = {
-    "where": where,
-    "pad": pad,
-    "stack": stack,
-    "zeros_like": full_like(0),
-    "ones_like": full_like(1),
-    "full_like": full_like(0),
-    "frexp": Magnitude,
-    "exp": exp,
-    "special_xlogy": xlogy,
-}

@@ -1,5 +1,5 @@
 (** Refused by text. A variable by which numbers are read as something else. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Anything.
 Variable blurred :> nat -> unit.
 Definition unit_of (u : unit) : unit := u.

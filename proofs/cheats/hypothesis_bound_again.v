@@ -1,5 +1,5 @@
 (** Refused by words, applied. A premise is bound by the name of a hypothesis, which nobody uses. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Numbers.
 Variables n k : nat.
 Hypothesis m : 0 < k.

@@ -1,5 +1,5 @@
 (** Refused by text, applied. A notation binds the premise, and the hypothesis by its name comes later. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Notation upward n := (forall below : n < 0, n = n.+1).
 Section Numbers.
 Variables n k : nat.

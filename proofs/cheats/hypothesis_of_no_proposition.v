@@ -1,5 +1,5 @@
 (** Refused by premises. What is lossless is any function, which is called a Hypothesis instead of a Variable. *)
-From mathcomp Require Import all_ssreflect.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Rule.
 Variables p q : nat -> nat.
 Hypothesis lossless_so : (nat -> nat) -> (nat -> nat) -> nat.

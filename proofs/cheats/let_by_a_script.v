@@ -1,5 +1,5 @@
 (** Refused by text. A Let that is a proposition, which a script has made. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Hidden.
 Let rule : Prop.
 Proof. exact (0 = 0). Qed.

@@ -1,5 +1,5 @@
 (** Refused by text. A member of a structure that stands for a proof of which there is but one: the kernel confuses the others. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Definition marker : SProp := forall P : SProp, P -> P.
 Definition marked : marker := fun P p => p.
 Structure parcel := Pack { parcel_one : nat; parcel_two : nat; mark_one : marker := marked; mark_two : marker := marked }.

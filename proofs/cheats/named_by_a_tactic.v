@@ -1,5 +1,5 @@
 (** Refused by text. A word that a tactic has given, by what nobody was shown. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Hidden.
 Let nothing : 0 = 0.
 Proof.

@@ -1,5 +1,5 @@
 (** Refused by text, premises, applied. The arrow is one of a type; the premise stands in a Let. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Numbers.
 Variable n : nat.
 Let upward := n < 0 -> n = n.+1.

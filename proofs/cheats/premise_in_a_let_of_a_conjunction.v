@@ -1,5 +1,5 @@
 (** Refused by text. Beside a premise that is shown another one stands in a Let, in one half of the conclusion. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Numbers.
 Variable n : nat.
 Let upward := n < 0 -> n = n.+1.

@@ -1,5 +1,5 @@
 (** Refused by text. The same in a proof, by a function without a name. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Theorem anything : 0 = 1.
 Proof.
 pose owed (n : nat) (b : bool) : Prop := match n with 0 => if b then False else True | S _ => False end.

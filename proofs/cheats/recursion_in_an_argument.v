@@ -1,5 +1,5 @@
 (** Refused by recursion. What Coq's guard forgets: the function calls itself in an argument of its own call. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Fixpoint raised_by (n c : nat) (f : nat -> nat) : nat :=
   if n is m.+1 then raised_by m c.+1 (fun k => raised_by k 0 f) else (f c).+1.
 Lemma at_none c f : raised_by 0 c f = (f c).+1.

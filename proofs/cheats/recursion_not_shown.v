@@ -1,5 +1,5 @@
 (** Refused by recursion. A call in an argument that Coq does not print. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Definition kept_of {held : nat} (u : unit) : nat := held.
 Fixpoint raised_by (n c : nat) (f : nat -> nat) : nat :=
   if n is m.+1 then raised_by m c.+1 (fun k => @kept_of (raised_by k 0 f) tt) else (f c).+1.

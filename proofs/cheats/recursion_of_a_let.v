@@ -1,5 +1,5 @@
 (** Refused by text, words. A Let that is a function which calls itself. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Hidden.
 Let ascends := 0.
 End Hidden.

@@ -1,5 +1,5 @@
 (** Refused by text, words. Two statements that are proved by one another. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Hidden.
 Let besides := 0.
 End Hidden.

@@ -1,5 +1,5 @@
 (** Refused by names. A word of a library is a variable. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Anything.
 Variable gcdn : nat -> nat -> unit.
 Theorem anything (m n : nat) : gcdn m n = gcdn m n.+1.

@@ -1,5 +1,5 @@
 (** Refused by words, names. The successor of a number is a variable. *)
-From mathcomp Require Import all_ssreflect ssralg ssrnum ssrint rat.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Anything.
 Variable S : nat -> unit.
 Theorem anything (m n : nat) : S m = S n.

@@ -1,5 +1,5 @@
 (** Refused by names. A total variation that stands for any function, under the word for it. *)
-From mathcomp Require Import all_ssreflect.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
 Section Rule.
 Variables p q : nat -> nat.
 Variable tv : (nat -> nat) -> (nat -> nat) -> nat.

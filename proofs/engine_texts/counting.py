@@ -11,7 +11,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import fields
 
-from proofs.batched.tensor import WORDS, Terms
+from proofs.batched.functions import WORDS
+from proofs.batched.tensor import Terms
 from refengine.engine.block import Block
 
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr)

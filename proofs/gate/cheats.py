@@ -29,7 +29,7 @@ from refengine.source_tree import PROOFS
 
 FOLDER = PROOFS / "cheats"
 CLAIMED = "anything"
-PROCESSES = 8  # that are asked about the cheats: it takes Coq longer to import than to answer
+PROCESSES = 4  # that are asked about the cheats: it takes Coq longer to import than to answer
 
 
 def every() -> list[Path]:
