@@ -23,6 +23,7 @@ from refengine.engine.coins import Philox, Recorded, choose_below
 from refengine.engine.policy import top_k
 from refengine.engine.rules.block import prefix_weights
 from refengine.exact import block as definition
+from refengine.exact import chance
 from refengine.exact.chance import ACCEPT_BITS, CHOOSE_BITS, Site, Uniforms
 
 pytestmark = pytest.mark.long
@@ -197,6 +198,19 @@ def test_a_token_is_found_wherever_it_is_in_a_wide_row(at: int) -> None:
     row[:, at] = 0.25
     uniforms = torch.tensor([0.0, 0.5, 1 - 2.0**-53], dtype=torch.float64)
     assert choose_below(uniforms, row).tolist() == [at] * 3
+
+
+@pytest.mark.parametrize("size", [40, 1_000, 32_000, 151_936])
+def test_a_pick_of_a_wide_row_is_that_of_the_exact_text(size: int) -> None:
+    """Kills: a descent that is right on its first levels, and then forgets what stands on the left, or which side."""
+    numbers = random.Random(size)
+    weights = [
+        numbers.randrange(64) for _ in range(size)
+    ]  # nothing is rounded: sums are below 2^24, uniforms have 20 bits
+    uniforms = [Fraction(numbers.getrandbits(20), 1 << 20) for _ in range(24)]
+    wanted = [chance.choose_below(u, weights) for u in uniforms]
+    rows = torch.tensor([weights] * len(uniforms), dtype=torch.float64)
+    assert choose_below(torch.tensor([float(u) for u in uniforms]).double(), rows).tolist() == wanted
 
 
 @pytest.mark.parametrize("size", [32_000, 300_000])

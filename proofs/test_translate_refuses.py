@@ -92,6 +92,7 @@ def test_coins_that_are_moved_by_a_rule_are_refused(begins: str, why: str, monke
 
 # (file, what stands there, what is put in its place): what a name stands for, what is no statement of the rule, and
 # what Gallina would take for something else.
+UNCHECKED = "\n\ndef check_chain(block: Block) -> None:\n    for x in block.tokens:\n        continue\n"
 ELSEWHERE = [
     ("rules/leviathan", "def leviathan(", "@remembered\ndef leviathan("),
     ("rules/leviathan", "CARD = ", "residual = lambda p, q: tuple(p)\nCARD = "),
@@ -169,6 +170,22 @@ ELSEWHERE = [
     ("__init__", 'for larger cases.\n"""\n', 'for larger cases.\n"""\nfrom refengine.exact import row as _row\n'),
     ("law", "out.get(result, 0) + weight", "weight"),
     ("card", "return self.rule.__name__", "return 'leviathan'"),
+    # Two words that are one in Gallina: of the module and of the function, of Python.v and of the rule's own file, of a
+    # comprehension and of what it stands in.
+    (
+        "row",
+        "    return tuple(max(px",
+        "    left = p\n    return rest(left, q)\n\n\ndef rest(p, q):\n    return tuple(max(px",
+    ),
+    ("rules/leviathan", "Round, check_chain, drawn\n", f"Round, drawn\n{UNCHECKED}"),
+    (
+        "row",
+        "enumerate(weights))",
+        "enumerate([w + w if token == x else w for token, w in enumerate(weights)]))",
+    ),
+    ("row", "w / total for w in weights", "w / total for w in [w - sum([w for each in weights]) for w in weights]"),
+    # A whole number, whose quotient by another one is rounded.
+    ("row", "    return tuple(max(px", "    ones = [1 for px in p]\n    return tuple(max(px"),
     ("rules/__init__", "isinstance(card, Card)\n}", "isinstance(card, Card)\n}\nRULES['block'] = RULES['leviathan']"),
 ]
 
@@ -183,6 +200,17 @@ def test_a_word_is_what_the_translator_takes_it_for(
     read_instead(monkeypatch, file, ours.replace(text, instead, 1))
     with pytest.raises(Untranslated):
         written()
+
+
+def test_a_word_of_the_module_is_no_variable_of_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a helper under a name that variables have another one for in Gallina, where its text was never read."""
+    ours = translate.source("row")
+    begins = re.search(r"def residual\(.*:\n", ours)
+    assert begins is not None
+    other = begins[0].replace("residual", "left")
+    text = ours.replace(begins[0], f"{begins[0]}    return left(p, q)\n\n\n{other}")
+    read_instead(monkeypatch, "row", text)
+    assert "Definition py_left" in written()
 
 
 # Everything that there is, and a text written by the loop.

@@ -19,6 +19,7 @@ from proofs.translate.terms import (
 )
 
 NUMBERS = {"INSIDE_LOG": "inside_log"}  # of which nothing is known
+BINDERS = (ast.ListComp, ast.GeneratorExp, ast.Lambda)
 LESS = {"num": "(@less R)", "nat": "fewer", "node": "fewer"}
 
 
@@ -236,6 +237,8 @@ def pointwise(scope: Scope, body: ast.expr, generator: ast.comprehension, then: 
             token, bound, rows = "z", [a], [row]
         case _:
             raise refuse(generator)
+    if {token, *bound} & scope.types.keys() or any(isinstance(n, BINDERS) for n in ast.walk(body)):
+        raise refuse(generator, "a variable of it may be taken for another one")  # here what is read stands inside
 
     def write(ts: list[Term]) -> str:
         if any(t.type != "row" for t in ts):
@@ -342,5 +345,9 @@ def inside(scope: Scope, body: ast.expr, values: dict[str, str], outside: list[a
             scope.types[term.text] = term.type
             return ast.Name(term.text)
 
-    text = expression(scope, Put().visit(body), lambda t: t.text)
-    return Substituted(values).text(text)
+    def number(t: Term) -> str:
+        if t.type != "num":  # a quotient of whole numbers is rounded in Python
+            raise refuse(body, f"a row of a {t.type} at every token")
+        return t.text
+
+    return Substituted(values).text(expression(scope, Put().visit(body), number))

@@ -29,6 +29,7 @@ KNOWN = {
         r"^## (\S+) ?(\w*)\n(.*?)(?=^## |\Z)", (PROOFS / "translate" / "known.txt").read_text(), re.M | re.S
     )
 }
+TRANSLATED_BY_NAME = {"Fraction", *words.RENAMED, *(name for _, name in KNOWN if name)}
 WHOLE = {"card", "rules/__init__"}  # nothing of the law is there: that a card is of the rule that stands above it
 # Names that mean something else in Gallina.
 OTHERWISE = {"at": "here", "left": "rest", "out": "said", "last": "final", "total": "mass"}
@@ -49,7 +50,7 @@ TYPES = {
     "bool": "bool",
 }
 TYPES |= {"tuple[int, ...]": "seq token", "Target": "target", "Drafter": "drafter", "Rule": "rule"}
-NAMED = {"at": "node", "max_new_tokens": "nat", "chance": "chance"}  # where the annotation does not tell
+NAMED = {OTHERWISE["at"]: "node", "max_new_tokens": "nat", "chance": "chance"}  # where the annotation does not tell
 MARK = "_variable"  # behind a name while the text is written
 RETURNED = {"Round": "(outcome V)", "tuple[int, ...]": "(seq V)"}  # by a function that asks chance
 HEADER = """(** The rules of refengine/exact, as they run.
@@ -106,9 +107,12 @@ def _definition(text: str, file: str, name: str) -> ast.FunctionDef:
         raise Untranslated(f"refengine/exact/{file}.py defines {name} {len(found)} times")
     with reading(file):
         words.variables(found[0], OTHERWISE)
-    for node in ast.walk(found[0]):
+    renamed = {name: OTHERWISE.get(name, name) for name in words.own(found[0])}
+    for node in ast.walk(found[0]):  # a word that is not the function's own keeps its name
         if isinstance(node, ast.Name):
-            node.id = OTHERWISE.get(node.id, node.id)
+            node.id = renamed.get(node.id, node.id)
+        elif isinstance(node, ast.arg):
+            node.arg = renamed[node.arg]
     return found[0]
 
 
@@ -165,14 +169,14 @@ def types_of(function: ast.FunctionDef) -> dict[str, str]:
             type = NAMED.get(argument.arg) or TYPES.get(ast.unparse(argument.annotation))
             if type is None:
                 raise refuse(argument, f"a type that is none of {', '.join(sorted(TYPES))}")
-            found[OTHERWISE.get(argument.arg, argument.arg)] = type
+            found[argument.arg] = type
     return found
 
 
 def text(function: ast.FunctionDef, types: dict[str, str], helpers: Set[str]) -> str:
     """Its statements in Gallina, read twice: the first reading says what the empty lists will hold. Its variables are
     marked meanwhile; raises Untranslated where one of them is a word of the rest."""
-    own = {OTHERWISE.get(name, name) for name in words.own(function)} - {"block", "chance"}
+    own = words.own(function) - {"block", "chance"}
     types = {name + MARK * (name in own): type for name, type in types.items()}
     learned: dict[str, str] | None = None
     for _ in range(2):
@@ -211,7 +215,11 @@ def elsewhere(file: str, functions: Sequence[ast.FunctionDef]) -> list[tuple[str
     with reading(file):
         found = sorted({word for function in functions for word in words.free(function)})
     places = [words.home(file, word, source) for word in found]
-    return [place for place in places if place not in KNOWN and place[0] not in words.LANGUAGE]
+    others = [place for place in places if place not in KNOWN and place[0] not in words.LANGUAGE]
+    for place in others:
+        if place[1] in TRANSLATED_BY_NAME:
+            raise Untranslated(f"refengine/exact/{place[0]}.py: {place[1]} is a word of Python.v, and here another one")
+    return others
 
 
 def needed(file: str, name: str) -> list[tuple[str, str]]:

@@ -154,8 +154,9 @@ def own(function: ast.FunctionDef) -> set[str]:
 def variables(function: ast.FunctionDef, otherwise: dict[str, str]) -> None:
     """Refuses variables that Gallina would take for something else, and lists that have two names."""
     mine = own(function)
+    said = mine | names(function)
     for name in sorted(mine):
-        if GALLINA.fullmatch(name) or otherwise.get(name) in mine:
+        if GALLINA.fullmatch(name) or otherwise.get(name) in said:
             raise Untranslated(f"line {function.lineno}: {function.name}: {name} would be another variable")
     growing = grown(function.body)
     for node in ast.walk(function):
