@@ -184,6 +184,11 @@ ELSEWHERE = [
         "enumerate([w + w if token == x else w for token, w in enumerate(weights)]))",
     ),
     ("row", "w / total for w in weights", "w / total for w in [w - sum([w for each in weights]) for w in weights]"),
+    (
+        "rules/leviathan",
+        "    gamma = len(block.tokens)\n",
+        "    gamma = len(block.tokens)\n    same = (gamma == 0 or len(p) == 0) == (len(p) == 0 or len(p) == 0)\n",
+    ),
     # A whole number, whose quotient by another one is rounded.
     ("row", "    return tuple(max(px", "    ones = [1 for px in p]\n    return tuple(max(px"),
     ("rules/__init__", "isinstance(card, Card)\n}", "isinstance(card, Card)\n}\nRULES['block'] = RULES['leviathan']"),

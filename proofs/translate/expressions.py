@@ -20,6 +20,7 @@ from proofs.translate.terms import (
 
 NUMBERS = {"INSIDE_LOG": "inside_log"}  # of which nothing is known
 BINDERS = (ast.ListComp, ast.GeneratorExp, ast.Lambda)
+HOLDS = "(fun holds : bool =>"
 LESS = {"num": "(@less R)", "nat": "fewer", "node": "fewer"}
 
 
@@ -135,10 +136,13 @@ def no_number(scope: Scope, count: ast.expr) -> bool:
 def connected(scope: Scope, op: ast.boolop, first: ast.expr, second: ast.expr, then: Then) -> str:
     """`a or b`, `a and b`: b is not computed where a decides; what comes next is written once."""
     scope.fresh += 1
-    name = f"{'either' if isinstance(op, ast.Or) else 'both'}{scope.fresh}"
+    name, mine = f"{'either' if isinstance(op, ast.Or) else 'both'}{scope.fresh}", f"holds{scope.fresh}"
     types = dict(scope.types)
-    rest = then(Term("holds", "bool"))
+    rest = then(Term(mine, "bool"))
     scope.back_to(types)
+    if mine in rest.partition(HOLDS)[2]:
+        raise refuse(first, "what it gives stands behind another `or` or `and`, which has its name")
+    rest = rest.replace(mine, "holds")
 
     def decided(a: Term) -> str:
         asked = expression(scope, second, lambda b: f"{name} {truth(second, b)}")
@@ -146,7 +150,7 @@ def connected(scope: Scope, op: ast.boolop, first: ast.expr, second: ast.expr, t
             return f"if {truth(first, a)} then {name} true else\n{asked}"
         return f"if {truth(first, a)} then\n{asked}\nelse {name} false"
 
-    return f"let {name} := (fun holds : bool =>\n{rest}) in\n{expression(scope, first, decided)}"
+    return f"let {name} := {HOLDS}\n{rest}) in\n{expression(scope, first, decided)}"
 
 
 def one_of(scope: Scope, node: ast.expr, test: ast.expr, yes: ast.expr, no: ast.expr, then: Then) -> str:

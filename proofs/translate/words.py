@@ -33,7 +33,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 }
 READ = {"iter", "test"}  # the parts of a loop or a branch in which a list is read
 READERS = {"tuple", "len", "max"}
-GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
+GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds\d*|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
 
 
 @cache
