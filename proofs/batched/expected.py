@@ -47,7 +47,7 @@ class Trace:
         if isinstance(weights, Rest) and not self.world.holds(some):
             return self.choose(weights.of, site)  # see `words.normalised`
         if not self.world.possible(some):
-            raise ValueError("no weight is positive")
+            raise AssertionError(f"the exact text chooses at {site} between tokens of which none has weight")
         self.world.region.append(some)
         self.asked.append(Asked(site, terms, Token(f"y{len(self.asked)}", self.classes, self.world)))
         return self.asked[-1].outcome

@@ -162,6 +162,19 @@ def test_what_is_left_is_seen_however_little_it_is(monkeypatch: pytest.MonkeyPat
     assert list(drawn_faults("without_replacement", 64, 0, one_drawn=True))
 
 
+@pytest.mark.parametrize("bits", [2, 12, 24, 80, 120])
+@pytest.mark.parametrize("rule", ["leviathan", "point_mass", "iid_candidates", "without_replacement", "block"])
+def test_what_is_left_is_emitted_however_nearly_right_the_draft_was(rule: str, bits: int) -> None:
+    """Kills: a power of what is left, which is 0 in floats where p and q hardly differ. No real number shows it."""
+    little = 2.0**-bits
+    p, q = torch.tensor([[1 - little, little, 0.0], [1 - little, 0.0, little]])
+    if rule == "point_mass":
+        p = torch.tensor([0.0, little, 1 - little])
+    seen = Refusing()
+    RULES[rule](p.expand(1, 2, 3), Block(torch.tensor([[2]]), torch.tensor([[-1]]), q[None, None]), seen)
+    assert [*map(normalised, seen.weights)] == [(0, 1, 0)]
+
+
 def added_up(row: list[float]) -> float:
     """`FloatRow.sum_tree`: neighbours two by two, an odd one out with a zero."""
     while len(row) > 1:
