@@ -59,6 +59,7 @@ class Ask:
         shown |= {"prompts of the list": 1 + len(self.more)} if self.more else {}
         shown |= {"system": self.system} if self.system else {}
         shown |= dict(self.options) | ({"seed": self.seed} if self.seed is not None else {})
+        shown = {name: value for name, value in shown.items() if value is not None}
         return shown | {name: True for name in ("chat", "stream", "hang_up") if getattr(self, name)}
 
 

@@ -146,10 +146,17 @@ class Parity:
         time the last that did. The defect may be of that value alone."""
         return self.variants.setdefault(k, self.variants[self.told] if self.told is not None and k % 2 else k)
 
-    def bare(self, k: int) -> bool:
-        """Whether that look asks for no rows, as most users do not, and some engines do not speculate where they do: at
-        one value of four, also when that comes again since it has shown something."""
-        return self.variant(k) % 4 == 2
+    def rows_asked(self, bench: Bench, k: int) -> Options:
+        """At one value of four no rows, as most users ask for none, and some engines do not speculate where they do;
+        and at one only the token itself. So too when that value comes again since it has shown something."""
+        few: dict[int, Options] = {1: {"logprobs": 1} if bench.logprobs else {}, 2: {}}
+        return few.get(self.variant(k) % 4, dict(bench.logprobs))
+
+    def several(self, bench: Bench, k: int) -> Options:
+        """Two choices at one value of four, where both have one right text: but at temperature 0, where engines do not
+        give several."""
+        two = self.option.extreme and self.variant(k) % 4 == 3 and bench.choices > 1 and not self.stream
+        return {"n": 2} if two else {}
 
     def made(self, bench: Bench, place: int, k: int) -> Options:
         """The options of the look k at the prompt of that number; {} where it gives nothing to ask."""
@@ -169,8 +176,8 @@ class Parity:
         shared = asked_together([*made.values()])
         options = {**(bench.ending(self.chat) if self.option.ends else {}), **(first if shared is None else shared)}
         tokens = options.pop("max_tokens", self.option.tokens)
-        rows = {} if self.bare(k) else bench.logprobs
-        options = {**rows, **options, **(bench.stream_usage if self.stream else {})}
+        options = {**self.rows_asked(bench, k), **options, **self.several(bench, k)}
+        options |= bench.stream_usage if self.stream else {}
         heat, seed = self.option.temperature, k if self.option.temperature else None
         return {
             place: Ask((bench.prompt(place),), tokens, heat, options, chat=self.chat, stream=self.stream, seed=seed)
@@ -193,8 +200,9 @@ class Parity:
         first, *others = asks.values()
         on, off = bench.both(replace(first, more=tuple(ask.turns[0] for ask in others)))
         signs = signs_of(self.beliefs)
-        mine, theirs = (each(side) if others else [side] for side in (on, off))
-        for (place, ask), here, there in zip(asks.items(), mine, theirs, strict=False):
+        asked = [*asks.items()] * first.options.get("n", 1)
+        mine, theirs = (each(side) if len(asked) > 1 else [side] for side in (on, off))
+        for (place, ask), here, there in zip(asked, mine, theirs, strict=False):
             self.look(bench, place, ask, here, there, {"prompts of the list": len(asks)} if others else {})
         self.told = k if signs_of(self.beliefs) > signs else self.told
 
@@ -248,8 +256,13 @@ def asked_together(made: Sequence[Options]) -> Options | None:
     names = STOPPED & made[0].keys()
     if any(other != rest[0] for other in rest) or any(STOPPED & options.keys() != names for options in made):
         return None
-    found = {name: [*dict.fromkeys(chain.from_iterable(options[name] for options in made))] for name in names}
+    told = {name: [as_list(options[name]) for options in made] for name in names}
+    found = {name: [*dict.fromkeys(chain.from_iterable(lists))] for name, lists in told.items()}
     return {**rest[0], **{name: stops[:MOST_STOPS] for name, stops in found.items()}}
+
+
+def as_list(stops: Any) -> list[Any]:
+    return [stops] if isinstance(stops, str) else [*stops]
 
 
 def compare_logprobs(beliefs: dict[str, Any], bench: Bench, on: Answer, off: Answer, witness: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ the first name that the side without speculation takes is used.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -68,9 +68,19 @@ def fixed(*dialects: Options) -> Made:
     return lambda plain, number: dialects
 
 
+def in_turn(*dialects: Sequence[Options]) -> Made:
+    """Of each dialect one value after another: what is right of one may be wrong of another."""
+    return lambda plain, number: tuple(values[number % len(values)] for values in dialects)
+
+
+def valued(name: str, *values: float) -> list[Options]:
+    return [{name: value} for value in values]
+
+
 def stop(plain: Choice, number: int) -> tuple[Options, ...]:
-    """A piece of what would be said, from a place that moves with the prompt."""
-    return _stop(plain.text, number)
+    """A piece of what would be said, from a place that moves with the prompt; in turn in a list and by itself."""
+    made = _stop(plain.text, number)
+    return tuple({"stop": piece} for options in made for piece in options["stop"]) if number % 4 == 2 else made
 
 
 def _stop(text: str, number: int) -> tuple[Options, ...]:
@@ -150,6 +160,11 @@ def bad_word(plain: Choice, number: int) -> tuple[Options, ...]:
 
 def few_tokens(plain: Choice, number: int) -> tuple[Options, ...]:
     return ({"max_tokens": 1 + number % 17},)
+
+
+def few_completion_tokens(plain: Choice, number: int) -> tuple[Options, ...]:
+    """Beside a longer limit under the older name, for servers that do not know this one."""
+    return ({"max_completion_tokens": 1 + number % 17},)
 
 
 def schema(told: Options) -> Made:
@@ -238,10 +253,10 @@ TOOL = {"type": "function", "function": {"name": "note", "parameters": JSON_SCHE
 CALLED = {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "note"}}}
 OPTIONS: tuple[Option, ...] = (
     Option("max_tokens", few_tokens),
-    Option("frequency_penalty", fixed({"frequency_penalty": 0.7})),
-    Option("frequency_penalty, strong", fixed({"frequency_penalty": 2.0}), front=False),
-    Option("presence_penalty", fixed({"presence_penalty": 1.5})),
-    Option("repetition_penalty", fixed({"repetition_penalty": 1.5}, {"repeat_penalty": 1.5})),
+    Option("max_completion_tokens", few_completion_tokens, talks=True, front=False),
+    Option("frequency_penalty", in_turn(valued("frequency_penalty", 0.7, 2.0, -1.0))),
+    Option("presence_penalty", in_turn(valued("presence_penalty", 1.5, 0.5, -1.0))),
+    Option("repetition_penalty", in_turn(*(valued(n, 1.5, 1.1) for n in ("repetition_penalty", "repeat_penalty")))),
     Option("penalties, long", fixed({**PENALTIES, "ignore_eos": True}, PENALTIES), tokens=4 * TOKENS, front=False),
     Option("logit_bias", slight_bias),
     Option("logit_bias, strong", bias(100.0), front=False),

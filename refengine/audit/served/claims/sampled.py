@@ -41,6 +41,7 @@ ROUNDED = 0.1  # log odds by which rounding may move a token wherever a text com
 OF_TEXTS = [1, 2]  # the numbers of those kinds of evidence in which no row has a part
 EVIDENCE_KINDS = 4
 NOWHERE = "at no place that fresh answers would show"
+UNSAID = {"temperature": None}
 CLAIM = "the law is that of plain decoding"
 Pair: TypeAlias = tuple[int, Sequence[Choice], Sequence[Choice], tuple[dict[str, float], dict[str, float]]]
 Heard: TypeAlias = Callable[[int, str, Pair], None]  # (number of a look, setting, its pair)
@@ -253,15 +254,17 @@ class Sampled:
         heat = {"temperature"} if self.setting.temperature != 1.0 else set[str]()
         return heat | {*self.setting.options} | ({"chat"} if self.chat else set())
 
-    def ask(self, bench: Bench, place: int, seed: int, bare: bool = False) -> Ask:
-        """bare: without rows."""
+    def ask(self, bench: Bench, place: int, seed: int, way: int = 0) -> Ask:
+        """way: 0, or how many users ask: 1 without rows and with no word of the temperature, 2 without rows, 3 so for
+        one token."""
         several = {"n": self.choices} if self.choices > 1 else {}
         ends = bench.ending(self.chat) if self.setting.ends else {}
-        options = {**({} if bare else bench.logprobs), **ends, **self.setting.options, **several}
+        rows = {} if way else bench.logprobs
+        options = {**rows, **ends, **self.setting.options, **several, **(UNSAID if way == 1 else {})}
         prompt = bench.sampled_prompt(place)
         return Ask(
             (prompt,),
-            self.setting.tokens,
+            1 if way == 3 else self.setting.tokens,
             self.setting.temperature,
             options,
             chat=self.chat,
@@ -294,8 +297,8 @@ class Sampled:
     def asks(self, bench: Bench, k: int) -> tuple[Ask, Ask]:
         """Of each side one, with seeds that have nothing in common. As most users ask, without seeds, three of four
         are asked without rows: some engines do not speculate where rows are asked for."""
-        seeds, bare = random.Random(f"{self.name}/{k}"), not self.setting.seeded and k % 4 > 0
-        here, there = (self.ask(bench, k % LAW_PROMPTS, seeds.getrandbits(31), bare) for _ in range(2))
+        seeds, way = random.Random(f"{self.name}/{k}"), 0 if self.setting.seeded else k % 4
+        here, there = (self.ask(bench, k % LAW_PROMPTS, seeds.getrandbits(31), way) for _ in range(2))
         return here, there
 
     def learn(self, bench: Bench, k: int, asked: Ask, on: Answer, off: Answer) -> None:

@@ -29,10 +29,6 @@ BUSY_TRIES = 6  # of one that is answered with 502, 503 or 504 while others are 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds between two tries
 LEAST_WAIT, SLOWER = 20.0, 10.0  # seconds, and times the longest answer, that a server is given that hung before
 FIRST_CONTACT = 3.0  # seconds of trying to reach a server that has never answered
-LOGPROBS: Mapping[str, Mapping[bool, dict[str, Any]]] = {
-    "completions": {True: {"logprobs": LISTED}, False: {}},
-    "chat": {True: {"logprobs": True, "top_logprobs": LISTED}, False: {}},
-}
 
 
 class Server:
@@ -78,13 +74,14 @@ class Server:
             raise Failed(f"{self.base} answered {shown!r}, which is no completion ({type(error).__name__})") from None
 
     def body(self, ask: Ask) -> dict[str, Any]:
-        """The request as JSON; `logprobs` among the options is a wish that each API says in its own words."""
+        """The request as JSON; `logprobs` among the options is a wish that each API says in its own words: True, or how
+        many. What is None is not said."""
         options = dict(ask.options)
-        wanted = bool(options.pop("logprobs", False))
+        wanted = options.pop("logprobs", False)
         if not ask.stream:
             options.pop("stream_options", None)
         body: dict[str, Any] = {"max_tokens": ask.tokens, "temperature": ask.temperature, **options}
-        body |= LOGPROBS["chat" if ask.chat else "completions"][wanted]
+        body |= _rows_wanted(ask.chat, LISTED if wanted is True else int(wanted))
         if ask.chat:
             roles = ("user", "assistant")
             system = [{"role": "system", "content": ask.system}] if ask.system else []
@@ -93,7 +90,7 @@ class Server:
             prompt = "\n".join(ask.turns)
             body["prompt"] = list(ask.prompt_ids) or ([prompt, *ask.more] if ask.more else prompt)
         named = {"model": self.model, "seed": ask.seed, "stream": ask.stream or None}
-        return body | {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in (body | named).items() if value is not None}
 
     def _patiently(self, path: str, body: dict[str, Any], hang_up: int) -> bytes:
         begun, pause, broken, closed, unavailable = time.monotonic(), FIRST_PAUSE, 0, 0, 0
@@ -210,6 +207,13 @@ def _message(told: dict[str, Any]) -> str:
     """Of a message or a piece of one: what is said, then names and arguments of the functions that are called."""
     calls = [call["function"] for call in told.get("tool_calls") or ()]
     return "".join([told.get("content") or "", *(c.get(part) or "" for c in calls for part in ("name", "arguments"))])
+
+
+def _rows_wanted(chat: bool, listed: int) -> dict[str, Any]:
+    """Rows of so many tokens; 0: none."""
+    if not listed:
+        return {}
+    return {"logprobs": True, "top_logprobs": listed} if chat else {"logprobs": listed}
 
 
 def _logprobs(told: dict[str, Any]) -> tuple[Any, Any, Any]:

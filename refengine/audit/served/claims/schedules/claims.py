@@ -132,7 +132,9 @@ def seeds(noise: Noise, takes: Takes) -> list[Cell]:
         kinds += [({}, True)] * takes.chat
         cells.append(Own("seed/same", f"{SAME} twice with the same seed.", asks.same_seed(kinds), differ, 4))
         cells.append(Own("seed/zero", f"{SAME} twice with the seed 0.", asks.seed_zero, differ, 4, wanted=2))
-        cells.append(Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.alike, 4, wanted=2))
+        cells.append(
+            Own("seed/other", "Another seed has another answer.", asks.other_seed, fault.share_a_choice, 4, wanted=2)
+        )
     if takes.seed and takes.together:
         free = "A request without a seed is independent beside one with a seed, and after it."
         cells.append(Own("seed/neighbour", free, asks.beside_seeded, fault.unseeded_alike, 20))

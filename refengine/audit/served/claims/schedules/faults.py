@@ -77,6 +77,12 @@ def alike(answers: Sequence[Answer], nats: float) -> Pairs:
     return [(a, b) for i, a in enumerate(answers) for b in answers[:i] if begin_alike(a.text, b.text)]
 
 
+def share_a_choice(answers: Sequence[Answer], nats: float) -> Pairs:
+    """A choice of one answer begins as one of the other does."""
+    one, other = answers
+    return [(one, other)] * any(begin_alike(a.text, b.text) for a in one.choices for b in other.choices)
+
+
 def unseeded_alike(answers: Sequence[Answer], nats: float) -> Pairs:
     """Every second one."""
     return alike(answers[1::2], nats)

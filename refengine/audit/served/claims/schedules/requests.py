@@ -66,11 +66,12 @@ def streamed_greedy_choices(stops: bool) -> Steps:
 
 def same_seed(kinds: Sequence[tuple[Options, bool]]) -> Steps:
     """In turn with these parameters, and in chat: other code may toss the coins there. First the prompt is in no cache,
-    and then it is."""
+    and then it is. Now and then the seed is one that no signed number of 32 bits holds."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         options, chat = kinds[k % len(kinds)]
-        mine = replace(sampled(bench, k, 1000 + k), turns=(bench.fresh(3000 + k, COLD),), options=options, chat=chat)
+        seed = 1000 + k + (1 << 31) * (k % 3 == 2)
+        mine = replace(sampled(bench, k, seed), turns=(bench.fresh(3000 + k, COLD),), options=options, chat=chat)
         return [[mine], [mine]]
 
     return steps
@@ -90,7 +91,9 @@ def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def other_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[sampled(bench, k, 1000 + k), sampled(bench, k, 5000 + k)]]
+    """The next one, of which a choice may be another one's of the first."""
+    two = {"n": 2} if bench.choices > 1 else {}
+    return [[replace(sampled(bench, k, 1000 + k + i), options=two) for i in range(2)]]
 
 
 def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
