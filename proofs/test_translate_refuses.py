@@ -392,7 +392,7 @@ def test_what_is_one_thing_in_python_and_two_in_gallina_is_refused(text: str, wh
 def test_a_file_that_changes_words_while_it_is_imported_is_refused(text: str) -> None:
     """Kills: another meaning of a word of the language, from the top of a file that no rule stands in."""
     with pytest.raises(Untranslated, match="it is not seen what this does"):
-        words.bound(f"TIES = {text}" if text.startswith("[") else text)
+        words.bound(f"TIES = {text}" if text.startswith("[") else text, "row")
 
 
 def test_helpers_that_are_known_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,13 @@ def undefined(text: str) -> set[str]:
     return {ast.unparse(node) for node in (*more_than_defined(tree, MAKES), *others(tree.body))}
 
 
+def runs_when_made(node: ast.ClassDef) -> list[ast.AST]:
+    """Of a class of the file's own that is made while it is imported: what it inherits, calls or marks."""
+    marks = [mark for part in node.body for mark in getattr(part, "decorator_list", [])]
+    fields = [part for part in node.body if not isinstance(part, ast.FunctionDef)]
+    return [*node.bases, *marks, *(inner for part in fields for inner in ast.walk(part) if isinstance(inner, ast.Call))]
+
+
 def others(body: list[ast.stmt]) -> list[ast.AST]:
     """Statements and calls: of a function its marks, its defaults and its types run."""
     found: list[ast.AST] = []
@@ -41,6 +48,7 @@ def others(body: list[ast.stmt]) -> list[ast.AST]:
         if isinstance(node, ast.ClassDef):
             parts = [*marks, *node.bases, *node.keywords]
             found += others(node.body)
+            found += runs_when_made(node) if MAKES.get(node.name) == (OWN,) else []
         text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         found += [] if isinstance(node, DEFINES) or text else [node]
         found += [mark for mark in marks if ast.unparse(mark).partition("(")[0] not in CALLED]

@@ -119,6 +119,7 @@ def undefined() -> Iterator[str]:
     """Texts of rules that do more than define their words while they are imported."""
     from proofs.engine_texts.defining import undefined as runs
     from proofs.translate.terms import Untranslated
+    from proofs.translate.words import EXACT
     from proofs.translate.words import bound as defines
 
     for file in (file for file in imports() if file.startswith(DEFINE) and not is_read(file)):
@@ -127,9 +128,9 @@ def undefined() -> Iterator[str]:
             yield from (f"{file} does more than define its words: {said[:100]}" for said in sorted(runs(text)))
             continue
         try:
-            defines(text)
+            defines(text, file.removeprefix(f"{EXACT}/").removesuffix(".py"))
         except Untranslated as refused:
-            yield f"{file}, {refused}"
+            yield str(refused)
 
 
 @cache

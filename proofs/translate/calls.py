@@ -23,8 +23,8 @@ def call(scope: Scope, node: ast.expr, name: str, ts: list[Term], then: Then) ->
             return then(Term(f"(Num.max {texts[0]} {texts[1]})", "num"))
         case "range", ["nat"]:
             return then(Term(f"(iota 0 {texts[0]})", "seq nat"))
-        case "threshold", ["row", "num", "num", "num" | "float"]:
-            return then(Term(f"(threshold {' '.join(map(paren, texts))})", "num"))
+        case "threshold", ["row", "float", "float", "float"]:
+            return then(Term(f"(threshold {' '.join(map(paren, texts))})", "float"))
         case "ancestry", ["block", "nat"]:
             return then(Term(f"(ancestry block {paren(as_node(ts[1]).text)})", "seq nat"))
         case "reversed", [kind] if kind.startswith("seq"):

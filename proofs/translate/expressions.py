@@ -37,7 +37,7 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
         case ast.Name("ROOT"):
             return then(Term("0%N", "node"))
         case ast.Name(name) if name in NUMBERS:
-            return then(Term(NUMBERS[name], "num"))
+            return then(Term(NUMBERS[name], "float"))
         case ast.Name(name):
             return then(Term(name, scope.types[name]))
         case ast.Constant(int() as value) if not isinstance(value, bool):

@@ -6,6 +6,8 @@ So each part is one of those below.
 """
 
 import ast
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 
 from proofs.translate.terms import refuse
@@ -44,6 +46,8 @@ def check(function: ast.FunctionDef) -> None:
             raise refuse(node, "there is no translation of it")
         if _cuts(node):
             raise refuse(node, f"zip is said with {STRICT}: without it what is longer is cut")
+        for after in _never_reached(node):
+            raise refuse(after, "it is never reached")
         for part in _strange(node, function):
             raise refuse(part, "the translation would pass over this")
         for place, part in parts(node):
@@ -57,6 +61,14 @@ def check(function: ast.FunctionDef) -> None:
         raise refuse(value, "it is a list, and is a tuple elsewhere, or is added: an error in Python")
     for name in _lost(function):
         raise refuse(name, "it may never have been assigned")
+
+
+def _never_reached(node: ast.AST) -> Iterator[ast.AST]:
+    """What stands behind a jump: a reader of a text takes it for a part of it."""
+    for body in (getattr(node, part, ()) for part in ("body", "orelse")):
+        for before, after in itertools.pairwise(body if isinstance(body, list) else ()):
+            if isinstance(before, ast.Return | ast.Raise | ast.Break | ast.Continue):
+                yield after
 
 
 def _cuts(node: ast.AST) -> bool:
@@ -80,16 +92,18 @@ def _reads_at_once(node: ast.AST, place: str) -> bool:
 
 
 def _unguarded(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Quotients but `a / b if a < b else ...`, of numbers that are not negative, and but those by what is given once
-    and ends the rule where it is 0."""
+    """Quotients but `a / b if a < b else ...`, of numbers that are not negative since nothing is taken away from any,
+    and but those by what is given once and has ended the rule where it is 0."""
     guarded, not_zero = set[int](), set[str]()
+    stored = Counter(n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    signed = any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) for node in ast.walk(function))
     for node in ast.walk(function):
         match node:
             case ast.IfExp(ast.Compare(low, [ast.Lt()], [high]), ast.BinOp(a, ast.Div(), b) as quotient):
                 same = (ast.unparse(low), ast.unparse(high)) == (ast.unparse(a), ast.unparse(b))
-                guarded |= {id(quotient)} if same else set()
+                guarded |= {id(quotient)} if same and not signed else set()
             case ast.If(ast.Compare(ast.Name(name), [ast.Eq()], [ast.Constant(0)]), [ast.Raise()], []):
-                not_zero |= {name} if len(_given(name, function)) == 1 and node in function.body else set()
+                not_zero |= {name} if stored[name] == 1 and node in function.body else set()
     for node in ast.walk(function):
         match node:
             case ast.BinOp(_, ast.Div(), divisor) if id(node) not in guarded and ast.unparse(divisor) not in not_zero:
@@ -97,13 +111,15 @@ def _unguarded(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _given_otherwise(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Variables of a loop that are parameters, assigned, or those of a loop around it: in Python one variable, and in
+    """Variables of a loop that are parameters, assigned, or those of another loop: in Python one variable, and in
     Gallina one that hides another."""
     loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
+    several = Counter(n.id for loop in loops for n in ast.walk(loop.target) if isinstance(n, ast.Name))
     turns = (node.target for node in ast.walk(function) if isinstance(node, ast.For | ast.comprehension))
     of_loops = {id(inner) for target in turns for inner in ast.walk(target)}
     names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     given = {name.id for name in names if id(name) not in of_loops} | {argument.arg for argument in function.args.args}
+    given |= {name for name, count in several.items() if count > 1}
     for loop in loops:
         inside = [node.target for part in loop.body for node in ast.walk(part) if isinstance(node, ast.For)]
         hidden = given | {inner.id for target in inside for inner in ast.walk(target) if isinstance(inner, ast.Name)}

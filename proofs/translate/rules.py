@@ -34,7 +34,7 @@ WHOLE = {"card", "rules/__init__"}  # nothing of the law is there: that a card i
 # Names that mean something else in Gallina.
 OTHERWISE = {"at": "here", "left": "rest", "out": "said", "last": "final", "total": "mass"}
 COQ = {"rows": "seq (V -> R)", "block": "flat_block R V", "row": "V -> R", "token": "V", "node": "nat"}
-COQ |= {"num": "R", "bool": "bool", "seq bool": "seq bool", "pair": "outcome V"}
+COQ |= {"num": "R", "float": "R", "bool": "bool", "seq bool": "seq bool", "pair": "outcome V"}
 COQ |= {"seq num": "seq R", "option": "option nat", "seq token": "seq V", "nat": "nat", "set": "V -> bool"}
 COQ |= {"target": "seq V -> V -> R", "drafter": "seq V -> law R (flat_block R V)"}
 COQ |= {"rule": "seq (V -> R) -> flat_block R V -> law R (outcome V)"}
@@ -45,7 +45,7 @@ TYPES = {
     "int": "token",
     "frozenset[int]": "set",
     "Sequence[bool]": "seq bool",
-    "float": "num",
+    "float": "float",
     "Fraction": "num",
     "bool": "bool",
 }
@@ -86,7 +86,8 @@ def reading(file: str) -> Iterator[None]:
     try:
         yield
     except Untranslated as refused:
-        raise Untranslated(f"refengine/exact/{file}.py, {refused}") from None
+        named = str(refused) if str(refused).startswith(words.EXACT) else f"{words.EXACT}/{file}.py, {refused}"
+        raise Untranslated(named) from None
     except (KeyError, ValueError) as lost:
         raise Untranslated(f"refengine/exact/{file}.py: a variable or a form is not known here: {lost}") from lost
 
@@ -98,7 +99,7 @@ def definition(file: str, name: str) -> ast.FunctionDef:
 
 @cache
 def _definition(text: str, file: str, name: str) -> ast.FunctionDef:
-    found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name == name]
+    found = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == name]
     if not found:
         raise Untranslated(
             f"refengine/exact/{file}.py: {name} is no function: a rule reads functions, and no constants"
@@ -123,7 +124,7 @@ def known_text(file: str, name: str) -> str:
 @cache
 def _known_text(text: str, file: str, name: str) -> str:
     """The text of what Python.v defines by hand: without docstrings, and without what an error says."""
-    found = words.bound(text).get(name, []) if name else ast.parse(text).body
+    found = words.bound(text, file).get(name, []) if name else ast.parse(text).body
     if name and len(found) != 1:
         raise Untranslated(f"{file}.py defines {name} {len(found)} times")
     whole = ast.Module([copy.deepcopy(node) for node in found], [])
@@ -177,6 +178,10 @@ def text(function: ast.FunctionDef, types: dict[str, str], helpers: Set[str]) ->
     """Its statements in Gallina, read twice: the first reading says what the empty lists will hold. Its variables are
     marked meanwhile; raises Untranslated where one of them is a word of the rest."""
     own = words.own(function) - {"block", "chance"}
+    if marked := [name for name in words.own(function) if MARK in name]:
+        raise Untranslated(
+            f"line {function.lineno}: {function.name}: {marked[0]} has {MARK} in it, as marked ones have"
+        )
     types = {name + MARK * (name in own): type for name, type in types.items()}
     learned: dict[str, str] | None = None
     for _ in range(2):
@@ -276,7 +281,7 @@ def written() -> str:
     for file in sorted(str(path.relative_to(EXACT).with_suffix("")) for path in EXACT.rglob("*.py")):
         if (file, "") not in KNOWN:
             with reading(file):
-                words.bound(source(file))  # it is refused, or defines
-    if words.bound(source("__init__")):
+                words.bound(source(file), file)  # it is refused, or defines
+    if words.bound(source("__init__"), "__init__"):
         raise Untranslated("__init__.py: what is imported first may change the words of the others")
     return "\n".join([HEADER, section("Rules", "(outcome V)", RULES, LOSSY), section("Loops", "(seq V)", LOOPS)])

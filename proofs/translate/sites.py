@@ -9,8 +9,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proofs.translate.terms import assigned, refuse
+from proofs.translate.terms import assigned, names, refuse
 
+HANDED = {"drafter", "rule"}  # parameters that are handed chance, each of which has sites of its own
 LABELS = {"accept": {"accept"}, "choose": {"emit", "agree"}}
 
 
@@ -25,15 +26,24 @@ class Decision:
     after: Sequence[ast.stmt]
 
     def ends(self) -> bool:
-        """Whether the run is over with it."""
-        return any(isinstance(s, ast.Return) for s in self.after[:2])
+        """Whether the run is over with it: it is returned, or given to a variable right before."""
+        first, *rest = self.after
+        simple = isinstance(first, ast.Assign | ast.AnnAssign | ast.Expr)
+        return isinstance(first, ast.Return) or (simple and bool(rest) and isinstance(rest[0], ast.Return))
 
 
 def check(function: ast.FunctionDef) -> None:
     """Raises Untranslated where a coin might be used twice."""
     rounds = _rounds(function)
+    for argument in function.args.args:
+        kind = ast.unparse(argument.annotation).lower() if argument.annotation else ""
+        if kind in HANDED and argument.arg != kind:
+            raise refuse(argument, f"only one {kind} is handed chance, under that name")
     _refuse_other_uses(function, {*rounds})
     found = list(_decisions(function.body, (), rounds))
+    labels = {here.label for here in found}
+    if labels & HANDED and labels - HANDED:
+        raise refuse(function, "it asks chance itself, and hands it to others, who may ask at the same site")
     for at, here in enumerate(found):
         for loop in here.loops:
             if not any(_counted(count, loop, function) for count in here.counts):
@@ -42,7 +52,8 @@ def check(function: ast.FunctionDef) -> None:
             raise refuse(here.node, "the site of a token is not its place in the round")
         for other in found[:at]:
             same = other.label == here.label and len(other.counts) == len(here.counts)
-            if same and not (here.ends() and other.ends()) and not _below(here, other):
+            apart = here.ends() and other.ends() and here.after[0] is not other.after[0]
+            if same and not apart and not _below(here, other, function):
                 raise refuse(here.node, f"the site may be that of line {other.node.lineno}")
 
 
@@ -123,6 +134,8 @@ def _asked(node: ast.Call, rounds: dict[str, tuple[ast.expr, ...]]) -> tuple[str
         case ast.Call(ast.Name(callee), arguments) if callee != "Shifted":
             for argument in arguments:
                 if isinstance(argument, ast.Name) and argument.id in rounds:
+                    if callee not in HANDED:
+                        raise refuse(node, f"chance is handed to what is none of {', '.join(sorted(HANDED))}")
                     return callee, rounds[argument.id]
     return None
 
@@ -142,7 +155,7 @@ def _counted(count: ast.expr, loop: ast.For | ast.While, function: ast.FunctionD
                 return False
             lengths = _lengths(count, body)
             return any(_grows(name, body) for name in lengths) and all(
-                _grows(name, body) or name not in assigned(body) for name in lengths
+                not _given_in(name, body) and (_grows(name, body) or name not in assigned(body)) for name in lengths
             )
     return False
 
@@ -197,22 +210,47 @@ def _grows(name: str, body: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _below(here: Decision, other: Decision) -> bool:
-    """Whether one of them is counted by what runs below the count of the other."""
+def _given_in(name: str, body: Sequence[ast.stmt]) -> bool:
+    """Whether it is given a value there, other than itself and one more."""
+    longer = {
+        id(node.targets[0])
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(f"(*{ast.unparse(node.targets[0])}, ")
+    }
+    stored = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and _stored(n) and n.id == name)
+    return any(id(node) not in longer for node in stored)
+
+
+def _below(here: Decision, other: Decision, function: ast.FunctionDef) -> bool:
+    """Whether one of them is counted by what runs below the count of the other: `kept - 1` for kept below gamma, and
+    `gamma - 1`."""
     for one, bound in ((here, other), (other, here)):
+        low, high = ([ast.unparse(count) for count in decision.counts] for decision in (one, bound))
         for loop in one.loops:
             match loop:
-                case ast.For(target=ast.Name(name), iter=iterable) if loop not in bound.loops:
-                    limit = ast.unparse(iterable).removeprefix("reversed(").rstrip(")").removeprefix("range(")
-                    for low, high in zip(one.counts, bound.counts, strict=True):
-                        if name in ast.unparse(low) and ast.unparse(low).replace(name, limit) == ast.unparse(high):
-                            return True
+                case ast.For(
+                    ast.Name(name), ast.Call(ast.Name("reversed"), [ast.Call(ast.Name("range"), [ast.Name(limit)])])
+                ) if loop not in bound.loops and len(_stores(limit, function)) <= 1:
+                    if (low[0], high[0]) in ((name, limit), (f"{name} - 1", f"{limit} - 1")) and low[1:] == high[1:]:
+                        return name not in assigned(loop.body)
     return False
+
+
+def _stores(name: str, function: ast.FunctionDef) -> list[ast.Name]:
+    return [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name and _stored(node)]
 
 
 def _in_place(here: Decision) -> bool:
     """Whether the path of the round that is returned next is as long as the site says."""
-    returned = [n.value for s in here.after for n in ast.walk(s) if isinstance(n, ast.Return)]
+    at, returned = next(
+        (
+            (at, found)
+            for at, s in enumerate(here.after)
+            if (found := [n for n in ast.walk(s) if isinstance(n, ast.Return)])
+        ),
+        (0, []),
+    )
     if not returned:  # decoding without speculation: every token is a round of its own, at its place in the text
         match here.counts[0]:
             case ast.BinOp(
@@ -220,11 +258,19 @@ def _in_place(here: Decision) -> bool:
             ):
                 return ast.unparse(out) != "prompt"
         return False
-    match returned[0]:
-        case ast.Call(ast.Name("Round"), [_, ast.Call(ast.Name("tuple"), [path])]):
-            length = ast.unparse(path)
-            counts = length[6:-1] if length.startswith("range(") else f"len({length})"
-            return ast.unparse(here.counts[0]) == counts
-        case ast.Call(ast.Name("Round"), [_, ast.Name(path)]):
-            return ast.unparse(here.counts[0]) == f"len({path})"
-    return not isinstance(returned[0], ast.Call)
+    moved = assigned(here.after[:at]) | {
+        n.id for n in ast.walk(here.after[at]) if isinstance(n, ast.Name) and _stored(n)
+    }
+    if moved & names(here.counts[0]):
+        return False
+    return all(_as_long(found.value, ast.unparse(here.counts[0])) for found in returned)
+
+
+def _as_long(returned: ast.expr | None, count: str) -> bool:
+    """Whether it is a round whose path is as long as that says, or, where tokens are returned, no round."""
+    match returned:
+        case ast.Call(ast.Name("Round"), [_, ast.Call(ast.Name("tuple"), [ast.Call(ast.Name("range"), [length])])]):
+            return count == ast.unparse(length)
+        case ast.Call(ast.Name("Round"), [_, ast.Call(ast.Name("tuple"), [ast.Name(path)]) | ast.Name(path)]):
+            return count == f"len({path})"
+    return False

@@ -43,8 +43,10 @@ def statements(
         case ast.AnnAssign(target, _, value) if value is not None:
             return assign(scope, target, value, go)
         case ast.If(ast.Compare(ast.Name(name), [ast.Is()], [ast.Constant(None)]), yes, []):
-            scope.types[name] = "nat"
-            return f"if {name} is Some {name} then\n{go()}\nelse\n{statements(scope, yes, go, loop)}"
+            types, scope.types[name] = dict(scope.types), "nat"
+            found = go()
+            scope.back_to(types)
+            return f"if {name} is Some {name} then\n{found}\nelse\n{statements(scope, yes, go, loop)}"
         case ast.If(test, yes, no):
             if rest and not leaves(yes):
                 raise refuse(first, "what follows would be written twice")
@@ -102,12 +104,14 @@ def for_loop(
         raise refuse(target, "only a single loop variable may be used after its loop")
 
     def write(t: Term) -> str:
+        types = dict(scope.types)
         name = scope.bind_target(target, t)
         here = pattern([*state, *([f"Some {kept[0]}"] if kept else [])])
         before = pattern([*state, *(["None"] if kept else [])])
         opened = pattern([*state, *(["_"] if kept else [])])
         again, out = (lambda: f"next {here}"), (lambda: f"out {here}")
         text = statements(scope, inner, again, (again, out))
+        scope.back_to(types | {one: scope.types[one] for one in kept})  # what is of the loop ends with it
         closed = pattern([*state, *kept])
         tail = f"bound raised {kept[0]} (fun {kept[0]} =>\n{go()})" if kept else go()
         turn = f"(fun {name} '{opened} next out =>\n{text})"
@@ -126,6 +130,8 @@ def assign(scope: Scope, target: ast.expr, value: ast.expr, go: Callable[[], str
         targets, values = [target], [value]
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         targets, values = [t for t in target.elts if isinstance(t, ast.Name)], list(value.elts)
+        if len(targets) != len(values):
+            raise refuse(target, "parts of a part are assigned to")
     else:
         raise refuse(target)
     for at, name in enumerate(targets):

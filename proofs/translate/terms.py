@@ -16,7 +16,7 @@ def refuse(node: ast.AST, why: str = "no words for it") -> Untranslated:
 
 @dataclass(frozen=True)
 class Term:
-    """A Gallina term and its type: num, nat, node, token, bool, row, rows, block, seq, option, pair, set,
+    """A Gallina term and its type: num, float, nat, node, token, bool, row, rows, block, seq, option, pair, set,
     target, drafter, rule, chance, ?; "dict num" is one by nodes, "nat*token" a pair."""
 
     text: str
@@ -77,7 +77,10 @@ def combined(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
 
 # What `==` is the same of in Python and here: a list is no tuple there, and a number that a text counts to, as in
 # `len(tokens) == 25`, is a case that no small block has.
-COMPARED = ({"num", "literal"}, {"nat", "literal"}, {"nat", "node"}, {"token"}, {"bool"})
+COMPARED = ({"num", "literal"}, {"num", "float"}, {"nat", "literal"}, {"nat", "node"}, {"token"}, {"bool"})
+
+
+ORDERED = ({"nat", "literal"}, {"num", "literal"}, {"num", "float"})  # a float is compared as it is, and else rounded
 
 
 def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
@@ -89,7 +92,7 @@ def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:
         a, b = as_node(a), as_node(b)
     scope = "%N" if "nat" in kinds else ""
     order = {ast.Lt: ("<", a, b), ast.Gt: ("<", b, a), ast.LtE: ("<=", a, b), ast.GtE: ("<=", b, a)}.get(type(op))
-    if order and any(kinds <= {kind, "literal"} for kind in ("nat", "num")):
+    if order and any(kinds <= compared for compared in ORDERED):
         less, low, high = order
         return Term(f"({low.text} {less} {high.text}){scope}", "bool")
     sign = {ast.Eq: "==", ast.NotEq: "!="}.get(type(op))

@@ -22,10 +22,13 @@ RENAMED = {"keep_top_p": "top_p"}  # the names under which something may be impo
 LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere, Fraction, and logarithms
 # What a module may call while it is imported.
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
+EXACT = "refengine/exact"
+CARDS = "card"  # the file that defines cards, which `known.txt` has
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
 HOMES: dict[str, tuple[str, ...]] = {
     **MARKED_BY,
-    **dict.fromkeys(("Card", "Loss"), ("refengine.exact.card", OWN)),
+    **dict.fromkeys(("Card", "Loss"), ("refengine.exact.card",)),
+    "RULES": ("refengine.exact.rules", ""),
     "frozenset": (),
     "cached_property": ("functools",),
     "Fraction": ("fractions",),
@@ -37,8 +40,15 @@ GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds\d*|k|next|raised|R|V|fun|
 
 
 @cache
-def bound(text: str) -> dict[str, list[ast.stmt]]:
+def bound(text: str, file: str) -> dict[str, list[ast.stmt]]:
     """What binds each name of a module; raises Untranslated where it does anything else when it is imported."""
+    try:
+        return _bound(text, file)
+    except Untranslated as refused:
+        raise Untranslated(f"{EXACT}/{file}.py, {refused}") from None
+
+
+def _bound(text: str, file: str) -> dict[str, list[ast.stmt]]:
     found: dict[str, list[ast.stmt]] = {}
     tree = ast.parse(text)
     for node in tree.body:
@@ -60,10 +70,11 @@ def bound(text: str) -> dict[str, list[ast.stmt]]:
                 raise refuse(node, f"{name} is a word of the language")
             found.setdefault(name, []).append(node)
     for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "Card"):
-        runs = [ast.unparse(k.value) for k in call.keywords if k.arg == "rule"]
+        runs = [ast.unparse(k.value) for k in call.keywords if k.arg in ("rule", None)]  # None: of `**`
         if not all(isinstance(node, ast.FunctionDef) for name in runs for node in found.get(name, [call])):
             raise refuse(call, "the card is of another rule")
-    for changed in more_than_defined(tree, HOMES):
+    homes = {**HOMES, **dict.fromkeys(("Card", "Loss"), (OWN,))} if file == CARDS else HOMES
+    for changed in more_than_defined(tree, homes):
         raise refuse(changed, "it is not seen what this does to the words of the module")
     for inner in ast.walk(tree):
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr):
@@ -87,7 +98,15 @@ def _only_defines(node: ast.stmt) -> bool:
             now = [*bases, *(s for s in body if s not in inner)]
         case _:
             return False
-    return {ast.unparse(m).partition("(")[0] for m in marks} <= MARKS and set().union(*map(_calls, now)) <= AT_THE_TOP
+    return all(map(_is_mark, marks)) and set().union(*map(_calls, now)) <= AT_THE_TOP
+
+
+def _is_mark(node: ast.expr) -> bool:
+    """One of MARKS, with constants alone."""
+    if isinstance(node, ast.Call):
+        plain = not node.args and all(isinstance(keyword.value, ast.Constant) for keyword in node.keywords)
+        return plain and _is_mark(node.func)
+    return isinstance(node, ast.Name) and node.id in MARKS
 
 
 def _calls(node: ast.AST) -> set[str]:
@@ -96,7 +115,7 @@ def _calls(node: ast.AST) -> set[str]:
 
 def home(file: str, name: str, source: Callable[[str], str]) -> tuple[str, str]:
     """The file that defines a word of this file, and the word; of a word of the language ("", word)."""
-    match bound(source(file)).get(name, []):
+    match bound(source(file), file).get(name, []):
         case [] if hasattr(builtins, name):
             return "", name
         case [ast.ImportFrom(str() as module, aliases, 0)] if named := _imported(name, aliases):
@@ -160,6 +179,10 @@ def variables(function: ast.FunctionDef, otherwise: dict[str, str]) -> None:
             raise Untranslated(f"line {function.lineno}: {function.name}: {name} would be another variable")
     growing = grown(function.body)
     for node in ast.walk(function):
+        if isinstance(node, ast.For | ast.comprehension) and growing & names(node.target):
+            raise refuse(node.target, "a list that grows has another name, in the list that it is of")
+        if isinstance(node, ast.arg) and node.arg in growing:
+            raise refuse(node, "a list that grows has another name, where the function is called")
         for target, value in _pairs(node):
             if isinstance(value, ast.Name) and value.id in CALLED:
                 raise refuse(value, "what asks chance gets another name")
