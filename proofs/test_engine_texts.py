@@ -287,7 +287,7 @@ def test_a_file_of_the_engine_only_defines_its_words(file: Path) -> None:
         "@dataclass\nclass Textless:\n    def __post_init__(self): row.residual = without\nNONE = Textless()",
         "@dataclass\nclass Textless:\n    def __add__(self, other): row.residual = without\nNONE = Textless() + 1",
         "@dataclass\nclass Textless:\n    x: object = field(default_factory=taught)\nNONE = Textless()",
-        "class Base:\n    def __init__(self): row.residual = without\nclass Textless(Base):\n    x: int\nNONE = Textless()",
+        "class Base:\n    def __init__(self): row.x = 1\nclass Textless(Base):\n    x: int\nNONE = Textless()",
         "class Textless:\n    @property\n    def x(self): row.residual = without\nNONE = Textless().x",
         "class Kind(Enum):\n    WHOLE: int = 1\n    def __init__(self, n): row.residual = without",
         "from enum import Enum as Protocol\nclass Kind(Protocol):\n    WHOLE = 1",
