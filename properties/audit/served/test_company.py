@@ -1,6 +1,7 @@
 """What company does to a request: coins of others, and defects that show beside others alone."""
 
 import random
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,19 +9,30 @@ import numpy as np
 import pytest
 
 from properties.audit.served.test_suite import audited, violated
+from properties.helpers.served.http import RECIPE
+from refengine.audit.served.ask import Answer, Ask, Choice, Refused
+from refengine.audit.served.audit import Named, findings
+from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Plain
 from refengine.audit.served.claims.schedules.coins_in_company import (
     ARMS,
     EVERY_WAY,
     SIZE,
     Followed,
+    OneToken,
+    OthersSeeds,
+    answers_beside,
     bet,
     bet_on_batches,
 )
+from refengine.audit.served.claims.schedules.requests import sampled
 from refengine.audit.served.diagnosis import diagnosis
 from refengine.audit.served.locate import ALONE, only_in
 from refengine.audit.served.locate import COMPANY as BESIDE
 from refengine.audit.served.noise import Noise
+from refengine.audit.served.plan import Plan
+from refengine.audit.served.suite import Suite
+from refengine.evidence.alpha import ALPHA
 
 
 def test_a_bet_on_shared_coins_is_fair() -> None:
@@ -70,6 +82,56 @@ def test_coins_that_both_sides_share_accuse_nobody() -> None:
     assert both.log_evidence == pytest.approx(0.0)
     assert alone.log_evidence == pytest.approx(27.2)
     assert (both.signs, alone.signs) == (0, 4)
+
+
+@dataclass
+class Decided:
+    """Says its seed where a bias is on an id that is not decisive, else one text. asked: with any bias."""
+
+    undecided: tuple[str, ...]
+    asked: int = 0
+
+    def send(self, ask: Ask) -> Answer:
+        told = ask.options.get("logit_bias", {"": 0.0})
+        self.asked += "" not in told
+        return Answer((Choice(f"says {ask.seed}" if told.keys() & {*self.undecided} else "says a"),))
+
+
+@pytest.mark.parametrize(
+    ("undecided", "filtered", "taken"),
+    [
+        ((), True, {"logit_bias": {"5": 100.0}}),
+        (("5",), True, {"logit_bias": {"12": 100.0}}),
+        (("5", "12", "23"), True, {"top_k": 1}),
+        (("5", "12", "23"), False, None),
+    ],
+)
+def test_a_neighbour_has_a_token_that_is_decided(
+    undecided: tuple[str, ...], filtered: bool, taken: dict[str, Any] | None
+) -> None:
+    """Kills: two claims that nothing is said of, on a server where the fifth token is a mark that no bias makes sure;
+    and a whole look at each such token, and at each again in the next claim."""
+    one_token, seeds = OneToken(True, filtered), {(arm, 0): arm for arm in range(ARMS)}
+    side = Decided(undecided)
+    with Bench(side, Decided(undecided)) as bench:
+        for k in range(2):
+            if taken is None:
+                with pytest.raises(Refused, match="it samples"):
+                    answers_beside(bench, k, sampled(bench, k, 1), one_token, seeds, "key")
+            else:
+                other, said = answers_beside(bench, k, sampled(bench, k, 1), one_token, seeds, "key")
+                assert (other.options, len(said)) == (taken, ARMS)
+    assert side.asked == 2 * len(undecided) + 2 * ARMS * ("logit_bias" in (taken or {}))
+
+
+def test_a_claim_whose_one_look_was_refused_is_lacking() -> None:
+    """Kills: "no answer showed anything of it" of what a side said it does not do."""
+    with Bench(Decided(("5", "12", "23")), Decided(("5", "12", "23"))) as bench:
+        suite = Suite(bench, Plan([OthersSeeds(OneToken())], {}), ALPHA, 10**4)
+        suite.look(suite.states[0])
+        *_, parameters = found = list(findings(suite, Named("endpoint", "test", RECIPE)))
+        assert all(finding.verdict != "not tested" for finding in found)
+        assert "seed/of another: it samples where one token is left" in parameters.notes
 
 
 @pytest.mark.parametrize("manner", ["drafts less in company", "another text every time", "takes all and does nothing"])

@@ -50,7 +50,7 @@ def findings(suite: Suite, named: Named) -> Iterator[Finding]:
     bare = bare_texts(suite)
     told = sorted(beliefs(suite), key=lambda told: told[3] is None or told[3].cell.name not in bare)
     for name, claim, belief, state in told:
-        if state is None or not (_lacking(state) or _not_done(state) or _no_tokens(claim, belief, state)):
+        if state is None or not (state.lacking or _not_done(state) or _no_tokens(claim, belief, state)):
             yield _finding(suite, named, name, claim, belief, state)
     yield _parameters(suite, named)
     if suite.gone:
@@ -63,11 +63,6 @@ def full_name(name: str, claim: str, state: State | None) -> str:
     """Of a finding, without what was audited."""
     several = state is not None and len(state.cell.beliefs) > 1
     return name + (f": {claim}" if several else "")
-
-
-def _lacking(state: State) -> bool:
-    """A side refuses it."""
-    return state.given_up and state.refusals > 0
 
 
 def _not_done(state: State) -> bool:
@@ -127,7 +122,8 @@ def _untested(suite: Suite, belief: Any, state: State | None) -> str:
     if state is not None and state.given_up:
         return state.failed
     if not belief.looks:
-        return "no answer showed anything of it"
+        why = (state.failed or state.refused) if state is not None else ""
+        return f"no answer showed anything of it: {why}" if why else "no answer showed anything of it"
     return suspicion(belief.log_evidence, belief.looks) or str(belief.unsaid(suite.bar))
 
 
@@ -158,7 +154,7 @@ def _parameters(suite: Suite, named: Named) -> Finding:
         name = cell.name.removeprefix("parity/")
         if state.evidence() >= suite.bar:
             states[name] = parameter_state(cell)
-        elif state.given_up:
+        elif state.given_up or state.lacking:
             states[name] = state.refused or state.failed
         elif cell.sampled == cell.looks > 0:
             states[name] = "not honoured without speculation: it samples where one token is left"
@@ -168,7 +164,7 @@ def _parameters(suite: Suite, named: Named) -> Finding:
             states[name] = "honoured" if cell.changes else f"no effect in {cell.looks} completions, on neither side"
         else:
             states[name] = "not asked"
-    refused = {state.cell.name: state.refused for state in suite.states if state.given_up and state.refusals}
+    refused = {state.cell.name: state.refused for state in suite.states if state.lacking}
     lacking = suite.plan.lacking | {name: why for name, why in refused.items() if not name.startswith("parity/")}
     noise = suite.bench.noise
     notes = [f"{name}: {why}" for name, why in lacking.items()]

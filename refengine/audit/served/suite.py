@@ -66,6 +66,11 @@ class State:
         return 2 * max(self.refusals, self.failures) > max(self.looks, GIVE_UP - 1)
 
     @property
+    def lacking(self) -> bool:
+        """A side refuses what it asks."""
+        return self.refusals > 0 and (self.given_up or self.refusals == self.looks)
+
+    @property
     def share(self) -> float:
         """Of what it wants, that it had, in requests."""
         return self.spent / (self.cell.cost * self.cell.wanted)

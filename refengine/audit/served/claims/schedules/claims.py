@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any
 
 from refengine.audit.served.claims.cells import Cell, Plain
-from refengine.audit.served.claims.options import HOT, JSON, PENALISED, PENALTIES, TOKENS, Options, alone
+from refengine.audit.served.claims.options import HOT, JSON, PENALISED, PENALTIES, TOKENS, Options
 from refengine.audit.served.claims.own import Own
 from refengine.audit.served.claims.schedules import faults as fault
 from refengine.audit.served.claims.schedules import prompts
 from refengine.audit.served.claims.schedules import requests as asks
 from refengine.audit.served.claims.schedules.coins_by_arm import BesideUnseeded, OneByOne
-from refengine.audit.served.claims.schedules.coins_in_company import OthersSeeds
+from refengine.audit.served.claims.schedules.coins_in_company import OneToken, OthersSeeds
 from refengine.audit.served.claims.schedules.requests import Steps
 from refengine.audit.served.claims.takes import Takes
 from refengine.audit.served.claims.ties import ANY_REQUEST
@@ -142,7 +142,7 @@ def seeds(noise: Noise, takes: Takes) -> list[Cell]:
         free = "Requests without a seed are independent after one whose seed a stop has ended."
         cells.append(Own("seed/after a stop", free, asks.after_stopped_seed, fault.unseeded_alike, 8, wanted=3))
     if takes.seed and takes.together and (takes.options(*FILTERED) or takes.options(*asks.HEAVY)):
-        one_token = alone([5]) if takes.options(*asks.HEAVY) else {"top_k": 1}
+        one_token = OneToken(takes.options(*asks.HEAVY), takes.options(*FILTERED))
         cells += [OthersSeeds(one_token), BesideUnseeded(one_token)]
     if takes.seed and takes.together and takes.options(*asks.HEAVY) and takes.options(*FILTERED) and quiet:
         moved = "Parameters of a request do not move a sampled answer of another."

@@ -17,14 +17,13 @@ from typing import Any, ClassVar
 
 from refengine.audit.served.ask import Choice, Refused
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.options import Options
 from refengine.audit.served.claims.schedules.coins_in_company import (
     FEW_TOKENS,
     SIZE,
     Followed,
+    OneToken,
     answers_beside,
     bet_on_batches,
-    neighbour,
 )
 from refengine.audit.served.claims.schedules.requests import sampled
 from refengine.audit.served.claims.scores import pieces
@@ -41,7 +40,7 @@ class BesideUnseeded:
     """A look is 2 * RUNS runs of two requests, at either side. one_token: what leaves the neighbour one token."""
 
     by_itself: ClassVar[bool] = True
-    one_token: Options
+    one_token: OneToken
     name: str = "seed/beside none"
     cost: int = 8 * RUNS
     wanted: int = 1
@@ -53,10 +52,9 @@ class BesideUnseeded:
 
     def unit(self, bench: Bench, k: int) -> None:
         """Raises Refused, Failed."""
-        mine, other = sampled(bench, k, 1000 + k), neighbour(bench, k, self.one_token)
+        mine = sampled(bench, k, 1000 + k)
         seeds = {(arm, again): None if arm else 77 * k + again for arm in range(2) for again in range(RUNS)}
-        others = {run: replace(other, seed=seed) for run, seed in seeds.items()}
-        said = answers_beside(bench, mine, others, f"{self.name}/{k}")
+        other, said = answers_beside(bench, k, mine, self.one_token, seeds, f"{self.name}/{k}")
         texts = [[[said[arm, again][side][1].text for again in range(RUNS)] for arm in range(2)] for side in (0, 1)]
         nats = [bet_on_batches(seeded, free, f"{self.name}/{k}") for seeded, free in texts]
         witness = {

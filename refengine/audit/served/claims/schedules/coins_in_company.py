@@ -35,7 +35,8 @@ import numpy as np
 from refengine.audit.served.ask import Answer, Ask, Refused
 from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.options import TOKENS, Options
+from refengine.audit.served.claims.found_ids import LEAST_TOKENS
+from refengine.audit.served.claims.options import TOKENS, Options, alone
 from refengine.audit.served.claims.schedules.requests import sampled
 from refengine.audit.served.faults import shown
 from refengine.evidence.rows import Rows, log_sum
@@ -50,6 +51,7 @@ DEVIATIONS = (1.0, 3.0)  # nats of a standard deviation
 DRAWN = 999  # other ways to part the answers
 DECIMALS = 9  # to which sums are the same
 Run: TypeAlias = tuple[int, int]  # (arm, which of its runs)
+Answers: TypeAlias = dict[Run, tuple[list[Answer], list[Answer]]]  # of either side, the neighbour's first
 
 
 def pairings(items: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
@@ -129,11 +131,31 @@ class Followed:
 
 
 @dataclass
+class OneToken:
+    """What leaves a neighbour one token: a bias on an id. A mark without a text may be less likely than its neighbours
+    by more than a bias makes up for, and every parameter may be ignored: then other ids, and a filter.
+
+    biased, filtered  both sides take that
+    passed            forms under which a neighbour's answers were several
+    """
+
+    biased: bool = True
+    filtered: bool = False
+    passed: int = 0
+
+    def left(self, bench: Bench) -> list[Options]:
+        """The forms of which nothing is known against."""
+        most = max(LEAST_TOKENS, bench.vocabulary)
+        ids = (5, most // 2, most - 1) if self.biased else ()
+        return [*map(alone, ([i] for i in ids)), *([{"top_k": 1}] * self.filtered)][self.passed :]
+
+
+@dataclass
 class OthersSeeds:
     """A look is 2 * ARMS runs of two requests, at either side. one_token: what leaves the neighbour one token."""
 
     by_itself: ClassVar[bool] = True
-    one_token: Options
+    one_token: OneToken
     name: str = "seed/of another"
     cost: int = 8 * ARMS
     wanted: int = 1
@@ -145,10 +167,9 @@ class OthersSeeds:
 
     def unit(self, bench: Bench, k: int) -> None:
         """Raises Refused, Failed."""
-        mine, other = sampled(bench, k, 1000 + k), neighbour(bench, k, self.one_token)
-        others = {(arm, again): replace(other, seed=77 * k + arm) for arm in range(ARMS) for again in range(2)}
-        said = answers_beside(bench, mine, others, f"{self.name}/{k}")
-        texts = [[said[run][side][1].text for run in others] for side in (0, 1)]
+        mine, seeds = sampled(bench, k, 1000 + k), {(i, again): 77 * k + i for i in range(ARMS) for again in range(2)}
+        other, said = answers_beside(bench, k, mine, self.one_token, seeds, f"{self.name}/{k}")
+        texts = [[said[run][side][1].text for run in seeds] for side in (0, 1)]
         witness = {
             "requests": [[other.summary(), mine.summary()]],
             "answers beside two seeds": [shown(said[arm, 0][0][1]) for arm in range(2)],
@@ -164,14 +185,26 @@ def neighbour(bench: Bench, k: int, one_token: Options) -> Ask:
 
 
 def answers_beside(
-    bench: Bench, mine: Ask, others: Mapping[Run, Ask], key: str
-) -> dict[Run, tuple[list[Answer], list[Answer]]]:
+    bench: Bench, k: int, mine: Ask, one_token: OneToken, seeds: Mapping[Run, int | None], key: str
+) -> tuple[Ask, Answers]:
+    """A neighbour whose answers are one, and those of either side beside it with every one of these seeds. Raises
+    Failed, and Refused where there is none: answers that differ may honestly move the other."""
+    for options in one_token.left(bench):
+        other = neighbour(bench, k, options)
+        if said := _answers(bench, mine, {run: replace(other, seed=seed) for run, seed in seeds.items()}, key):
+            return other, said
+        one_token.passed += 1
+    raise Refused("it samples where one token is left")
+
+
+def _answers(bench: Bench, mine: Ask, others: Mapping[Run, Ask], key: str) -> Answers:
     """Of either side to every one of these neighbours and to a request that comes after it, in an order that is drawn
-    before. Raises Failed, and Refused where the neighbours' answers are not one: they may honestly move the other."""
-    order = Random(key).sample([*others], len(others))
-    said = {run: bench.each([others[run], mine], in_turn=True) for run in order}
-    if any(len({answers[side][0].text for answers in said.values()}) > 1 for side in (0, 1)):
-        raise Refused("it samples where one token is left")
+    before; {} as soon as the neighbours' answers are not one."""
+    said: Answers = {}
+    for run in Random(key).sample([*others], len(others)):
+        said[run] = bench.each([others[run], mine], in_turn=True)
+        if any(len({answers[side][0].text for answers in said.values()}) > 1 for side in (0, 1)):
+            return {}
     return said
 
 
