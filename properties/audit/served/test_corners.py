@@ -1,12 +1,14 @@
 """The corners of what may be asked of a server: the edge of its context, stops at once, rows beside a token, seeds."""
 
 from dataclasses import dataclass, replace
+from math import log
 
 import pytest
 
 from properties.helpers.served.counts import Counts
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused, Seedless
-from refengine.audit.served.bench import USAGE, Bench
+from refengine.audit.served.belief import Partings
+from refengine.audit.served.bench import FAR_SHARE, FINISH, USAGE, Bench, titled
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Parity, Plain, compare_logprobs
 from refengine.audit.served.claims.compare import logprobs_apart, rows_apart
 from refengine.audit.served.claims.edge import found_edge
@@ -19,9 +21,12 @@ from refengine.audit.served.claims.options import (
 )
 from refengine.audit.served.claims.schedules.faults import no_json
 from refengine.audit.served.claims.ties import asked_tie
+from refengine.audit.served.diagnosis import diagnosis
 from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
 from refengine.audit.served.noise import Noise
-from refengine.audit.served.plan import planned
+from refengine.audit.served.plan import Plan, planned
+from refengine.audit.served.suite import SUSPECT_NATS, Suite
+from refengine.evidence.alpha import ALPHA
 
 
 @pytest.mark.parametrize("refuses", [True, False])
@@ -104,6 +109,31 @@ def test_usage_is_held_where_one_text_has_the_same_tokens() -> None:
         with Bench(Says(("a", "b"), 3), Says(spelt, 2), logprobs={"logprobs": True}) as bench:
             bench.both(Ask(("p",), 4))
             assert (bench.alike[USAGE].looks, bench.alike[USAGE].parted) == (looks, looks)
+
+
+def test_another_finish_reason_of_one_text_is_no_tie() -> None:
+    """Kills: where a stop ended a whole block, speculation says length. Each claim about a stop takes that for the ties
+    of a few prompts; and one of all requests would be outweighed by those that the length ends."""
+
+    class Says:
+        def __init__(self, finish: str, tokens: int) -> None:
+            self.answer = Answer((Choice("a", "length"), Choice("b", finish)), {"completion_tokens": tokens})
+
+        def send(self, ask: Ask) -> Answer:
+            return self.answer
+
+    cut = "length", "stop"
+    for ends, counts, looks in ((cut, (5, 5), 1), (("length", "length"), (5, 5), 0), (cut, (5, 6), 0)):
+        with Bench(Says(ends[0], counts[0]), Says(ends[1], counts[1])) as bench:
+            bench.both(Ask(("p",), 9, options={"stop": ["x"]}))
+            belief = bench.alike[FINISH]
+            assert (belief.looks, belief.parted) == (looks, looks)
+            suite = Suite(bench, Plan([], {}), ALPHA, 10)
+            said = [diagnosis(suite, titled(FINISH), FINISH, belief, None, witness) for witness in belief.witnesses]
+            assert all(told.startswith("finish_reason is length and not stop after the same text") for told in said)
+    seldom = 11, 239  # looks that showed it of one claim about a stop
+    bar = log(400 / ALPHA)
+    assert Partings(FAR_SHARE, *seldom).log_evidence > bar > SUSPECT_NATS > Partings(0.02, *seldom).log_evidence
 
 
 def test_an_end_is_asked_about_where_it_comes() -> None:

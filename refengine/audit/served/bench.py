@@ -32,6 +32,7 @@ OF_EVERY_REQUEST = {"prompt", "max_tokens", "temperature", "seed", "logprobs", "
 HEATED = "a temperature other than 1"
 USAGE = "the same text has another usage than without speculation"
 OTHER_IDS = "the same text has other ids than without speculation"
+FINISH = "the same text has another finish_reason than without speculation"
 ROWS = "a sampled token has another row than without speculation after the same tokens"
 FAR_FROM_A_TIE = "a text is another, far from any tie"
 FAR_SHARE = 1 / 2000  # of prompts at which an honest pair may do so, or count one text of the same tokens otherwise
@@ -71,7 +72,7 @@ class Bench:
         default_factory=lambda: {name: Faults() for name in (*CHECKS, UNANSWERED, ROWS)}
     )
     alike: dict[str, Partings] = field(  # what is told of the same text, side against side
-        default_factory=lambda: {name: Partings(KNOWN_TIE_SHARE) for name in (USAGE, OTHER_IDS)}
+        default_factory=lambda: {name: Partings(KNOWN_TIE_SHARE) for name in (USAGE, OTHER_IDS, FINISH)}
     )
     far: Partings = field(default_factory=lambda: Partings(FAR_SHARE))  # of plain requests (claims/ties.py)
     strayed: set[tuple[str, ...]] = field(default_factory=set)  # what was asked where it showed
@@ -165,6 +166,10 @@ class Bench:
         ids = [[choice.ids for choice in side.choices] for side in (on, off)]
         if all(map(all, ids)):
             self.keep(OTHER_IDS, ids[0] != ids[1], False, witness | {"ids on": ids[0], "ids off": ids[1]})
+        ends = [[choice.finish for choice in side.choices] for side in (on, off)]
+        as_many = on.usage.get("completion_tokens") == off.usage.get("completion_tokens")  # else the end may be a tie
+        if all(map(all, ends)) and as_many and {*ends[0], *ends[1]} != {"length"}:
+            self.keep(FINISH, ends[0] != ends[1], False, witness)
 
     def of_answers(self) -> dict[str, Faults | Partings]:
         """What was gathered from all answers, by its name."""

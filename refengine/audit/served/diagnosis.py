@@ -3,7 +3,7 @@ when it is not there."""
 
 from typing import Any
 
-from refengine.audit.served.bench import FAR_FROM_A_TIE
+from refengine.audit.served.bench import FAR_FROM_A_TIE, FINISH
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, TEXT, Answered, Parity, Plain
 from refengine.audit.served.claims.sampled import Sampled
 from refengine.audit.served.claims.together import AllLaws
@@ -29,7 +29,8 @@ def diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | N
     elif cell is None:
         fault = name.partition("/")[2]
         needs = suite.bench.needs(fault)
-        said = f"{fault}, with speculation alone" + (f", in requests with {' and '.join(needs)}" if needs else "")
+        what = _another_end(witness) if fault == FINISH else fault
+        said = f"{what}, with speculation alone" + (f", in requests with {' and '.join(needs)}" if needs else "")
         said += _where(suite) if fault == FAR_FROM_A_TIE else ""
     elif claim in (TEXT, LOGPROBS_EQUAL):
         said = f"{name}: {of_text or _of_rows(suite, witness)}"
@@ -84,6 +85,17 @@ def how_it_differs(witness: dict[str, Any]) -> str:
     if mine.startswith(theirs):
         return f"the text goes on for {len(mine) - len(theirs)} characters past its end with speculation"
     return ANOTHER
+
+
+def _another_end(witness: dict[str, Any]) -> str:
+    """Of the first choice that has one."""
+    sides = ([said["finish_reason"], *(end for _, end in said.get("other choices", ()))] for said in _both(witness))
+    mine, theirs = next(((x, y) for x, y in zip(*sides, strict=False) if x != y), ("another", "the same"))
+    return f"finish_reason is {mine} and not {theirs} after the same text"
+
+
+def _both(witness: dict[str, Any]) -> list[dict[str, Any]]:
+    return [witness["on"], witness["off"]]
 
 
 def _first_difference(witness: dict[str, Any]) -> str:
