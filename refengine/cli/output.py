@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from refengine.cli.in_few_words import in_few_words
 from refengine.cli.reporting import Reporting
 from refengine.errors import BadInput
 
@@ -119,13 +120,16 @@ def _said(finding: "Finding") -> str:
 
 
 def _together(diagnoses: Sequence[str]) -> str:
-    """One diagnosis in full; of several that differ, the classes that they name."""
+    """One diagnosis in full; of several that differ, the classes that they name, and the others in few words."""
     from refengine.bugs.catalogue.classes import glossary
 
-    different = sorted({*diagnoses} - {""})
+    different = [said for said in dict.fromkeys(diagnoses) if said]
+    if len(different) == 1:
+        return different[0]
     explained = glossary(different)
-    classes = [[found.name for found in explained.get(said, [])] or [said] for said in different]
-    return different[0] if len(different) == 1 else ", ".join(sorted({name for names in classes for name in names}))
+    classes = sorted({found.name for said in different for found in explained.get(said, [])})
+    others = in_few_words([said for said in different if not explained.get(said)])
+    return "; ".join([", ".join(classes), *others] if classes else others)
 
 
 def one_line(text: str) -> str:

@@ -12,8 +12,9 @@ from properties.audit.served.test_suite import audited, violated
 from properties.helpers.served.http import RECIPE
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused
 from refengine.audit.served.audit import Named, findings
-from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, Plain
+from refengine.audit.served.bench import USAGE, Bench, titled
+from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, TEXT, Parity, Plain
+from refengine.audit.served.claims.options import Option, fixed
 from refengine.audit.served.claims.schedules.coins_in_company import (
     ARMS,
     EVERY_WAY,
@@ -31,6 +32,7 @@ from refengine.audit.served.locate import ALONE, only_in
 from refengine.audit.served.locate import COMPANY as BESIDE
 from refengine.audit.served.noise import Noise
 from refengine.audit.served.plan import Plan
+from refengine.audit.served.reduce import WITHOUT_IT
 from refengine.audit.served.suite import Suite
 from refengine.evidence.alpha import ALPHA
 
@@ -158,6 +160,23 @@ def test_one_text_in_other_tokens_is_called_so(tokens: tuple[str, ...], apart: f
         diagnosis(suite, "greedy", LOGPROBS_EQUAL, state.cell.beliefs[LOGPROBS_EQUAL], state, witness)
         == f"greedy: {said}"
     )
+
+
+def test_what_says_most_of_the_cause_comes_first() -> None:
+    """Kills a list of violated claims in which the one with the cause in its name comes anywhere."""
+    plain = Plain("state/long", Noise(20), rows=False, asked=lambda bench, k: Ask((f"{k}",), 4))
+    asked = [Parity(Option(name, fixed({name: 1})), Noise(20), rows=False) for name in ("also", "needed")]
+    on = {"text": "a", "finish_reason": "stop"}
+    told: dict[str, Any] = {"on": on, "off": on | {"text": "b"}, "first difference at character": 0}
+    with Bench(Decided(()), Decided(())) as bench:
+        suite = Suite(bench, Plan([*asked, plain], {}), ALPHA, 10**4)
+        for _ in range(40):
+            for cell in (*asked, plain):
+                cell.beliefs[TEXT].add(True, told | {"first difference at character": 3 * (cell is plain)})
+            bench.keep(USAGE, True, False, told | {"request": {}})
+        next(s for s in suite.states if s.cell is asked[1]).small = told | {"request": {}, "it vanishes": [WITHOUT_IT]}
+        found = [f.id for f in findings(suite, Named("endpoint", "test", RECIPE)) if f.verdict == "violated"]
+    assert [name.partition("/")[2] for name in found] == ["parity/needed", titled(USAGE), "state/long", "parity/also"]
 
 
 def test_what_shows_beside_others_alone_is_called_so() -> None:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from refengine.audit.served.belief import Faults
-from refengine.audit.served.bench import ROWS, Bench, titled
+from refengine.audit.served.bench import FAR_FROM_A_TIE, ROWS, Bench, titled
 from refengine.audit.served.claims.cells import LOGPROBS_EQUAL, TEXT, Parity
 from refengine.audit.served.claims.sampled import Law
 from refengine.audit.served.claims.shared_rows import RESCORED, SHARED_ROWS
 from refengine.audit.served.claims.together import Together
-from refengine.audit.served.diagnosis import bare_texts, diagnosis, parameter_state
+from refengine.audit.served.diagnosis import ALSO, diagnosis, parameter_state
+from refengine.audit.served.reduce import WITHOUT_ANY, WITHOUT_IT
 from refengine.audit.served.suite import SUSPECT_NATS, State, Suite, beliefs
 from refengine.report.finding import Finding, Quantity, Recipe
 
@@ -45,18 +46,35 @@ class Named:
 
 
 def findings(suite: Suite, named: Named) -> Iterator[Finding]:
-    """One a claim that both sides let be asked, in the order of the suite; then what they take. What is violated
-    without a parameter comes before what is with one."""
-    bare = bare_texts(suite)
-    told = sorted(beliefs(suite), key=lambda told: told[3] is None or told[3].cell.name not in bare)
-    for name, claim, belief, state in told:
-        if state is None or not (state.lacking or _not_done(state) or _no_tokens(claim, belief, state)):
-            yield _finding(suite, named, name, claim, belief, state)
+    """One a claim that both sides let be asked: what is violated first, of that what says most of the cause; the others
+    in the order of the suite. Then what they take."""
+    told = [told for told in beliefs(suite) if told[3] is None or _asked(*told[1:3], told[3])]
+    found = [(_finding(suite, named, *one), one[3]) for one in told]
+    for finding, _ in sorted(found, key=lambda one: _says_less(*one)):
+        yield finding
     yield _parameters(suite, named)
     if suite.gone:
         yield named.finding(
             "there to the end", "Both sides answer.", verdict="not tested", reason=suite.gone, method="none"
         )
+
+
+def _asked(claim: str, belief: Any, state: State) -> bool:
+    return not (state.lacking or _not_done(state) or _no_tokens(claim, belief, state))
+
+
+def _says_less(finding: Finding, state: State | None) -> int:
+    """The order of what is violated. What is not there without its parameter, or is told by one answer, has its cause
+    in its name; a claim about a parameter says the least where other requests show it too, or may."""
+    if finding.verdict != "violated":
+        return 5
+    witness = finding.witness or {}
+    if state is None:
+        return 2 if FAR_FROM_A_TIE in finding.id else 1
+    if not isinstance(state.cell, Parity):
+        return 3 if WITHOUT_ANY in witness.get("it shows", ()) else 2
+    needed = WITHOUT_IT in witness.get("it vanishes", ()) and ALSO not in finding.diagnosis
+    return 0 if needed else 4
 
 
 def full_name(name: str, claim: str, state: State | None) -> str:

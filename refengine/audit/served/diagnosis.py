@@ -10,6 +10,7 @@ from refengine.audit.served.claims.together import AllLaws
 from refengine.audit.served.suite import State, Suite
 
 ANOTHER, IGNORED = "another text with speculation", "ignored with speculation"
+ALSO = ", also in requests with "
 BEFORE, MANY = 30, 0.3  # pairs of answers before a server drifted, and the share of pairs that differ since
 SHOWN = 3  # claims that are named as where something shows
 
@@ -35,7 +36,7 @@ def diagnosis(suite: Suite, name: str, claim: str, belief: Any, state: State | N
     elif claim in (TEXT, LOGPROBS_EQUAL):
         said = f"{name}: {of_text or _of_rows(suite, witness)}"
     else:
-        said = f"{name}: not so with speculation: {claim.rstrip('.')}"
+        said = f"{name}: with speculation this does not hold: {claim[0].lower()}{claim[1:].rstrip('.')}"
     if of_text == ANOTHER:
         said += _first_difference(witness)
     if where := witness.get("it shows"):
@@ -64,7 +65,7 @@ def _of_parameter(suite: Suite, cell: Parity, belief: Any, how: str) -> str:
         return f"{asked}: {IGNORED}" + (f"; in the witness {how}" if how != ANOTHER else "")
     without = [name for name, first in bare_texts(suite).items() if first <= _first(belief)]
     if without:
-        return f"{without[0]}: {how}, also in requests with {asked}"
+        return f"{without[0]}: {how}{ALSO}{asked}"
     return f"{asked}: {how}{known.removeprefix(ANOTHER)}"
 
 

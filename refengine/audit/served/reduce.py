@@ -20,6 +20,7 @@ from refengine.audit.served.locate import located
 TRIES = 40  # requests, to both sides together, that go into making a witness small, about
 Steps: TypeAlias = list[list[Ask]]
 Tried: TypeAlias = Callable[[Sequence[Sequence[Ask]]], bool]
+WITHOUT_IT, WITHOUT_ANY = "without the parameter", "it shows without any parameter too"
 PLACES = 4  # looks that showed it, which are made again
 
 
@@ -68,7 +69,7 @@ def _left_out(
     first = bench.plain_answers.get((small.turns[0], found.tokens, small.chat, False))
     return {
         f"below {small.tokens} tokens": small.tokens > 1,
-        "without the parameter": bare,
+        WITHOUT_IT: bare,
         "when the prompt is new": isinstance(cell, Parity) and not bare and first is not None and not parted(*first),
         "when not streamed": small.stream and not shows(replace(small, stream=False)),
         "outside chat": small.chat and len(small.turns) == 1 and not shows(replace(small, chat=False)),
@@ -107,7 +108,7 @@ def _schedule(bench: Bench, cell: Own) -> dict[str, Any]:
     kept, needed = _fewer_options(kept, shows, lambda: bench.sent < most)
     _, _, witness = cell.tried(bench, kept)
     vanishes = ["without the other requests"] if sum(map(len, kept)) > 2 else []
-    shown = {"it shows": ["it shows without any parameter too"]} if unneeded else {}
+    shown = {"it shows": [WITHOUT_ANY]} if unneeded else {}
     return witness | shown | {"it vanishes": [*vanishes, *needed]}
 
 
