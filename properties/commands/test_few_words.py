@@ -5,9 +5,7 @@ from refengine.cli.in_few_words import in_few_words
 
 def test_what_says_the_same_has_one_entry_in_the_order_of_the_findings() -> None:
     """Kills a cause that comes last by its name, behind a line for each of thirty claims that show it too."""
-    also = [
-        f"state/long: another text with speculation, also in requests with p{i}, hot; at token {i}" for i in range(9)
-    ]
+    also = [f"state/long: another text, also in requests with p{i}, hot; at token {i}" for i in range(9)]
     said = in_few_words(
         [
             "list of prompts: with speculation this does not hold: a",

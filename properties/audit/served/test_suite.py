@@ -269,6 +269,15 @@ def test_lists_of_prompts_are_looked_at_one_by_one(defect: str) -> None:
     assert int(re.search(r"(\d+) looks", told.method)[1]) > 2 * LISTED_PROMPTS
 
 
+@pytest.mark.parametrize(("defect", "others"), [("", []), ("usage counts the drafts", ["metadata"])])
+def test_of_one_claim_that_is_asked_for_one_is_told(defect: str, others: list[str]) -> None:
+    """Kills twenty claims about the answers to other claims, where one was asked for; and a fault that is not said."""
+    found = [finding.id.removeprefix("audit.endpoint/") for finding in audited(defect, "", 200, "seed/zero")]
+    asked = {"seed/zero", "parameters"}
+    assert asked <= {*found}
+    assert [*dict.fromkeys(name.partition("/")[0] for name in found if name not in asked)] == others
+
+
 @pytest.mark.parametrize(("defect", "manner"), [("", "drafts less in company"), (LIKE_FEWER_DRAFTS, "")])
 def test_what_fewer_drafts_do_too_is_left_open(defect: str, manner: str) -> None:
     """Kills a claim that accuses a server which drafts less under load of its seeds, or that says they are the same."""

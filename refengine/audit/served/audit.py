@@ -47,11 +47,13 @@ class Named:
 
 def findings(suite: Suite, named: Named) -> Iterator[Finding]:
     """One a claim that both sides let be asked: what is violated first, of that what says most of the cause; the others
-    in the order of the suite. Then what they take."""
+    in the order of the suite. Then what they take. Where few claims were asked for, what all answers are held to is
+    said if it does not hold."""
     told = [told for told in beliefs(suite) if told[3] is None or _asked(*told[1:3], told[3])]
     found = [(_finding(suite, named, *one), one[3]) for one in told]
-    for finding, _ in sorted(found, key=lambda one: _says_less(*one)):
-        yield finding
+    for finding, state in sorted(found, key=lambda one: _says_less(*one)):
+        if state is not None or finding.verdict != "consistent" or not suite.plan.only:
+            yield finding
     yield _parameters(suite, named)
     if suite.gone:
         yield named.finding(

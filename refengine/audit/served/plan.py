@@ -34,6 +34,7 @@ class Plan:
     cells: list[Cell]
     lacking: dict[str, str]
     begun: set[str] = field(default_factory=set)
+    only: str = ""  # how the names begin of claims that were asked for
 
     def tries(self, bench: Bench, name: str, cells: Sequence[Parity | Sampled]) -> int | None:
         """Takes up the first of these that both sides take, with its first look: its number. None where there is none:
@@ -72,7 +73,7 @@ def planned(bench: Bench, only: str = "") -> Plan:
     takes = found_out(bench)
     if any(option.ends and wanted(f"parity/{option.name}") for option in OPTIONS) or any(map(wanted, ENDING)):
         bench.ends, bench.chat_ends = found_ends(bench, takes.chat)
-    plan = Plan([Plain("greedy", bench.noise, takes.rows)], _ways_lacking(takes))
+    plan = Plan([Plain("greedy", bench.noise, takes.rows)], _ways_lacking(takes), only=only)
     plan.cells += _unanswered(bench, takes, wanted)
     if takes.rows:
         plan.cells += [Rescored(), SampledRows(bench.choices)]
