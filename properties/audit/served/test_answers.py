@@ -164,6 +164,17 @@ def test_what_is_asked_for_and_not_told_is_seen() -> None:
     assert missing & faults(ask, Answer((Choice("", "stop"),))).keys() == {"no usage"}
 
 
+def test_what_is_told_is_held_to_what_was_asked() -> None:
+    """Kills a fault of both sides that hides one of speculation: a row of one token where one was asked for, a length
+    that is that of the newer name."""
+    one = Choice("a", "length", ("a",), (-0.5,), ({"a": -0.5},))
+    short, early = "a row lists fewer tokens than were asked for", "finish_reason says length before the length"
+    for wish, shows in ((1, False), (True, True)):
+        assert faults(Ask(("a",), 1, options={"logprobs": wish}), Answer((one,)))[short] is shows
+    for options, shows in (({"max_completion_tokens": 1}, False), ({"max_completion_tokens": 3}, True), ({}, True)):
+        assert faults(Ask(("a",), 4, options=options), Answer((one,)))[early] is shows
+
+
 @pytest.mark.parametrize(
     ("chance", "temperature", "options", "shows"),
     [
@@ -336,6 +347,7 @@ def test_prompts_of_a_list_share_what_is_asked() -> None:
     assert asked_together([{"bad_words": ["a"]}, {"bad_words": ["b"]}]) is None
     assert asked_together([{"stop": ["a"]}, {"stop": ["b"], "max_tokens": 3}]) is None
     assert asked_together([{"stop": ["a"]}, {"stop_token_ids": [3]}]) is None
+    assert asked_together([{"stop": "a"}, {"stop": "a"}]) is None  # it is asked by itself, and not in a list of stops
     assert asked_together([{"stop": ["a"], "top_k": 1}, {"stop": ["b", "a"], "top_k": 1}]) == {
         "stop": ["a", "b"],
         "top_k": 1,

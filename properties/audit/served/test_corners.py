@@ -20,11 +20,13 @@ from refengine.audit.served.claims.options import (
     stop_at_once,
 )
 from refengine.audit.served.claims.schedules.faults import no_json
+from refengine.audit.served.claims.schedules.requests import other_seed
 from refengine.audit.served.claims.ties import asked_tie
 from refengine.audit.served.diagnosis import diagnosis
 from refengine.audit.served.grammar import MARKED, WORDS, begins_json, is_json, ungrammatical
 from refengine.audit.served.noise import Noise
 from refengine.audit.served.plan import Plan, planned
+from refengine.audit.served.sides import MOST_CHOICES
 from refengine.audit.served.suite import SUSPECT_NATS, Suite
 from refengine.evidence.alpha import ALPHA
 
@@ -208,6 +210,30 @@ def test_a_server_that_refuses_seeds_is_asked_without() -> None:
         assert {"parity/frequency_penalty", "law/temperature 1", "seed/none"} <= names
         assert not {"seed/same", "seed/other", "seed/under load"} & names
         assert plan.lacking["seed"].startswith("refused")
+
+
+def test_seeds_are_far_apart_too() -> None:
+    """Kills a claim about seeds that nothing can violate where a choice has the next seed, as in vLLM."""
+    with Bench(Counts(9), Counts(9), choices=2) as bench:
+        (far,), (near,) = (other_seed(bench, k) for k in range(2))
+    assert far[1].seed - far[0].seed > MOST_CHOICES > near[1].seed - near[0].seed == 1
+    assert near[0].options["n"] == 2
+
+
+def test_any_choice_of_a_request_with_one_right_text_shows() -> None:
+    """Kills a witness that is said to need other requests, as its second choice alone is wrong."""
+
+    class Greedy:
+        def send(self, ask: Ask) -> Answer:
+            return Answer((Choice(" a", "length"),))
+
+    option = next(option for option in OPTIONS if option.name == "allowed_token_ids, hot")
+    with Bench(Greedy(), Greedy()) as bench:
+        bench.choices = 2
+        cell, ask = Parity(option, bench.noise, rows=False), Ask(("p",), 4, 1.0, {"n": 2})
+        right, wrong = Choice(" a", "length"), Choice(" b", "length")
+        assert cell.shows(bench, ask, Answer((right, wrong)), Answer((right, right)))
+        assert not cell.shows(bench, ask, Answer((right, right)), Answer((right, right)))
 
 
 @pytest.mark.parametrize(("blank", "prompt"), [(" ", "p w7 a"), ("", "p w7")])

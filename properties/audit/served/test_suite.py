@@ -25,6 +25,7 @@ from properties.helpers.served.defects import (
     SPARED,
     UNSEEN,
     UNTOLD,
+    VALUES,
 )
 from properties.helpers.served.engine import Engine
 from properties.helpers.served.http import ODD, RECIPE, serving
@@ -134,7 +135,7 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 LIKE_FEWER_DRAFTS = "seed restarted after preemption"  # shows as they do, and is not told from them
 GROUPS = (
     DEFECTS, UNSEEN, FRESH, ADVERSE, CORNERS, BLIND, CORRECTION, PARAMETERS, JUDGED, SPARED, COMPANY, ALONE, UNTOLD,
-    PAGED,
+    PAGED, VALUES,
 )  # fmt: skip
 EVERY = tuple(chain.from_iterable(GROUPS))
 ALL = tuple(defect for defect in EVERY if defect != LIKE_FEWER_DRAFTS)
@@ -249,6 +250,18 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("a seed is forgotten beside requests without", "seed/beside", "seed/beside none"),
         ("a chat takes over the system message before it", "state/after a sys", "state/after a system message"),
         ("in chat a likely draft is kept", "law/temperature 0", "law/temperature 0.7"),
+        ("a small repetition penalty is ignored", "parity/repetition_penalty", "parity/repetition_penalty: the text"),
+        ("a negative penalty is none", "parity/frequency", "parity/frequency_penalty: the text"),
+        ("a negative penalty is none", "parity/presence", "parity/presence_penalty: the text"),
+        ("a stop that is no list is ignored", "parity/stop", "parity/stop: the text"),
+        ("no temperature is greedy", "law/temperature 1", "law/temperature 1"),
+        ("one token alone is the likeliest", "law/temperature 1", "law/temperature 1"),
+        ("a row of one token is the draft's", "parity/frequency", "parity/frequency_penalty: the log probabilities"),
+        ("large seeds are not honoured", "seed/same", "seed/same"),
+        ("a choice has the next seed's coins", "seed/other", "seed/other"),
+        ("max_completion_tokens is ignored", "parity/max_completion", "parity/max_completion_tokens (chat)"),
+        ("bans hold for the first choice alone", "parity/bad_words, hot", "parity/bad_words, hot: the text"),
+        ("bans hold for the first choice alone", "parity/allowed_token_ids, hot", "parity/allowed_token_ids, hot"),
         ("one request in twenty keeps every draft", "state/any", "greedy/a text is another, far from any tie"),
     ],
 )

@@ -117,12 +117,19 @@ IDS = (  # where ids are sent or told
     "a prompt of ids is read one token short", "the key of a block leaves out its last token",
     "the last id of an answer is the draft's",
 )  # fmt: skip
+VALUES = (  # of a value that users send, where the suite had asked for another one of the same parameter
+    "a small repetition penalty is ignored", "a negative penalty is none", "a stop that is no list is ignored",
+    "no temperature is greedy", "one token alone is the likeliest", "a row of one token is the draft's",
+    "large seeds are not honoured", "a choice has the next seed's coins", "max_completion_tokens is ignored",
+    "bans hold for the first choice alone",
+)  # fmt: skip
 LEAKS = (
     "a request that was left leaks a token", "a request that was left late leaks a token",
     "a request that was left leaks a token into what no cache holds",
 )  # fmt: skip
 LATE = 24  # tokens of an answer
 PAGE = 16  # tokens in a block of the cache
+SMALL_PENALTY, LARGE_SEED = 1.2, 1 << 31
 BANS = ("bad_words", "allowed_token_ids", "response_format")
 CORRECTION = (  # how what replaces a refused draft is drawn: each moves a little, in the same way at every setting
     "the correction reuses the coin that refused", "the correction takes the rest of the coin that refused",
@@ -223,6 +230,15 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy.setdefault("response_format", engine.held)
     if engine.has("chat filters on the last row only") and "messages" in policy and i < GAMMA:
         policy = {name: value for name, value in policy.items() if name not in FILTERS}
+    if engine.has("a small repetition penalty is ignored") and policy.get("repetition_penalty", 1.0) < SMALL_PENALTY:
+        policy.pop("repetition_penalty", None)
+    if engine.has("a negative penalty is none"):
+        policy |= {name: max(0.0, policy[name]) for name in PENALTIES if name in policy}
+    if engine.has("bans hold for the first choice alone") and body["index"]:
+        policy = {name: value for name, value in policy.items() if name not in BANS[:2]}
+    likeliest = engine.has("no temperature is greedy") and "temperature" not in body
+    if likeliest or (engine.has("one token alone is the likeliest") and body.get("max_tokens") == 1):
+        policy["temperature"] = 0.0
     heat = body.get("temperature", 1.0)
     if engine.has("temperatures up to 0.3 are greedy") and heat <= 0.3:
         policy["temperature"] = 0.0

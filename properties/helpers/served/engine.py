@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import log
 from typing import Any
 
-from properties.helpers.served.defects import FEW_TEXTS, LATE, LEAKS, PAGE, Node, bent, residual
+from properties.helpers.served.defects import FEW_TEXTS, LARGE_SEED, LATE, LEAKS, PAGE, Node, bent, residual
 from properties.helpers.served.model import (
     FILTERS,
     GAMMA,
@@ -26,7 +26,7 @@ from properties.helpers.served.model import (
     draw,
     shaped,
 )
-from properties.helpers.served.told import Rows, as_chat, choice, cut, echoed, stops_late, stops_of
+from properties.helpers.served.told import Rows, as_chat, choice, cut, echoed, stops_late, stops_of, wished
 
 PATIENCE = 3.0  # seconds that a request waits for those that were announced with it
 ROUNDINGS = 1021  # rows in a row that are all rounded differently
@@ -69,6 +69,7 @@ class Engine:
     processed: bool = False  # rows are reported as they are sampled from
     rounded: bool = False  # log probabilities are printed to two decimals
     stratified: bool = False  # the choices of a request begin in different parts of the law
+    counting: bool = False  # a choice has the coins of the next seed, as in vLLM
     sparing: bool = False  # fewer tokens are drafted in company
     listed: int = 5  # tokens of a row that are reported
     context: int = 512  # the most tokens of a prompt with its answer
@@ -113,11 +114,15 @@ class Engine:
         borders: list[int] = []
         limit = body.get("max_tokens", 16)
         early = GAMMA * self.has("the context ends a block early")
+        if not self.has("max_completion_tokens is ignored"):
+            limit = min(limit, body.get("max_completion_tokens", limit))
         limit = min(limit, max(1, self.context - early - len(prompt)))
         if self.has("one token injected in company") and company > 1 and chance.random() < 0.45:
             out, rows = [3], [(self.language.logits(prompt, 0.0),) * 2]
         if self.has("one token too many"):
             limit += 1
+        if self.has("a stop that is no list is ignored") and isinstance(body.get("stop"), str):
+            body = {**body, "stop": None}
         stops, stop_tokens = stops_of(body), body.get("stop_token_ids") or ()
         context = self.entered(prompt)
         body = {**body, "inherited": self.inherited.pop() if self.inherited else []}
@@ -232,6 +237,8 @@ class Engine:
         row, draft = self.reported(context, out, body, company), self.language.logits(context + out, 0.7)
         accepted = place < emitted - 1
         if self.has("streamed log probabilities are the drafter's") and body.get("stream") and accepted:
+            return draft, draft
+        if self.has("a row of one token is the draft's") and wished(body) == 1 and accepted:
             return draft, draft
         if self.has("log probabilities are wrong after a full acceptance") and place == GAMMA:
             row = self.language.logits((context + out)[:-1], 0.0)
@@ -386,10 +393,14 @@ class Engine:
                 seed = body.get("seed")
                 if self.has("a seed of zero is none"):
                     seed = seed or None
+                if self.has("large seeds are not honoured") and (seed or 0) >= LARGE_SEED:
+                    seed = None
                 if self.has("seeds fail under load") and company > 1:
                     seed = None
                 salt = index if not self.has("the n choices share a stream") else 0
                 coins = f"{seed}/{salt}" if seed is not None else None
+                if seed is not None and (self.counting or self.has("a choice has the next seed's coins")):
+                    coins = f"{seed + index}/0"
                 chance = random.Random(coins)
                 if self.has("a neighbour's seed seeds all") and company > 1 and self.seeds and seed is None:
                     chance = random.Random(f"{self.seeds[0]}/{salt}")

@@ -29,7 +29,7 @@ TAKEN = {
     *("prompt", "messages", "model", "max_tokens", "min_tokens", "temperature", "seed", "n", "stop", "stream", "echo"),
     *("logprobs", "top_logprobs", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty"),
     *("repetition_penalty", "logit_bias", "allowed_token_ids", "bad_words", "stop_token_ids", "stream_options"),
-    *("response_format", "ignore_eos", "tools", "tool_choice", INCLUDED),
+    *("response_format", "ignore_eos", "tools", "tool_choice", "max_completion_tokens", INCLUDED),
 }
 ODD = (
     "text only", "seedless", "busy", "slow", "no logprobs", "noisy", "noisy, text only", "another text every time",
@@ -40,7 +40,7 @@ ODD = (
     "ties broken at random, text only", "shows the end", "cleans up blanks", "usage in every chunk",
     "refuses more than two rows", "fails now and then", "refuses choices at temperature 0",
     "noisy, text only, one choice", "text only, seedless, no echo, one choice", "drafts less in company", "tells ids",
-    "takes lists",
+    "takes lists", "choices have the next seeds",
 )  # fmt: skip
 MASKED = "\N{REPLACEMENT CHARACTER}"  # what is reported of a token that is a piece of a character
 LONG, PATIENCE = 160, 0.4  # tokens of a stream whose client may leave; seconds in which one that leaves has done so
@@ -126,6 +126,7 @@ class Front:
         if manner == "exact ties" or manner.startswith("ties broken"):  # the first token of a tie without speculation
             engine.language, engine.noise = TIED, 1e-9 * engine.speculative
             engine.every_time = manner.startswith("ties broken")
+        engine.counting = manner == "choices have the next seeds"
         engine.listed = 1 if manner == "noisy, one entry a row" else 5
         if manner.startswith("context of"):
             engine.context = int(manner.split()[-1])

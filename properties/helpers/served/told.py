@@ -70,7 +70,7 @@ def choice(
     elif stops and finish == "stop":
         shown, rows = [*shown, 1, 2], [*rows, *rows[-1:] * 2]
     if body.get("logprobs"):
-        told["logprobs"] = _logprobs(engine, shown, rows, limit)
+        told["logprobs"] = _logprobs(engine, shown, rows, limit, wished(body))
     told["count"] = len(shown) + (engine.has("usage counts the drafts") * 2)
     if engine.has("usage counts past the end") and finish == "stop":
         told["count"] += 1 + len(out) % GAMMA
@@ -93,14 +93,20 @@ def stops_of(body: dict[str, Any]) -> list[str]:
     return [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ())
 
 
-def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int) -> dict[str, Any]:
+def wished(body: dict[str, Any]) -> int:
+    """Tokens of a row that are asked for, in the words of either API."""
+    return int(body.get("top_logprobs", 0) if body.get("logprobs") is True else body.get("logprobs") or 0)
+
+
+def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int, wish: int) -> dict[str, Any]:
     words = engine.language.words
     chances, others = ([_normal(tuple(row)) for row in side[: len(shown)]] for side in (zip(*rows, strict=True)))
     if engine.has("log probabilities of the row before") and chances:
         chances = [chances[0], *chances[:-1]]
         others = chances
     own = [row[x] for x, row in zip(shown, chances, strict=False)]
-    tops = [{words[i]: row[i] for i in _likeliest(tuple(row))[: engine.listed]} for row in others]
+    listed = min(engine.listed, wish)
+    tops = [{words[i]: row[i] for i in _likeliest(tuple(row))[:listed]} for row in others]
     if not engine.has("a sampled token is missing from its row"):
         tops = [{**row, words[x]: c} for x, c, row in zip(shown, own, tops, strict=False)]
     if engine.has("every other row lists its token alone"):

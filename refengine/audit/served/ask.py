@@ -12,6 +12,11 @@ STOPPED = {"stop", "stop_token_ids"}  # options by which a text ends in the midd
 LISTED = 5  # tokens of a row that are asked for: what every server allows
 
 
+def listed(wish: bool | int) -> int:
+    """Tokens of a row that a wish for log probabilities asks for."""
+    return LISTED if wish is True else int(wish)
+
+
 class Refused(Exception):
     """The subject says that it does not do what was asked: an honest answer."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from math import exp, inf, isfinite, log
 from typing import Any
 
-from refengine.audit.served.ask import INCLUDED, LISTED, STOPPED, Answer, Ask, Choice, Row
+from refengine.audit.served.ask import INCLUDED, LISTED, STOPPED, Answer, Ask, Choice, Row, listed
 from refengine.audit.served.grammar import ungrammatical
 from refengine.audit.served.noise import ROUNDING
 
@@ -29,6 +29,11 @@ def faults(ask: Ask, answer: Answer) -> dict[str, bool]:
 def stops(ask: Ask) -> tuple[str, ...]:
     told = ask.options.get("stop") or ()
     return (told,) if isinstance(told, str) else tuple(told)
+
+
+def limit(ask: Ask) -> int:
+    """The most tokens of an answer, by whichever name."""
+    return min(ask.tokens, int(ask.options.get("max_completion_tokens", ask.tokens)))
 
 
 def _choices(test: Callable[[Ask, Choice], bool | None]) -> Check:
@@ -73,7 +78,7 @@ def _length_without_reason(ask: Ask, answer: Answer) -> bool | None:
         return None
     told = answer.usage.get("completion_tokens")
     count = told if told is not None else len(answer.choices[0].tokens or ()) or None
-    return None if count is None else answer.choices[0].finish == "length" and bool(count < ask.tokens)
+    return None if count is None else answer.choices[0].finish == "length" and bool(count < limit(ask))
 
 
 def _stop_without_reason(ask: Ask, choice: Choice) -> bool | None:
@@ -81,7 +86,7 @@ def _stop_without_reason(ask: Ask, choice: Choice) -> bool | None:
     if not choice.tokens or ENDERS & ask.options.keys() or ask.options.get("echo"):
         return None
     whole = choice.tokens[-1].strip() and choice.text.rstrip().endswith(choice.tokens[-1].strip())
-    return choice.finish == "stop" and len(choice.tokens) == ask.tokens and bool(whole)
+    return choice.finish == "stop" and len(choice.tokens) == limit(ask) and bool(whole)
 
 
 def _no_reason(ask: Ask, choice: Choice) -> bool:
@@ -175,7 +180,8 @@ def _uneven(ask: Ask, choice: Choice) -> bool | None:
 def _short_row(ask: Ask, choice: Choice) -> bool | None:
     """Of a vocabulary of some tokens there is always another to list; the first token of an echo has no row."""
     rows = (choice.top or ())[1 if ask.options.get("echo") else 0 :]
-    return any(len(row) < LISTED for row in rows) if rows else None
+    least = listed(ask.options.get("logprobs", True))
+    return any(len(row) < least for row in rows) if rows else None
 
 
 def _shared_rows(ask: Ask, answer: Answer) -> bool | None:

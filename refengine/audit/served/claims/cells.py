@@ -232,6 +232,10 @@ class Parity:
         return bench.without([replace(ask, seed=SEED_APART + (ask.seed or 0))])[0].text
 
     def shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
+        """A choice does: these have one right text."""
+        return any(self.choice_shows(bench, ask, *pair) for pair in zip(each(on), each(off), strict=False))
+
+    def choice_shows(self, bench: Bench, ask: Ask, on: Answer, off: Answer) -> bool:
         """What the request does not allow is no tie. A filter that leaves one token leaves none to ask about: that is
         asked without it. Rows that are reported may be those before the parameter: a tie in them excuses a parting, and
         hides few that the parameter made."""
@@ -252,17 +256,14 @@ def each(answer: Answer) -> list[Answer]:
 def asked_together(made: Sequence[Options]) -> Options | None:
     """What all prompts of a list are asked with. Where they differ in what stops them, these stops together; None where
     they differ in anything else."""
+    if any(isinstance(options.get("stop"), str) for options in made):  # which holds but one
+        return None
     rest = [{name: value for name, value in options.items() if name not in STOPPED} for options in made]
     names = STOPPED & made[0].keys()
     if any(other != rest[0] for other in rest) or any(STOPPED & options.keys() != names for options in made):
         return None
-    told = {name: [as_list(options[name]) for options in made] for name in names}
-    found = {name: [*dict.fromkeys(chain.from_iterable(lists))] for name, lists in told.items()}
+    found = {name: [*dict.fromkeys(chain.from_iterable(options[name] for options in made))] for name in names}
     return {**rest[0], **{name: stops[:MOST_STOPS] for name, stops in found.items()}}
-
-
-def as_list(stops: Any) -> list[Any]:
-    return [stops] if isinstance(stops, str) else [*stops]
 
 
 def compare_logprobs(beliefs: dict[str, Any], bench: Bench, on: Answer, off: Answer, witness: dict[str, Any]) -> None:

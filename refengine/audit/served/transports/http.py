@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from refengine.audit.served.ask import LISTED, Answer, Ask, Choice, Failed, Gone, Refused, Row
+from refengine.audit.served.ask import Answer, Ask, Choice, Failed, Gone, Refused, Row, listed
 from refengine.errors import BadInput
 
 KEY_VARIABLE = "OPENAI_API_KEY"  # sent as a bearer token where it is set
@@ -77,11 +77,11 @@ class Server:
         """The request as JSON; `logprobs` among the options is a wish that each API says in its own words: True, or how
         many. What is None is not said."""
         options = dict(ask.options)
-        wanted = options.pop("logprobs", False)
+        wanted = listed(options.pop("logprobs", False))
         if not ask.stream:
             options.pop("stream_options", None)
         body: dict[str, Any] = {"max_tokens": ask.tokens, "temperature": ask.temperature, **options}
-        body |= _rows_wanted(ask.chat, LISTED if wanted is True else int(wanted))
+        body |= _rows_wanted(ask.chat, wanted)
         if ask.chat:
             roles = ("user", "assistant")
             system = [{"role": "system", "content": ask.system}] if ask.system else []
@@ -209,11 +209,11 @@ def _message(told: dict[str, Any]) -> str:
     return "".join([told.get("content") or "", *(c.get(part) or "" for c in calls for part in ("name", "arguments"))])
 
 
-def _rows_wanted(chat: bool, listed: int) -> dict[str, Any]:
-    """Rows of so many tokens; 0: none."""
-    if not listed:
+def _rows_wanted(chat: bool, tokens: int) -> dict[str, Any]:
+    """Rows of so many; 0: none."""
+    if not tokens:
         return {}
-    return {"logprobs": True, "top_logprobs": listed} if chat else {"logprobs": listed}
+    return {"logprobs": True, "top_logprobs": tokens} if chat else {"logprobs": tokens}
 
 
 def _logprobs(told: dict[str, Any]) -> tuple[Any, Any, Any]:

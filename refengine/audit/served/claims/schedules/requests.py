@@ -91,9 +91,11 @@ def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def other_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """The next one, of which a choice may be another one's of the first."""
-    two = {"n": 2} if bench.choices > 1 else {}
-    return [[replace(sampled(bench, k, 1000 + k + i), options=two) for i in range(2)]]
+    """In turn one far away and the next one, of which a choice may be another one's of the first. So it is in vLLM with
+    and without speculation."""
+    two = {"n": 2} if bench.choices > 1 and k % 2 else {}
+    seeds = 1000 + k, 1001 + k if k % 2 else 5000 + k
+    return [[replace(sampled(bench, k, seed), options=two) for seed in seeds]]
 
 
 def no_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
