@@ -63,6 +63,25 @@ OF_WORDS: dict[str, tuple[str, Edits]] = {
             ),
         ),
     ),
+    "a name that is given anew": (
+        "loop",
+        (("def plain(", "def quick(*told):\n    return ()\n\n\ngenerate = quick\n\n\ndef plain("),),
+    ),
+    "another name of a class": (
+        "row",
+        (
+            (
+                "def overlap",
+                f"class A:\n    def items():\n        {CODE}\n\n\nRULES = A\nDONE = RULES.items()\n\n\ndef overlap",
+            ),
+        ),
+    ),
+    "a change while it runs": ("row", (("    exact = [Fraction(w)", f"    {CODE}\n    exact = [Fraction(w)"),)),
+    "a call in an error": ("policy", (('ValueError(f"top_p lies in (0, 1], got {p}")', f"ValueError({CODE})"),)),
+    "a helper with a mark": (
+        "rules/leviathan",
+        (("CARD = ", "def residual_variable(p: Row, q: Row): ...\n\n\nCARD = "), ("(residual(", "(residual_variable(")),
+    ),
 }
 # One variable stands for two, or a value for another.
 OF_VARIABLES: dict[str, tuple[str, Edits]] = {
@@ -110,6 +129,42 @@ OF_VARIABLES: dict[str, tuple[str, Edits]] = {
         (("    if total == 0:", "    total, other = sum(weights), 0\n    if total == 0:"),),
     ),
     "a fraction less a float": ("rules/typical", ((PASSING, f"{PASSING.replace(' >', ' -')} > 0"),)),
+    "what another loop leaves": (
+        "rules/typical",
+        (
+            (
+                "    passing = [\n",
+                "    n, seen = len(p), [epsilon]\n    while len(seen) < n:\n        inside_log = epsilon\n"
+                "        seen.append(inside_log)\n    passing = [\n",
+            ),
+            (PASSING, PASSING.replace("INSIDE_LOG", "inside_log")),
+            (NEXT, f"    inside_log = delta\n{NEXT}"),
+        ),
+    ),
+    "a place that is taken for a node": (
+        "rules/leviathan",
+        (
+            ("CARD = ", "def after(p: Sequence[Row], at: int) -> Row:\n    return row_after(p, at)\n\n\nCARD = "),
+            ("check_chain, drawn", "check_chain, drawn, row_after"),
+            ("residual(p[i], q)", "residual(after(p, i), q)"),
+        ),
+    ),
+    "a tuple or a condition": (
+        "rules/leviathan",
+        (("        q = drawn", "        same = (block.tokens or i < len(p)) == (i < len(p))\n        q = drawn"),),
+    ),
+    "a float that is handed on": (
+        "rules/typical",
+        (
+            (
+                "def typical(",
+                "def above(weights: Sequence[Fraction], level: Fraction) -> Row:\n"
+                "    return tuple(w - level for w in weights)\n\n\ndef typical(",
+            ),
+            (PASSING, f"above(row_after(p, parent), {PASSING.partition('> ')[2]})[x] > 0"),
+        ),
+    ),
+    "a float under another type": ("rules/typical", (("epsilon: float = EPSILON", "epsilon: Fraction = EPSILON"),)),
 }
 # Two decisions have one coin.
 OF_SITES: dict[str, tuple[str, Edits]] = {
@@ -192,6 +247,30 @@ OF_SITES: dict[str, tuple[str, Edits]] = {
             ("    left: Seq", "    n = gamma\n    left: Seq"),
         ),
     ),
+    "two returns": (
+        "rules/leviathan",
+        (
+            (
+                BONUS,
+                f"    n = len(p)\n{BONUS.replace('gamma))', 'n))')}    if n == 0:\n"
+                "        return Round((bonus,), tuple(range(n)))\n",
+            ),
+        ),
+    ),
+    "a statement and the return": (
+        "rules/leviathan",
+        (("*block.tokens, bonus", f"*block.tokens, {BONUS.strip().partition('= ')[2]}"),),
+    ),
+    "a round that may be left empty": (
+        "loop",
+        (
+            (
+                "            out = (*out, token)",
+                "            if token in stop:\n                break\n            out = (*out, token)",
+            ),
+        ),
+    ),
+    "a text that is cut": ("loop", (("out = (*out, token)", "out = (*out, token)[:max_new_tokens]"),)),
 }
 EVERY = {**OF_WORDS, **OF_VARIABLES, **OF_SITES}
 

@@ -53,6 +53,10 @@ def call(scope: Scope, node: ast.expr, name: str, ts: list[Term], then: Then) ->
         case "rule", ["rows", "block", "chance"]:
             return scope.effect(f"run ({name} {paren(texts[0])} {paren(texts[1])})", "pair", then)
     if name in scope.helpers:
+        wanted, first_reading = scope.takes[name], scope.learned is None
+        given = [w if first_reading and t.type == "?" else t.type for t, w in zip(ts, wanted, strict=False)]
+        if given != wanted or len(ts) != len(wanted):
+            raise refuse(node, f"{name} is given {[t.type for t in ts]}, and takes {scope.takes[name]}")
         return scope.effect(f"py_{name} {' '.join(map(paren, texts))}", RESULTS.get(name, "row"), then)
     raise refuse(node)
 

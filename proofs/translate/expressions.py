@@ -92,7 +92,9 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
             return expressions(
                 scope,
                 [level, row],
-                lambda ts: scope.effect(f"keep_top_p raised {' '.join(paren(t.text) for t in ts)}", "row", then),
+                lambda ts: scope.effect(
+                    f"{numbers(node, ts[:1])}keep_top_p raised {' '.join(paren(t.text) for t in ts)}", "row", then
+                ),
             )
         case ast.Call(ast.Attribute(ast.Name("block"), "path"), [at], []):
             return expression(scope, at, lambda t: then(Term(f"(path_of block {paren(as_node(t).text)})", "seq token")))
@@ -110,7 +112,9 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
             return expressions(
                 scope,
                 [num, den],
-                lambda ts: scope.effect(f"ask_accept raised {paren(ts[0].text)} {paren(ts[1].text)}", "bool", then),
+                lambda ts: scope.effect(
+                    f"{numbers(node, ts)}ask_accept raised {paren(ts[0].text)} {paren(ts[1].text)}", "bool", then
+                ),
             )
         case ast.Call(ast.Attribute(ast.Name("chance"), "choose"), [weights, _]):
             return expression(
@@ -119,6 +123,13 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
         case ast.Call(ast.Name(name), arguments, []):
             return expressions(scope, arguments, lambda ts: call(scope, node, name, ts, then))
     raise refuse(node)
+
+
+def numbers(node: ast.expr, ts: list[Term]) -> str:
+    """Nothing, where these are exact numbers."""
+    if not {t.type for t in ts} <= {"num", "literal"}:
+        raise refuse(node, "a number is wanted that is not rounded")
+    return ""
 
 
 def no_number(scope: Scope, count: ast.expr) -> bool:
@@ -144,11 +155,16 @@ def connected(scope: Scope, op: ast.boolop, first: ast.expr, second: ast.expr, t
         raise refuse(first, "what it gives stands behind another `or` or `and`, which has its name")
     rest = rest.replace(mine, "holds")
 
+    def condition(node: ast.expr, t: Term) -> str:
+        if t.type != "bool":  # Python gives the one or the other, and no condition
+            raise refuse(node, f"an `and` or `or` of a {t.type}")
+        return t.text
+
     def decided(a: Term) -> str:
-        asked = expression(scope, second, lambda b: f"{name} {truth(second, b)}")
+        asked = expression(scope, second, lambda b: f"{name} {condition(second, b)}")
         if isinstance(op, ast.Or):
-            return f"if {truth(first, a)} then {name} true else\n{asked}"
-        return f"if {truth(first, a)} then\n{asked}\nelse {name} false"
+            return f"if {condition(first, a)} then {name} true else\n{asked}"
+        return f"if {condition(first, a)} then\n{asked}\nelse {name} false"
 
     return f"let {name} := {HOLDS}\n{rest}) in\n{expression(scope, first, decided)}"
 

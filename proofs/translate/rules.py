@@ -3,7 +3,7 @@
 import ast
 import copy
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import cache
 
@@ -11,7 +11,7 @@ from proofs.translate import forms, sites, words
 from proofs.translate.calls import RESULTS
 from proofs.translate.scope import Scope
 from proofs.translate.statements import statements
-from proofs.translate.terms import Untranslated, refuse
+from proofs.translate.terms import Untranslated, names, refuse
 from refengine.exact import rules
 from refengine.source_tree import PROOFS, ROOT
 
@@ -100,7 +100,8 @@ def definition(file: str, name: str) -> ast.FunctionDef:
 @cache
 def _definition(text: str, file: str, name: str) -> ast.FunctionDef:
     found = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == name]
-    if not found:
+    given = [type(node) for node in words.bound(text, file).get(name, [])]
+    if not found or given != [ast.FunctionDef] * len(found):
         raise Untranslated(
             f"refengine/exact/{file}.py: {name} is no function: a rule reads functions, and no constants"
         )
@@ -132,8 +133,9 @@ def _known_text(text: str, file: str, name: str) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             node.body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node)):
-                raise Untranslated(f"{file}.py: {name or 'the file'} yields where it raises, so that it runs nothing")
+            said = [part for argument in node.exc.args for part in ast.walk(argument)]
+            if node.exc.keywords or any(isinstance(part, ast.Yield | ast.YieldFrom | ast.Call) for part in said):
+                raise Untranslated(f"{file}.py: {name or 'the file'} runs something where it raises")
             node.exc = node.exc.func
     return ast.unparse(whole).strip()
 
@@ -156,7 +158,7 @@ def _translated(whole: str, file: str, name: str, helpers: Set[str]) -> str:
     answer = "law R (seq V)" if result == "tuple[int, ...]" else "answer R V"
     k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> {answer})"
     with reading(file):
-        body = text(function, types, helpers)
+        body = text(function, types, helpers, takes(file, function, helpers))
     start = f"let k := @ret R {RETURNED[result]} in\n" if rule else ""
     head = f"(** refengine/exact/{file}.py, {name} *)\nDefinition py_{name} {binders}{k} : {answer} :="
     return f"{head}\n{indented(start + body)}.\n"
@@ -174,11 +176,20 @@ def types_of(function: ast.FunctionDef) -> dict[str, str]:
     return found
 
 
-def text(function: ast.FunctionDef, types: dict[str, str], helpers: Set[str]) -> str:
+def takes(file: str, function: ast.FunctionDef, helpers: Set[str]) -> dict[str, list[str]]:
+    """The types of what the helpers take that a function calls."""
+    calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+    called = helpers & {word.id for word in calls if isinstance(word, ast.Name)}
+    return {name: [*types_of(definition(*words.home(file, name, source))).values()] for name in sorted(called)}
+
+
+def text(
+    function: ast.FunctionDef, types: dict[str, str], helpers: Set[str], taken: Mapping[str, list[str]] | None = None
+) -> str:
     """Its statements in Gallina, read twice: the first reading says what the empty lists will hold. Its variables are
     marked meanwhile; raises Untranslated where one of them is a word of the rest."""
     own = words.own(function) - {"block", "chance"}
-    if marked := [name for name in words.own(function) if MARK in name]:
+    if marked := [name for name in sorted(words.own(function) | names(function)) if MARK in name]:
         raise Untranslated(
             f"line {function.lineno}: {function.name}: {marked[0]} has {MARK} in it, as marked ones have"
         )
@@ -187,7 +198,7 @@ def text(function: ast.FunctionDef, types: dict[str, str], helpers: Set[str]) ->
     for _ in range(2):
         marked = Marked(own).visit(copy.deepcopy(function))
         counters = {ast.unparse(n.target) for n in ast.walk(marked) if isinstance(n, ast.AugAssign)}
-        scope = Scope(helpers, dict(types), counters, learned=learned)
+        scope = Scope(helpers, dict(types), counters, takes=taken or {}, learned=learned)
         try:
             written = statements(scope, marked.body, lambda: "raised", None)
         except Untranslated as refused:
@@ -279,6 +290,8 @@ def written() -> str:
         if file not in WHOLE and (others := elsewhere(file, functions)):
             raise Untranslated(f"{file}.py: {name} reads {others}, of which Python.v says nothing")
     for file in sorted(str(path.relative_to(EXACT).with_suffix("")) for path in EXACT.rglob("*.py")):
+        if (EXACT / file).is_dir():
+            raise Untranslated(f"refengine/exact/{file}: a folder is imported in place of the file beside it")
         if (file, "") not in KNOWN:
             with reading(file):
                 words.bound(source(file), file)  # it is refused, or defines

@@ -5,7 +5,7 @@ here.
 """
 
 import ast
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 from proofs.translate.terms import Term, element, refuse, same
@@ -19,6 +19,7 @@ class Scope:
     types: dict[str, str] = field(default_factory=dict)
     counters: set[str] = field(default_factory=set)
     fresh: int = 0  # how many names were made up
+    takes: Mapping[str, list[str]] = field(default_factory=dict)  # the types of the parameters of helpers
     learned: dict[str, str] | None = None  # the types that the first reading ended with, in the second
 
     def back_to(self, types: dict[str, str]) -> None:

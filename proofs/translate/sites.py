@@ -52,7 +52,8 @@ def check(function: ast.FunctionDef) -> None:
             raise refuse(here.node, "the site of a token is not its place in the round")
         for other in found[:at]:
             same = other.label == here.label and len(other.counts) == len(here.counts)
-            apart = here.ends() and other.ends() and here.after[0] is not other.after[0]
+            follows = here.after[0] in other.after or other.after[0] in here.after
+            apart = here.ends() and other.ends() and not follows
             if same and not apart and not _below(here, other, function):
                 raise refuse(here.node, f"the site may be that of line {other.node.lineno}")
 
@@ -206,18 +207,17 @@ def _grows(name: str, body: Sequence[ast.stmt]) -> bool:
             case ast.Assign([ast.Name(tuple_)], ast.Tuple([ast.Starred(ast.Name(old)), _])) if tuple_ == old == name:
                 return True
             case ast.For(iter=ast.Attribute(ast.Call(), "tokens"), body=inner) if _grows(name, inner):
-                return True
+                return not any(isinstance(n, ast.Break | ast.Continue) for part in inner for n in ast.walk(part))
     return False
 
 
 def _given_in(name: str, body: Sequence[ast.stmt]) -> bool:
     """Whether it is given a value there, other than itself and one more."""
-    longer = {
-        id(node.targets[0])
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(f"(*{ast.unparse(node.targets[0])}, ")
-    }
+    longer = set[int]()
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        match node:
+            case ast.Assign([ast.Name(one) as target], ast.Tuple([ast.Starred(ast.Name(two)), _])) if one == two:
+                longer.add(id(target))
     stored = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and _stored(n) and n.id == name)
     return any(id(node) not in longer for node in stored)
 
@@ -243,14 +243,7 @@ def _stores(name: str, function: ast.FunctionDef) -> list[ast.Name]:
 
 def _in_place(here: Decision) -> bool:
     """Whether the path of the round that is returned next is as long as the site says."""
-    at, returned = next(
-        (
-            (at, found)
-            for at, s in enumerate(here.after)
-            if (found := [n for n in ast.walk(s) if isinstance(n, ast.Return)])
-        ),
-        (0, []),
-    )
+    returned = [(at, n) for at, s in enumerate(here.after) for n in ast.walk(s) if isinstance(n, ast.Return)]
     if not returned:  # decoding without speculation: every token is a round of its own, at its place in the text
         match here.counts[0]:
             case ast.BinOp(
@@ -258,12 +251,16 @@ def _in_place(here: Decision) -> bool:
             ):
                 return ast.unparse(out) != "prompt"
         return False
-    moved = assigned(here.after[:at]) | {
-        n.id for n in ast.walk(here.after[at]) if isinstance(n, ast.Name) and _stored(n)
-    }
-    if moved & names(here.counts[0]):
-        return False
-    return all(_as_long(found.value, ast.unparse(here.counts[0])) for found in returned)
+    count = here.counts[0]
+    return all(
+        _as_long(n.value, ast.unparse(count)) and not _moved(here.after, at) & names(count) for at, n in returned
+    )
+
+
+def _moved(after: Sequence[ast.stmt], at: int) -> set[str]:
+    """What is assigned before that statement, or in it, where it may be returned; lists that grow in it grow later."""
+    stored = {n.id for n in ast.walk(after[at]) if isinstance(n, ast.Name) and _stored(n)}
+    return assigned(after[:at]) | stored
 
 
 def _as_long(returned: ast.expr | None, count: str) -> bool:

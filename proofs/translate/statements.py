@@ -67,11 +67,12 @@ def statements(
             start = pattern(state)
             return f"forever raised (size (block_tokens block)).+1 {start} (fun '{start} next =>\n{body_text})"
         case ast.While(ast.Compare(_, [ast.Lt()], [ast.Name(limit)]) as test, inner, []):
-            start = pattern(changed(scope, inner))
+            start, types = pattern(changed(scope, inner)), dict(scope.types)
             more = expression(scope, test, lambda t: truth(test, t))
             turn = statements(
                 scope, inner, lambda: f"next {start}", (lambda: f"next {start}", lambda: f"leave {start}")
             )
+            scope.back_to(types)
             return (
                 f"while_do raised {limit}.+1 {start} (fun '{start} => {more})\n"
                 f"(fun '{start} next leave =>\n{turn})\n(fun '{start} =>\n{go()})"

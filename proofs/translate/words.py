@@ -17,23 +17,32 @@ from proofs.translate.terms import Untranslated, assigned, grown, names, refuse
 
 CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
 # What a parameter is where nobody says: no stop token, and numbers that known.txt has.
-DEFAULTS = {"stop": "frozenset()", "epsilon": "EPSILON", "delta": "DELTA", "top_p": "TOP_P", "fast": "False"}
+DEFAULTS = {
+    "stop": ("frozenset[int]", "frozenset()"),
+    "epsilon": ("float", "EPSILON"),
+    "delta": ("float", "DELTA"),
+    "top_p": ("Fraction", "TOP_P"),
+    "fast": ("bool", "False"),
+}
 RENAMED = {"keep_top_p": "top_p"}  # the names under which something may be imported that has another one
 LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere, Fraction, and logarithms
 # What a module may call while it is imported.
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
 EXACT = "refengine/exact"
+TABLE = "rules/__init__"  # the file of the rules' table
 CARDS = "card"  # the file that defines cards, which `known.txt` has
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
 HOMES: dict[str, tuple[str, ...]] = {
     **MARKED_BY,
     **dict.fromkeys(("Card", "Loss"), ("refengine.exact.card",)),
-    "RULES": ("refengine.exact.rules", ""),
+    "RULES": ("refengine.exact.rules",),
     "frozenset": (),
     "cached_property": ("functools",),
     "Fraction": ("fractions",),
     "TypeVar": ("typing",),
 }
+REFLECTS = {TABLE, "unknowns"}  # files that look at modules; both are among what was read
+CHANGING = {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "compile", "__import__", "__builtins__"}
 READ = {"iter", "test"}  # the parts of a loop or a branch in which a list is read
 READERS = {"tuple", "len", "max"}
 GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds\d*|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
@@ -74,12 +83,27 @@ def _bound(text: str, file: str) -> dict[str, list[ast.stmt]]:
         if not all(isinstance(node, ast.FunctionDef) for name in runs for node in found.get(name, [call])):
             raise refuse(call, "the card is of another rule")
     homes = {**HOMES, **dict.fromkeys(("Card", "Loss"), (OWN,))} if file == CARDS else HOMES
+    homes = {**homes, "RULES": ("",)} if file == TABLE else homes
     for changed in more_than_defined(tree, homes):
         raise refuse(changed, "it is not seen what this does to the words of the module")
     for inner in ast.walk(tree):
-        if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr):
+        if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or (file not in REFLECTS and _changes(inner)):
             raise refuse(inner, "a name may be bound where it is not seen")
     return found
+
+
+def _changes(node: ast.AST) -> bool:
+    """Whether it may change a word of a module when it runs: what is changed there is an object's own."""
+    match node:
+        case ast.Attribute(ast.Name(name), ctx=ast.Store() | ast.Del()):
+            return name != "self"
+        case ast.Attribute(ctx=ast.Store() | ast.Del()):
+            return True
+        case ast.Attribute(attr=name):
+            return name.startswith("__") and name not in ("__name__", "__module__", "__init__")
+        case ast.Name(name):
+            return name in CHANGING
+    return False
 
 
 def _all_names(targets: list[ast.expr]) -> bool:
@@ -142,7 +166,10 @@ def free(function: ast.FunctionDef) -> set[str]:
     arguments = function.args
     odd = [arguments.posonlyargs, arguments.kwonlyargs, arguments.vararg, arguments.kwarg, function.decorator_list]
     last = arguments.args[len(arguments.args) - len(arguments.defaults) :]
-    given = {(a.arg, ast.unparse(d)) for a, d in zip(last, arguments.defaults, strict=True)}
+    given = {
+        (a.arg, (ast.unparse(a.annotation) if a.annotation else "", ast.unparse(d)))
+        for a, d in zip(last, arguments.defaults, strict=True)
+    }
     if any(odd) or not given <= DEFAULTS.items():
         raise Untranslated(f"line {function.lineno}: {function.name}: only plain parameters are read, and no decorator")
     mine = own(function)
