@@ -1,6 +1,6 @@
 """The verdict line of an audit in which much is violated."""
 
-from refengine.cli.in_few_words import in_few_words
+from refengine.audit.in_few_words import in_few_words
 
 
 def test_what_says_the_same_has_one_entry_in_the_order_of_the_findings() -> None:

@@ -3,7 +3,7 @@
 `sandbox/` (a child process with limits), `inputs/` (the rows that are passed), `interception/` (random calls, exactly),
 `kernel/` (functions of rows), `served/` (speculation on compared with off), `acceptance/` (what an engine says of its
 drafts), `trace.py` (records of an engine's rounds), `adapters/` (installed libraries, by name). `magnitude.py` says how
-large a violation is, `at_length.py` adds up the draws of a campaign.
+large a violation is, `at_length.py` adds up the draws of a campaign, `in_few_words.py` has the words of a verdict line.
 
 A false alarm is chased from the finding back to the call. Where the finding's method says "exact law":
 `kernel/replay.py` makes the witness again, `kernel/exact_depth.py` decides whether an enumerated law is believed,

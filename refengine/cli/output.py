@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from refengine.cli.in_few_words import in_few_words
+from refengine.audit.in_few_words import in_few_words
 from refengine.cli.reporting import Reporting
 from refengine.errors import BadInput
 
