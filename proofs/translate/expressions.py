@@ -92,9 +92,7 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
             return expressions(
                 scope,
                 [level, row],
-                lambda ts: scope.effect(
-                    f"{numbers(node, ts[:1])}keep_top_p raised {' '.join(paren(t.text) for t in ts)}", "row", then
-                ),
+                lambda ts: scope.effect(f"keep_top_p raised {exact(node, ts[:1])} {paren(ts[1].text)}", "row", then),
             )
         case ast.Call(ast.Attribute(ast.Name("block"), "path"), [at], []):
             return expression(scope, at, lambda t: then(Term(f"(path_of block {paren(as_node(t).text)})", "seq token")))
@@ -112,9 +110,7 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
             return expressions(
                 scope,
                 [num, den],
-                lambda ts: scope.effect(
-                    f"{numbers(node, ts)}ask_accept raised {paren(ts[0].text)} {paren(ts[1].text)}", "bool", then
-                ),
+                lambda ts: scope.effect(f"ask_accept raised {exact(node, ts)}", "bool", then),
             )
         case ast.Call(ast.Attribute(ast.Name("chance"), "choose"), [weights, _]):
             return expression(
@@ -125,11 +121,11 @@ def expression(scope: Scope, node: ast.expr, then: Then) -> str:
     raise refuse(node)
 
 
-def numbers(node: ast.expr, ts: list[Term]) -> str:
-    """Nothing, where these are exact numbers."""
+def exact(node: ast.expr, ts: list[Term]) -> str:
+    """Numbers that are not rounded, as arguments."""
     if not {t.type for t in ts} <= {"num", "literal"}:
         raise refuse(node, "a number is wanted that is not rounded")
-    return ""
+    return " ".join(paren(t.text) for t in ts)
 
 
 def no_number(scope: Scope, count: ast.expr) -> bool:

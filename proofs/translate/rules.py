@@ -183,9 +183,7 @@ def takes(file: str, function: ast.FunctionDef, helpers: Set[str]) -> dict[str, 
     return {name: [*types_of(definition(*words.home(file, name, source))).values()] for name in sorted(called)}
 
 
-def text(
-    function: ast.FunctionDef, types: dict[str, str], helpers: Set[str], taken: Mapping[str, list[str]] | None = None
-) -> str:
+def text(function: ast.FunctionDef, types: dict[str, str], helpers: Set[str], taken: Mapping[str, list[str]]) -> str:
     """Its statements in Gallina, read twice: the first reading says what the empty lists will hold. Its variables are
     marked meanwhile; raises Untranslated where one of them is a word of the rest."""
     own = words.own(function) - {"block", "chance"}
@@ -198,7 +196,7 @@ def text(
     for _ in range(2):
         marked = Marked(own).visit(copy.deepcopy(function))
         counters = {ast.unparse(n.target) for n in ast.walk(marked) if isinstance(n, ast.AugAssign)}
-        scope = Scope(helpers, dict(types), counters, takes=taken or {}, learned=learned)
+        scope = Scope(helpers, dict(types), counters, takes=taken, learned=learned)
         try:
             written = statements(scope, marked.body, lambda: "raised", None)
         except Untranslated as refused:

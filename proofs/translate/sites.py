@@ -264,7 +264,7 @@ def _moved(after: Sequence[ast.stmt], at: int) -> set[str]:
 
 
 def _as_long(returned: ast.expr | None, count: str) -> bool:
-    """Whether it is a round whose path is as long as that says, or, where tokens are returned, no round."""
+    """Whether it is a round whose path is as long as that says."""
     match returned:
         case ast.Call(ast.Name("Round"), [_, ast.Call(ast.Name("tuple"), [ast.Call(ast.Name("range"), [length])])]):
             return count == ast.unparse(length)

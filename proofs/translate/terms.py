@@ -78,9 +78,7 @@ def combined(node: ast.expr, op: ast.operator, a: Term, b: Term) -> Term:
 # What `==` is the same of in Python and here: a list is no tuple there, and a number that a text counts to, as in
 # `len(tokens) == 25`, is a case that no small block has.
 COMPARED = ({"num", "literal"}, {"num", "float"}, {"nat", "literal"}, {"nat", "node"}, {"token"}, {"bool"})
-
-
-ORDERED = ({"nat", "literal"}, {"num", "literal"}, {"num", "float"})  # a float is compared as it is, and else rounded
+ORDERED = ({"nat", "literal"}, {"num", "literal"}, {"num", "float"})  # compared with a fraction, a float is not rounded
 
 
 def comparison(node: ast.expr, op: ast.cmpop, a: Term, b: Term) -> Term:

@@ -30,7 +30,6 @@ LANGUAGE = ("", "fractions", "math")  # where its words come from: from nowhere,
 AT_THE_TOP = {"Card", "Loss", "Fraction", "TypeVar", "dataclass", "field", "frozenset", "RULES.items"}
 EXACT = "refengine/exact"
 TABLE = "rules/__init__"  # the file of the rules' table
-CARDS = "card"  # the file that defines cards, which `known.txt` has
 MARKS = {"dataclass", "property", "cached_property"}  # on what a module defines; none on a function that is translated
 HOMES: dict[str, tuple[str, ...]] = {
     **MARKED_BY,
@@ -40,6 +39,11 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cached_property": ("functools",),
     "Fraction": ("fractions",),
     "TypeVar": ("typing",),
+}
+# Of the files that define them themselves, which `known.txt` has.
+AT_HOME: dict[str, dict[str, tuple[str, ...]]] = {
+    "card": dict.fromkeys(("Card", "Loss"), (OWN,)),
+    TABLE: {"RULES": ("",)},
 }
 REFLECTS = {TABLE, "unknowns"}  # files that look at modules; both are among what was read
 CHANGING = {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "compile", "__import__", "__builtins__"}
@@ -82,9 +86,7 @@ def _bound(text: str, file: str) -> dict[str, list[ast.stmt]]:
         runs = [ast.unparse(k.value) for k in call.keywords if k.arg in ("rule", None)]  # None: of `**`
         if not all(isinstance(node, ast.FunctionDef) for name in runs for node in found.get(name, [call])):
             raise refuse(call, "the card is of another rule")
-    homes = {**HOMES, **dict.fromkeys(("Card", "Loss"), (OWN,))} if file == CARDS else HOMES
-    homes = {**homes, "RULES": ("",)} if file == TABLE else homes
-    for changed in more_than_defined(tree, homes):
+    for changed in more_than_defined(tree, HOMES | AT_HOME.get(file, {})):
         raise refuse(changed, "it is not seen what this does to the words of the module")
     for inner in ast.walk(tree):
         if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or (file not in REFLECTS and _changes(inner)):

@@ -90,13 +90,10 @@ def how_it_differs(witness: dict[str, Any]) -> str:
 
 def _another_end(witness: dict[str, Any]) -> str:
     """Of the first choice that has one."""
-    sides = ([said["finish_reason"], *(end for _, end in said.get("other choices", ()))] for said in _both(witness))
+    both = (witness["on"], witness["off"])
+    sides = ([said["finish_reason"], *(end for _, end in said.get("other choices", ()))] for said in both)
     mine, theirs = next(((x, y) for x, y in zip(*sides, strict=False) if x != y), ("another", "the same"))
     return f"finish_reason is {mine} and not {theirs} after the same text"
-
-
-def _both(witness: dict[str, Any]) -> list[dict[str, Any]]:
-    return [witness["on"], witness["off"]]
 
 
 def _first_difference(witness: dict[str, Any]) -> str:
