@@ -213,6 +213,7 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("the temperature of a request that was left stays", "state/after a client", "state/after a client left, hot"),
         ("a choice counts what the one before it said", "n/greedy", "n/greedy"),
         ("a bias stays for the first round of the next request", "state/A-B-A", "state/A-B-A"),
+        ("a refused request takes the penalties of the next one", "state/A-B-A", "state/A-B-A"),
         ("streamed choices behind the first say length", "stream/greedy", "stream/greedy choices"),
         pytest.param(
             "counts survive a client that left", "state/hang-up, p", "state/hang-up, penalties", marks=pytest.mark.long

@@ -112,6 +112,7 @@ UNTOLD = (  # what an answer says of itself is missing
 PAGED = (  # of a server with pages, trees of drafts and experts: what was not found on it
     "the temperature of a request that was left stays", "a choice counts what the one before it said",
     "a bias stays for the first round of the next request", "streamed choices behind the first say length",
+    "a refused request takes the penalties of the next one",
 )  # fmt: skip
 IDS = (  # where ids are sent or told
     "a prompt of ids is read one token short", "the key of a block leaves out its last token",
@@ -179,6 +180,8 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         policy["logit_bias"] = {**engine.biased, **policy.get("logit_bias", {})}
     if engine.has("counts survive a stop"):
         seen = engine.counted + now
+    if engine.has("a refused request takes the penalties of the next one") and engine.refused:
+        policy = {name: value for name, value in policy.items() if name not in PENALTIES}
     if engine.has("a filter outlives a stop") and engine.counted:
         policy.setdefault("top_k", engine.kept)
     if engine.has("preemption forgets what was counted") and node.company > 5:

@@ -59,6 +59,7 @@ class Engine:
     seeds: list[int] = field(default_factory=list)  # of the requests that came together
     counted: list[int] = field(default_factory=list)  # of the last request, where a stop ended it
     kept: int = 0  # the top_k of that one
+    refused: bool = False  # the last request was
     said: list[int] = field(default_factory=list)  # the tokens of the last choice
     biased: dict[str, float] = field(default_factory=dict)  # its bias
     held: dict[str, Any] | None = None  # the grammar of the last request
@@ -423,7 +424,7 @@ class Engine:
                     asked.pop("frequency_penalty", None)
                     asked.pop("presence_penalty", None)
                 made = self.generate(ids, asked, chance, company)
-                self.stale = body.get("max_tokens", 16) <= 4
+                self.stale, self.refused = body.get("max_tokens", 16) <= 4, False
                 choices.append({"index": index, **made})
         finally:
             with self.gate:

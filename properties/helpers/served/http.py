@@ -153,6 +153,7 @@ class Front:
             return self.listed(body)
         if refused := self.refused(body, chat):
             self.engine.arrive()
+            self.engine.refused = True
             return refused[0], {"error": refused[1]}
         self.take(body, chat)
         made = self.engine.answer(body, chat)
@@ -181,6 +182,8 @@ class Front:
             return 400, f"unknown: {sorted(unknown)}"
         if isinstance(body.get("prompt"), list):
             return 400, "a list of prompts is not taken"
+        if body.get("temperature", 1.0) < 0 and manner != "takes all and does nothing":
+            return 400, "temperature must not be negative"
         if manner == "falls over some parameters" and {"min_p", "logit_bias"} & set(body):
             return 500, "internal"
         if manner == "refuses with speculation" and engine.speculative and {"n", "frequency_penalty"} & set(body):

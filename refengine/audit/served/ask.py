@@ -43,6 +43,7 @@ class Ask:
     system    what a chat's system message says, before all turns; "": it has none
     more      further prompts of a list: the request has an answer for each, the first one's first
     prompt_ids  the prompt as the ids of its tokens, sent in place of the turns; (): it is text
+    wrong     it asks for what there is not: whether it is refused or not, what comes back is no answer
     """
 
     turns: tuple[str, ...]
@@ -56,6 +57,7 @@ class Ask:
     more: tuple[str, ...] = ()
     system: str = ""
     prompt_ids: tuple[int, ...] = ()
+    wrong: bool = False
 
     def summary(self) -> dict[str, Any]:
         """As a witness shows it."""

@@ -70,7 +70,7 @@ class Own:
             said[0].extend(here)
             said[1].extend(there)
             for ask, mine, theirs in zip(asks, here, there, strict=True):
-                if not ask.hang_up:
+                if not (ask.hang_up or ask.wrong):
                     bench.inspect(ask, mine, theirs, sampled=True)
         return said
 

@@ -62,11 +62,16 @@ class Server:
 
     def send(self, ask: Ask) -> Answer:
         """What a client that hung up has heard is no answer: it is empty. Raises Refused, Failed."""
-        body = self.body(ask)
+        nothing = Answer((Choice(""),))
         path = "/chat/completions" if ask.chat else "/completions"
-        reply = self._patiently(path, body, ask.hang_up)
-        if ask.hang_up:
-            return Answer((Choice(""),))
+        try:
+            reply = self._patiently(path, self.body(ask), ask.hang_up)
+        except Refused:
+            if ask.wrong:
+                return nothing
+            raise
+        if ask.hang_up or ask.wrong:
+            return nothing
         try:
             return _streamed(reply) if ask.stream else _answer(json.loads(reply))
         except (KeyError, IndexError, TypeError, AttributeError, ValueError, RecursionError) as error:

@@ -76,9 +76,10 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
 def repeated(takes: Takes) -> list[tuple[str, str, Steps, int]]:
     """(name, claim, requests, their number): at temperature 0 the first answer and the last are one."""
     last = asks.HEAVY if takes.options(*asks.HEAVY) else {}
+    a_b_a = asks.a_b_a(last, takes.options(*PENALISED), refused=takes.together)
     found: list[tuple[str, str, Steps, int]] = [
         ("repeat", f"{SAME} twice at temperature 0.", asks.repeat, 4),
-        ("state/A-B-A", f"{ALONE} after other requests.", asks.a_b_a(last), 8),
+        ("state/A-B-A", f"{ALONE} after other requests.", a_b_a, 8),
         ("state/full blocks", f"{SAME} when its whole prompt is in the cache, to a block's edge.", asks.full_blocks, 7),
     ]
     if takes.options(*PENALISED) and takes.options("stop"):

@@ -21,6 +21,7 @@ REPEATED: Options = {"repetition_penalty": 1.5}
 STOPS = 3  # letters of which one comes soon
 COLD = 2 * BLOCK + 5  # words of a prompt of which a cache will hold some blocks
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
+NO_TEMPERATURE = -1.0
 COOL, HOT = 0.02, 2.0  # temperatures: tokens that are 0.25 nats apart have odds of one in 270000 at the first
 FILLING = "the "  # a word of one token
 HEAVY = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "logit_bias": {"5": 100.0}}  # of a neighbour
@@ -166,15 +167,19 @@ def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [mine], [mine]]
 
 
-def a_b_a(theirs: Options) -> Steps:
-    """theirs: of the last request before A is asked again, in turn."""
+def a_b_a(theirs: Options, penalties: bool, refused: bool) -> Steps:
+    """theirs: of the last request before A is asked again, in turn. penalties: in turn A has some. refused: in turn the
+    last request asks for what no server should take."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
-        mine = replace(plain(bench, k), turns=(bench.fresh(500 + k),))
+        mine = with_penalties(bench, k) if penalties and k % 4 >= 2 else plain(bench, k)
+        mine = replace(mine, turns=(bench.fresh(500 + k),))
         words = mine.turns[0].split(" ")
         other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
         last = replace(sampled(bench, k + 1, k), options=theirs if k % 2 else {})
+        if refused and k % 4 == 3:
+            last = replace(last, temperature=NO_TEMPERATURE, wrong=True)
         return [[mine], [replace(mine, turns=(other,))], [last], [mine]]
 
     return steps
