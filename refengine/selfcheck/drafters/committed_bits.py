@@ -26,7 +26,7 @@ from refengine.jobs.run import Job, run
 from refengine.report.finding import Finding, Recipe
 from refengine.report.terminal import Progress
 from refengine.selfcheck.drafters.company import MODES, Company, Script, drawn, shortest
-from refengine.selfcheck.drafters.computed_from import CATALOGUES, parts_of
+from refengine.selfcheck.drafters.computed_from import NUMBERS, parts_of
 from refengine.selfcheck.drafters.row import Row
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.committed import Committed, digest, module_digest
@@ -99,7 +99,7 @@ def digest_of(key: str) -> str:
 def _source(drafter: str) -> str:
     """Drafter and target, tensor for tensor; the source of both, of the loop and of what examines them."""
     agreement = module_digest("refengine.engine.rules.agreement")
-    return digest(module_digest(MODULE, CATALOGUES), agreement, parts_of(drafter, 0.0, ROWS[drafter].rules[0]))
+    return digest(module_digest(MODULE, NUMBERS), agreement, parts_of(drafter, 0.0, ROWS[drafter].rules[0]))
 
 
 RECORD = Committed(RESULTS / "bits.json", digest_of, COMMAND, keys)
