@@ -280,7 +280,7 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
         bare = {name: value for name, value in policy.items() if name not in FILTERS}
         left = sorted(engine.shaped(engine.seen(past, node.company), bare, seen, floor))[-policy["top_k"] :]
         policy["top_p"] *= sum(left)
-    p = engine.shaped(engine.seen(past, node.company), policy, seen, floor)
+    p = engine.shaped(engine.seen(past, node.company), body if policy == body else policy, seen, floor)
     bare = engine.has("argmax in verification where no rows are asked for") and not body.get("logprobs")
     if (bare or engine.has("argmax in verification")) and i < GAMMA:
         p = engine.shaped(engine.language.logits(past, 0.0), {**policy, "temperature": 0.0}, seen, floor)

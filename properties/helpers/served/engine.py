@@ -9,6 +9,7 @@ for where engines have been wrong.
 import itertools
 import random
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log
@@ -22,6 +23,7 @@ from properties.helpers.served.model import (
     MEMORY,
     MEMORYLESS,
     PENALTIES,
+    Asked,
     Language,
     draw,
     shaped,
@@ -79,6 +81,10 @@ class Engine:
     begun: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)  # the last first rounds, by request
     gate: threading.Condition = field(default_factory=threading.Condition)
 
+    def __post_init__(self) -> None:
+        present = {self.defect} if self.speculative else set[str]()
+        self.has: Callable[[str], bool] = present.__contains__  # asked some hundred times for a token
+
     def shaped(self, row: list[float], body: dict[str, Any], out: list[int], least: int) -> list[float]:
         if self.shared == "the filter is ignored":
             body = {name: value for name, value in body.items() if name not in ("top_k", "top_p", "min_p")}
@@ -97,9 +103,6 @@ class Engine:
     def tokens_of(self, body: dict[str, Any]) -> int:
         """Of the prompt of a request."""
         return len(self.language.ids_of(text_of(body)))
-
-    def has(self, defect: str) -> bool:
-        return self.speculative and self.defect == defect
 
     def seen(self, context: list[int], shape: int) -> list[float]:
         """The logits as they come out of a batch of that shape."""
@@ -126,7 +129,7 @@ class Engine:
             body = {**body, "stop": None}
         stops, stop_tokens = stops_of(body), body.get("stop_token_ids") or ()
         context = self.entered(prompt)
-        body = {**body, "inherited": self.inherited.pop() if self.inherited else []}
+        body = Asked({**body, "inherited": self.inherited.pop() if self.inherited else []})
         if self.has("the temperature of a request that was left stays") and self.heat:
             body["temperature"] = self.heat.pop()
         if self.has("a seed is forgotten beside penalties") and body.keys() & PENALTIES:

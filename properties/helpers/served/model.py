@@ -2,9 +2,11 @@
 checkpoint of `refengine fixtures export`, computed in numpy from its file."""
 
 import random
-from collections.abc import Callable, Sequence
+from bisect import bisect
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import accumulate
 from math import exp, inf
 from typing import Any
 
@@ -14,6 +16,22 @@ CHAIN = [f" {a}{b}" for a in "bdfgklmn" for b in ("a", "e", "ino", "u", "olt")]
 WORDS = [*CHAIN, *JSON]
 V, GAMMA, END = len(CHAIN), 3, 0  # of the chain; of a block
 SELDOM = -7.0  # the logit of a word of JSON
+
+
+class Row(list[float]):
+    """A row that is made once, wanted often and never changed: it is known by itself, not by its numbers."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__
+
+    @cached_property
+    def cumulative(self) -> list[float]:
+        return list(accumulate(self))
+
+
+def known(row: list[float]) -> Hashable:
+    """What a row is remembered by."""
+    return row if isinstance(row, Row) else tuple(row)
 
 
 def logits(context: list[int], noise: float = 0.0) -> list[float]:
@@ -28,7 +46,7 @@ def _logits(last: tuple[int, ...], noise: float) -> list[float]:
     row[END] -= 1.0
     row = [x + noise * source.gauss(0.0, 1.0) for x in row] if noise else row
     source = random.Random(f"{list(last)} {noise}")
-    return [*row, *(SELDOM + source.gauss(0.0, 0.5) for _ in JSON)]
+    return Row([*row, *(SELDOM + source.gauss(0.0, 0.5) for _ in JSON)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,22 +88,34 @@ MEMORY = (*PENALTIES, "response_format", "tools")  # of what was said
 MEMORYLESS = ("temperature", *FILTERS, "logit_bias", "allowed_token_ids", "bad_words", "ignore_eos")
 MOST_SHAPED = 1 << 14
 NOTHING = -1  # between a prompt and its answer
-shaped_before: dict[tuple[Any, ...], list[float]] = {}  # each is wanted to draft, to verify and to report
+shaped_before: dict[tuple[Any, ...], Row] = {}  # each is wanted to draft, to verify and to report
 
 
-def shaped(
-    row: list[float], body: dict[str, Any], out: list[int], least: int, language: Language = MARKOV
-) -> list[float]:
-    """Probabilities after the policy; at temperature 0 a point. Not to be changed."""
+class Asked(dict[str, Any]):
+    """A request whose policy stays as it is; a copy that is changed is a plain dict."""
+
+    @cached_property
+    def policy(self) -> tuple[bool, str]:
+        return policy_of(self)
+
+
+def policy_of(body: dict[str, Any]) -> tuple[bool, str]:
+    """(whether what was said moves the row, the policy in words)."""
     remembers = not body.keys().isdisjoint(MEMORY) or any(" " in word.strip() for word in body.get("bad_words") or ())
-    said = (*body.get("prompt ids", []), NOTHING, *out) if remembers else ()
     told = [f"{name} {body[name]}" for name in (*MEMORYLESS, *MEMORY, "grammar state") if name in body]
-    key = (tuple(row), said, len(out) < least, language, *told)
+    return remembers, "\n".join(told)
+
+
+def shaped(row: list[float], body: dict[str, Any], out: list[int], least: int, language: Language = MARKOV) -> Row:
+    """Probabilities after the policy; at temperature 0 a point. Not to be changed."""
+    remembers, policy = body.policy if isinstance(body, Asked) else policy_of(body)
+    said = (*body.get("prompt ids", []), NOTHING, *out) if remembers else ()
+    key = (known(row), said, len(out) < least, language, policy)
     made = shaped_before.get(key)
     if made is None:
         if len(shaped_before) > MOST_SHAPED:
             shaped_before.clear()
-        made = shaped_before[key] = _shaped(row, body, out, least, language)
+        made = shaped_before[key] = Row(_shaped(row, body, out, least, language))
     return made
 
 
@@ -144,4 +174,6 @@ def _filtered(weights: list[float], body: dict[str, Any]) -> set[int]:
 
 
 def draw(row: list[float], chance: random.Random) -> int:
-    return chance.choices(range(len(row)), row)[0]
+    """As random.choices does, which would add up a row that is known anew."""
+    cumulative = row.cumulative if isinstance(row, Row) else list(accumulate(row))
+    return bisect(cumulative, chance.random() * cumulative[-1], 0, len(row) - 1)

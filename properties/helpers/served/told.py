@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import exp, log
 from typing import Any, TypeAlias
 
-from properties.helpers.served.model import GAMMA
+from properties.helpers.served.model import GAMMA, Row, known
 from refengine.audit.served.ask import INCLUDED
 
 BLOCK = 12  # tokens of a prompt that a cache keeps
@@ -100,13 +100,13 @@ def wished(body: dict[str, Any]) -> int:
 
 def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int, wish: int) -> dict[str, Any]:
     words = engine.language.words
-    chances, others = ([_normal(tuple(row)) for row in side[: len(shown)]] for side in (zip(*rows, strict=True)))
+    chances, others = ([_normal(known(row)) for row in side[: len(shown)]] for side in (zip(*rows, strict=True)))
     if engine.has("log probabilities of the row before") and chances:
         chances = [chances[0], *chances[:-1]]
         others = chances
     own = [row[x] for x, row in zip(shown, chances, strict=False)]
     listed = min(engine.listed, wish)
-    tops = [{words[i]: row[i] for i in _likeliest(tuple(row))[:listed]} for row in others]
+    tops = [{words[i]: row[i] for i in _likeliest(row)[:listed]} for row in others]
     if not engine.has("a sampled token is missing from its row"):
         tops = [{**row, words[x]: c} for x, c, row in zip(shown, own, tops, strict=False)]
     if engine.has("every other row lists its token alone"):
@@ -122,13 +122,13 @@ def _logprobs(engine: Any, shown: list[int], rows: list[Rows], limit: int, wish:
 
 
 @lru_cache(1 << 12)
-def _normal(row: tuple[float, ...]) -> list[float]:
+def _normal(row: Any) -> Row:
     total = log(sum(exp(x) for x in row))
-    return [x - total for x in row]
+    return Row(x - total for x in row)
 
 
 @lru_cache(1 << 12)
-def _likeliest(row: tuple[float, ...]) -> list[int]:
+def _likeliest(row: Row) -> list[int]:
     return sorted(range(len(row)), key=lambda i: -row[i])
 
 
@@ -137,7 +137,7 @@ def echoed(engine: Any, told: dict[str, Any], prompt: list[int], body: dict[str,
     told["text"] = body["prompt"] + told["text"]
     if "logprobs" not in told:
         return told
-    chances = [_normal(tuple(engine.language.logits(prompt[:i], 0.0))) for i in range(len(prompt))]
+    chances = [_normal(known(engine.language.logits(prompt[:i], 0.0))) for i in range(len(prompt))]
     if engine.has("echoed log probabilities of a cached prefix are its first row"):
         if tuple(prompt[:BLOCK]) in engine.echoed:
             chances[1:BLOCK] = chances[:1] * (BLOCK - 1)
