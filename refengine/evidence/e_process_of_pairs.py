@@ -19,7 +19,8 @@ import numpy as np
 
 from refengine.evidence.rows import Rows, log_sum
 
-WEIGHTS = (0.5, 2.0, 8.0)  # how many outcomes the pooled frequencies count for in the estimate of each sampler
+# How many outcomes the pooled frequencies count for in the estimate of each sampler.
+WEIGHTS = np.array([0.5, 2.0, 8.0])
 STAKE = 0.95  # of the wealth: an estimate from little must not ruin the bettor
 MOST_ODDS = 30.0  # in nats; more is certainty
 COMMONER = "which of the two is the more common"
@@ -37,10 +38,7 @@ class Feature:
 
     def add(self, xs: Sequence[Hashable], ys: Sequence[Hashable]) -> Rows:
         """One pair, xs from the first sampler: the gain of each bet. All of a pair's outcomes are exchanged at once."""
-        odds = np.zeros(len(WEIGHTS))
-        for x, y in zip(xs, ys, strict=True):
-            if x != y:
-                odds += [self._log_odds(x, y, weight) for weight in WEIGHTS]
+        odds = self._log_odds(xs, ys).sum(0)
         gain = np.log(1 - STAKE + STAKE * 2 / (1 + np.exp(-odds.clip(-MOST_ODDS, MOST_ODDS))))
         self.first.update(xs)
         self.second.update(ys)
@@ -48,20 +46,22 @@ class Feature:
         self.log_wealth = self.log_wealth + gain
         return np.asarray(gain)
 
-    def _log_odds(self, x: Hashable, y: Hashable, weight: float) -> float:
-        """Of x being the first sampler's and y the second's, against the other way round."""
-        as_it_is = self._estimate(self.first, x, weight) * self._estimate(self.second, y, weight)
-        exchanged = self._estimate(self.first, y, weight) * self._estimate(self.second, x, weight)
-        return log(as_it_is / exchanged)
+    def _log_odds(self, xs: Sequence[Hashable], ys: Sequence[Hashable]) -> Rows:
+        """Of each x being the first sampler's and its y the second's, against the other way round, by every bet."""
+        number = {outcome: i for i, outcome in enumerate({*xs, *ys})}
+        x, y = ([number[outcome] for outcome in side] for side in (xs, ys))
+        first, second = self._estimates([*number])
+        return np.asarray(np.log(first[x] * second[y] / (first[y] * second[x])))
 
     def log_frequency(self, outcome: Hashable) -> float:
         """Of an outcome, over both samplers so far."""
         return log((self.first[outcome] + self.second[outcome] + 0.5) / (2.0 * self.count + 1.0))
 
-    def _estimate(self, counts: Counter[Hashable], outcome: Hashable, weight: float) -> float:
-        """A sampler's chance of an outcome, drawn towards the frequency in both."""
-        pooled = (self.first[outcome] + self.second[outcome] + 1.0) / (2.0 * self.count + 2.0)
-        return (counts[outcome] + weight * pooled) / (self.count + weight)
+    def _estimates(self, outcomes: Sequence[Hashable]) -> Rows:
+        """Each sampler's chance of each outcome by every bet, drawn towards the frequency in both."""
+        counts = np.array([[side[outcome] for outcome in outcomes] for side in (self.first, self.second)])[:, :, None]
+        pooled = (counts.sum(0) + 1.0) / (2.0 * self.count + 2.0)
+        return np.asarray((counts + WEIGHTS * pooled) / (self.count + WEIGHTS))
 
 
 @dataclass
@@ -78,11 +78,15 @@ class Pairs:
     def add(self, prompt: int, first: Sequence[Outcome], second: Sequence[Outcome]) -> None:
         """One pair at a prompt: equally many outcomes of each sampler, each as its features, which all have alike."""
         found = {name: self.features.setdefault((prompt, name), Feature()) for name in first[0]}
-
-        def common(outcome: Outcome) -> float:
-            return sum(feature.log_frequency(outcome[name]) for name, feature in found.items())
-
-        pairs = [(common(x), common(y)) for x, y in zip(first, second, strict=True)]
+        told = (*first, *second)
+        common = {
+            name: {outcome: feature.log_frequency(outcome) for outcome in {features[name] for features in told}}
+            for name, feature in found.items()
+        }
+        pairs = [
+            tuple(sum(known[features[name]] for name, known in common.items()) for features in pair)
+            for pair in zip(first, second, strict=True)
+        ]
         gain = self.commoner.add([a > b for a, b in pairs], [b > a for a, b in pairs])
         self.commoner_wealth[prompt] = self.commoner_wealth.get(prompt, 0.0) + gain
         for name, feature in found.items():

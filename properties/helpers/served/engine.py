@@ -237,9 +237,12 @@ class Engine:
     def rows(
         self, context: list[int], out: list[int], body: dict[str, Any], company: int, place: int, emitted: int
     ) -> Rows:
-        """The rows that a token's log probability and those of its alternatives are made of. place: in its round."""
-        row, draft = self.reported(context, out, body, company), self.language.logits(context + out, 0.7)
-        accepted = place < emitted - 1
+        """The rows that a token's log probability and those of its alternatives are made of, empty where none are asked
+        for. place: in its round."""
+        if not body.get("logprobs"):
+            return [], []
+        row, accepted = self.reported(context, out, body, company), place < emitted - 1
+        draft = self.language.logits(context + out, 0.7) if accepted else row
         if self.has("streamed log probabilities are the drafter's") and body.get("stream") and accepted:
             return draft, draft
         if self.has("a row of one token is the draft's") and wished(body) == 1 and accepted:

@@ -11,6 +11,8 @@ from select import select
 from socket import MSG_PEEK
 from typing import Any
 
+import msgspec
+
 from properties.helpers.listening import Quiet, listening
 from properties.helpers.served.defects import LEAKS
 from properties.helpers.served.engine import Engine
@@ -265,7 +267,7 @@ def serving(engine: Engine, manner: str = "") -> Iterator[str]:
                 self.say(code, made, {"Retry-After": "0.01"} if code == 429 else {})
 
         def say(self, code: int, content: dict[str, Any], headers: dict[str, str]) -> None:
-            encoded = json.dumps(content).encode()
+            encoded = msgspec.json.encode(content)
             self.send_response(code)
             for name, value in {"Content-Length": str(len(encoded)), **headers}.items():
                 self.send_header(name, value)

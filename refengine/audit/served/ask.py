@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 Row: TypeAlias = dict[str, float]  # log probabilities of some tokens of one position
@@ -90,7 +91,7 @@ class Choice:
         rows = self.top or ()
         if len(rows) != len(self.tokens or ()):
             return ()
-        return tuple(tuple(sorted(row.items(), key=lambda entry: -entry[1])[:LISTED]) for row in rows)
+        return tuple(tuple(sorted(row.items(), key=itemgetter(1), reverse=True)[:LISTED]) for row in rows)
 
 
 @dataclass(frozen=True)

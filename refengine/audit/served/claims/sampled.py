@@ -78,7 +78,7 @@ class Law:
         what they score."""
         count = min(len(on), len(off))
         on, off = on[:count], off[:count]
-        self.prefixes.add(place, *([self.reader.steps(choice) for choice in side] for side in (on, off)))
+        self.prefixes.add(place, *([self.reader.steps(choice, DEEPEST) for choice in side] for side in (on, off)))
         self.characters.add(place, *([_letters(choice.text) for choice in side] for side in (on, off)))
         self.pairs.add(place, *([features(choice.text) for choice in side] for side in (on, off)))
         scored = self.reader.pair(on, off, place)
@@ -213,9 +213,9 @@ def _letters(text: str) -> list[Step]:
 
 def features(text: str) -> dict[str, Hashable]:
     """What is compared of a completion: its first words, how many they are, every word, and every two in a row."""
-    found = pieces(text)[:WORDS]
+    found = pieces(text)
     words = (*found, *[None] * WORDS)[:WORDS]
-    told: dict[str, Hashable] = {"the first words": "".join(found), "how long it is": len(pieces(text))}
+    told: dict[str, Hashable] = {"the first words": "".join(found[:WORDS]), "how long it is": len(found)}
     told |= {f"word {i}": word for i, word in enumerate(words)}
     return told | {f"words {i} and {i + 1}": words[i : i + 2] for i in range(len(words) - 1)}
 

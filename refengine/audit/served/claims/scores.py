@@ -42,7 +42,11 @@ Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
 # Tokens from this on are in one place; and by how many tokens are before it, what a token is counted in.
 DIFFERENT = 1 + max(places.start for places in PLACES.values())
 PLACES_OF = [[name for name, places in PLACES.items() if i in places] for i in range(DIFFERENT)]
-TITLES = {name: [f"{what} at {name}" for what in WHAT] for name in (*PLACES, LATER_CHOICES)}
+# By the same, for each of WHAT the titles of the sums that it is part of; the second of a choice after the first.
+TITLES, LATER_TITLES = (
+    [[[f"{what} at {name}" for name in (*names, *more)] for what in WHAT] for names in PLACES_OF]
+    for more in ((), (LATER_CHOICES,))
+)
 READ_ROWS = 4096  # that are remembered: a row is read several times for each pair, and comes in several answers
 
 
@@ -118,10 +122,15 @@ def readings(row: Listed, policy: Policy) -> tuple[Law, Law]:
     return as_reported(row), with_policy(row, policy)
 
 
+def surprise(token: str, law: Law) -> float:
+    """Less its mean under the law."""
+    return law.surprises.get(token, law.beyond) - law.expected
+
+
 def against_row(token: str, law: Law) -> Scored:
     """Each less its mean under the law."""
     return (
-        law.surprises.get(token, law.beyond) - law.expected,
+        surprise(token, law),
         float(token == law.likeliest) - law.listed[law.likeliest],
         float(token not in law.listed) - law.rest,
     )
@@ -163,38 +172,43 @@ class Reader:
         found: defaultdict[tuple[Hashable, ...], list[Listed]] = defaultdict(list)
         for choice in choices:
             for i, row in enumerate(choice.listed[:SHARED]):
-                found[prompt, *(choice.tokens or ())[:i]].append(row)
-        for before in found.keys() - self.shared.keys():
-            self.shared[before] = min(found[before], key=sorted)
+                before = prompt, *(choice.tokens or ())[:i]
+                if before not in self.shared:
+                    found[before].append(row)
+        self.shared |= {before: min(rows, key=sorted) for before, rows in found.items()}
 
     def scores(self, choices: Sequence[Choice], prompt: int = 0) -> dict[str, float]:
         """By "WHAT at PLACE"."""
         sums: defaultdict[str, float] = defaultdict(float)
+        begun = [pieces(choice.text)[: max(STARTS)] for choice in choices]
         for words in STARTS:
-            starts = Counter(tuple(pieces(choice.text)[:words]) for choice in choices)
+            starts = Counter(tuple(told[:words]) for told in begun)
             sums[f"{ALIKE}, for {words} words"] = sum(count * (count - 1) / 2 for count in starts.values())
         for index, choice in enumerate(choices):
             before = 0.0
             sums[ENDED] += choice.finish == "stop"
             sums[COPIES] += self.copies(choice)
-            for i, token in enumerate(self.tokens(choice, prompt)):
-                sums[LENGTH] += 1
-                sums[ORDER] += index - (len(choices) - 1) / 2
+            count = 0
+            for count, token in enumerate(self.tokens(choice, prompt), 1):
                 sums[NEXT] += before * token[0]
                 before = token[0]
-                for name in (*PLACES_OF[min(i, DIFFERENT - 1)], *([LATER_CHOICES] if index else [])):
-                    for title, score in zip(TITLES[name], token, strict=False):
+                titles = (LATER_TITLES if index else TITLES)[min(count, DIFFERENT) - 1]
+                for score, names in zip(token, titles, strict=False):
+                    for title in names:
                         sums[title] += score
+            sums[LENGTH] += count
+            sums[ORDER] += count * (index - (len(choices) - 1) / 2)
         return dict(sums)
 
     def copies(self, choice: Choice) -> float:
         """Tokens that are those which came after the same two before, less what rows expect where they are reported."""
-        told, laws = [token for token, _ in self.steps(choice)], self.laws(choice)
-        total, after = 0.0, dict[tuple[str, ...], str]()
+        told = (choice.tokens or ()) if choice.listed else pieces(choice.text)
+        reading, total, after = self.reading, 0.0, dict[tuple[str, ...], str]()
         for i in range(2, len(told)):
             copy = after.get(before := tuple(told[i - 2 : i]))
             if copy is not None:
-                total += float(told[i] == copy) - (laws[i].chance(copy) if laws else 0.0)
+                expected = self.law(choice.listed[i], reading).chance(copy) if choice.listed else 0.0
+                total += float(told[i] == copy) - expected
             after[before] = told[i]
         return total
 
@@ -212,16 +226,20 @@ class Reader:
             yield (min(SURPRISE_NATS, -log((self.after[last, word] + 2 * seldom) / (self.words[last] + 2.0))),)
             last = word
 
-    def steps(self, choice: Choice) -> list[tuple[str, float | None]]:
-        """Its tokens with their chances; words without where no rows are reported."""
+    def steps(self, choice: Choice, most: int | None = None) -> list[tuple[str, float | None]]:
+        """Its tokens, or so many of them, with their chances; words without where no rows are reported."""
         if not choice.listed:
-            return [(word, None) for word in pieces(choice.text)]
-        return [(token, law.chance(token)) for token, law in zip(choice.tokens or (), self.laws(choice), strict=True)]
+            return [(word, None) for word in pieces(choice.text)[:most]]
+        told = zip((choice.tokens or ())[:most], self.laws(choice, most), strict=True)
+        return [(token, law.chance(token)) for token, law in told]
 
-    def laws(self, choice: Choice) -> list[Law]:
+    def laws(self, choice: Choice, most: int | None = None) -> list[Law]:
         """The rows of its tokens as they are read; none where none are reported."""
         reading = self.reading
-        return [readings(row, self.policy)[reading] if row else NO_ROW for row in choice.listed]
+        return [self.law(row, reading) for row in choice.listed[:most]]
+
+    def law(self, row: Listed, reading: int) -> Law:
+        return readings(row, self.policy)[reading] if row else NO_ROW
 
     @property
     def reading(self) -> int:
@@ -232,7 +250,7 @@ class Reader:
         if choice.listed:
             for token, row in zip(choice.tokens or (), choice.listed, strict=True):
                 for i, law in enumerate(readings(row, self.policy) if row else ()):
-                    self.off_by[i] += against_row(token, law)[0]
+                    self.off_by[i] += surprise(token, law)
             return
         last = ""
         for word in pieces(choice.text):

@@ -6,7 +6,6 @@ A score that is learned from the pairs before is a fair bet on the next one (`ev
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from math import copysign, log
 from typing import TypeAlias
 
@@ -30,16 +29,14 @@ class Tilt:
 
     def score(self, seen: Seen, rows: Sequence[Mapping[str, float]] = ()) -> float:
         """Of the tokens of an answer; where their rows are at hand (probabilities), each less what its row expects."""
-        of = cache(self.of)  # a token comes in many rows
-        met = {before for before, _ in seen if any(before in total for total in self.totals)}  # behind others all is 0
-        told = sum(of(before, token) for before, token in seen if before in met)
-        rowed = ((before, row) for (before, _), row in zip(seen, rows, strict=False) if before in met)
-        return told - sum(p * of(before, token) for before, row in rowed for token, p in row.items())
+        met = {before for before, _ in seen if before in self.totals[0] or before in self.totals[1]}
+        odds = {before: _After(self, before) for before in met}  # behind others all is 0
+        told = sum(odds[before][token] for before, token in seen if before in odds)
+        rowed = ((odds[before], row) for (before, _), row in zip(seen, rows, strict=False) if before in odds)
+        return told - sum(p * of[token] for of, row in rowed for token, p in row.items())
 
-    def of(self, before: Hashable, token: str) -> float:
-        (first, second), (whole, other) = self.counts, self.totals
-        here, there = first.get((before, token), 0), second.get((before, token), 0)
-        mine, theirs = whole.get(before, 0), other.get(before, 0)
+    def odds(self, mine: int, theirs: int, here: int, there: int) -> float:
+        """Of a token that each sampler gave so often (here, there), of all that it gave after the same."""
         pooled = DRAWN * (here + there + 1.0) / (mine + theirs + 2.0)
         odds = log((here + pooled) * (theirs + DRAWN) / ((there + pooled) * (mine + DRAWN)))
         return copysign(max(0.0, abs(odds) - self.least), odds)
@@ -56,6 +53,22 @@ class Tilt:
                 total[token] += count
         order = sorted({*here, *there}, key=lambda t: -abs(here[t] - there[t]) / (here[t] + there[t]) ** 0.5)
         return [(token, here[token], there[token]) for token in order[:SHOWN]]
+
+
+class _After(dict[str, float]):
+    """The log odds of tokens after one thing: a token comes in many rows, and is worked out once."""
+
+    def __init__(self, tilt: Tilt, before: Hashable) -> None:
+        (first, second), (whole, other) = tilt.counts, tilt.totals
+        self.tilt, self.before, self.first, self.second = tilt, before, first, second
+        self.totals = whole.get(before, 0), other.get(before, 0)
+        self.unseen = tilt.odds(*self.totals, 0, 0)
+
+    def __missing__(self, token: str) -> float:
+        key = self.before, token
+        here, there = self.first.get(key, 0), self.second.get(key, 0)
+        odds = self[token] = self.tilt.odds(*self.totals, here, there) if here or there else self.unseen
+        return odds
 
 
 def after(count: int, words: Sequence[str]) -> Seen:
