@@ -244,7 +244,7 @@ class Terms:
         return tuple(self.made(part, rows=self.rows) for part in np.moveaxis(self.array, dim, 0))
 
     def double(self) -> "Terms":
-        return self.made(self.array, torch.float64, self.rows)
+        return self if self.dtype == torch.float64 else self.made(self.array, torch.float64, self.rows)
 
     def to(self, *_: Any) -> "Terms":
         raise NotImplementedError("a change of type is not known here")

@@ -1,4 +1,4 @@
-"""That a file of the engine only defines its words while it is imported.
+"""That a file of the engine only defines its words while it is imported, and changes none later.
 
 Whatever else it did could put another function in the place of a rule, or of what judges it. Standard library.
 """
@@ -6,6 +6,7 @@ Whatever else it did could put another function in the place of a rule, or of wh
 import ast
 
 from proofs.translate.importing import MARKED_BY, OWN, more_than_defined
+from proofs.translate.reaching import reaching
 
 # What a file may call, or mark a definition with, while it is imported, and where that is from: it makes something, and
 # changes nothing.
@@ -24,10 +25,12 @@ COMPILERS = ("njit", "triton.jit")  # one that is told types would compile at on
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 
 
-def undefined(text: str) -> set[str]:
-    """What a file does besides defining, as it is imported."""
+def undefined(text: str, lists: bool = False) -> set[str]:
+    """What a file does besides defining, as it is imported, and what its functions may change that is not their own.
+    lists: whether it may import what it lists, as an `__init__.py` does."""
     tree = ast.parse(text)
-    return {ast.unparse(node) for node in (*more_than_defined(tree, MAKES), *others(tree.body))}
+    nodes = (*more_than_defined(tree, MAKES), *others(tree.body), *reaching(tree, lists))
+    return {ast.unparse(node) for node in nodes}
 
 
 def runs_when_made(node: ast.ClassDef) -> list[ast.AST]:

@@ -51,6 +51,8 @@ def _telling(scope: ast.AST) -> set[str]:
                 found.add(ast.unparse(node))
             case ast.BinOp(left, _, right) if is_number(left) and is_number(right):
                 found.add(ast.unparse(node))
+            case ast.Compare(ops=ops, comparators=others) if not _known_by_equality(ops, others):
+                found.add(ast.unparse(node))
             case ast.keyword(arg="dtype", value=kind) if ast.unparse(kind) not in KINDS:
                 found.add(ast.unparse(kind))
             case (
@@ -76,6 +78,13 @@ def _telling(scope: ast.AST) -> set[str]:
             ) if id(node) not in made and (not isinstance(node, ast.Name) or node.id in counts):
                 found.add(ast.unparse(node))
     return found
+
+
+def _known_by_equality(ops: list[ast.cmpop], others: list[ast.expr]) -> bool:
+    """Whether one tensor is another, or in a list, says of what type it was: `is` is for None."""
+    nothing = [isinstance(other, ast.Constant) and other.value is None for other in others]
+    odd = [isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in ops]
+    return all(known or not is_odd for known, is_odd in zip(nothing, odd, strict=True))
 
 
 def numbered(scope: ast.AST, counts: set[str]) -> list[ast.AST]:

@@ -20,6 +20,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from shutil import which
 
@@ -49,6 +50,7 @@ AT_HOME = (
 )
 HIDDEN = (".pytest.ini", ".pytest.toml")  # of what begins with a full stop, options that stand before ours
 OPTIONS = (*HIDDEN, "pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "setup.py")  # of a room too
+ODD_SIGNS = (b"\r", b"\f", b"\v", b"\0", b"\x1a", b"\xef\xbb\xbf")  # no text of ours has any
 BY_DIGEST = 0b01  # of the flags of a `.pyc`: it holds its text's digest, and whose code it is nobody compares
 # What a repository has no reason to bring along: what was built, and of what begins with a full stop all but ours.
 BROUGHT = ("*.pyc", "*.pyo", "*.pth", "*.so", "*.pyd", "*.egg-link", ".*", "!/.ci", "!/.github", "!.gitignore")
@@ -179,11 +181,21 @@ def read_otherwise(root: Path) -> Iterator[Path]:
     """Texts that are not what Python runs: in another encoding a comment may be code, and a package that has the name
     of a file beside it is imported in its place."""
     for file in (*root.glob("*.py"), *of_rooms(root, "*.py")):
-        with file.open("rb") as source:
-            encoding = tokenize.detect_encoding(source.readline)[0]
         hides = file.name == "__init__.py" and file.parent.with_suffix(".py").is_file()
-        if encoding != "utf-8" or hides:
+        if hides or is_read_otherwise(file.read_bytes()):
             yield file
+
+
+def is_read_otherwise(text: bytes) -> bool:
+    """Whether Python may take bytes for another text than they are in UTF-8. It ends a line at what no reader need end
+    one at, and looks for the name of an encoding in the first two of its own."""
+    if any(sign in text for sign in ODD_SIGNS):
+        return True
+    try:
+        encoding = tokenize.detect_encoding(BytesIO(text).readline)[0]
+        return encoding != "utf-8" or told(ast.parse(text)) != told(ast.parse(text.decode("utf-8")))
+    except (SyntaxError, ValueError):
+        return True
 
 
 def ignored(root: Path) -> Iterator[Path]:

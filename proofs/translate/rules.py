@@ -29,6 +29,7 @@ KNOWN = {
         r"^## (\S+) ?(\w*)\n(.*?)(?=^## |\Z)", (PROOFS / "translate" / "known.txt").read_text(), re.M | re.S
     )
 }
+HANDED = ["p", "block", "chance"]  # a rule, before its options
 TRANSLATED_BY_NAME = {"Fraction", *words.RENAMED, *(name for _, name in KNOWN if name)}
 WHOLE = {"card", "rules/__init__"}  # nothing of the law is there: that a card is of the rule that stands above it
 # Names that mean something else in Gallina.
@@ -154,6 +155,8 @@ def _translated(whole: str, file: str, name: str, helpers: Set[str]) -> str:
         types = types_of(function)
     binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items() if type != "chance")
     rule = "chance" in {a.arg for a in function.args.args}
+    if file.startswith("rules/") and rule and [a.arg for a in function.args.args][:3] != HANDED:
+        raise Untranslated(f"refengine/exact/{file}.py: {name} is handed {', '.join(HANDED)} first, in this order")
     result = ast.unparse(function.returns) if function.returns else ""
     answer = "law R (seq V)" if result == "tuple[int, ...]" else "answer R V"
     k = "" if rule else f" (k : ({COQ[RESULTS.get(name, 'row')]}) -> {answer})"
@@ -168,11 +171,10 @@ def types_of(function: ast.FunctionDef) -> dict[str, str]:
     """Of its arguments, by their names in Gallina; raises Untranslated."""
     found = {}
     for argument in function.args.args:
-        if argument.annotation:
-            type = NAMED.get(argument.arg) or TYPES.get(ast.unparse(argument.annotation))
-            if type is None:
-                raise refuse(argument, f"a type that is none of {', '.join(sorted(TYPES))}")
-            found[argument.arg] = type
+        type = NAMED.get(argument.arg) or TYPES.get(ast.unparse(argument.annotation) if argument.annotation else "")
+        if type is None:
+            raise refuse(argument, f"a type that is none of {', '.join(sorted(TYPES))}")
+        found[argument.arg] = type
     return found
 
 
@@ -270,6 +272,23 @@ def section(name: str, result: str, functions: Sequence[tuple[str, str]], given:
     return "\n".join([SECTION.format(name=name, result=result) + given, *parts, f"End {name}.\n"])
 
 
+def rules_of_their_files(file: str, found: Mapping[str, list[ast.stmt]]) -> None:
+    """Refuses a file that has a rule's name for another function, or a rule by a name that is not its own."""
+    at_home = {name: home for home, name in RULES}
+    for name, nodes in found.items() if file.startswith("rules/") else ():
+        taken = [a.name for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names if a.asname]
+        if (name in at_home and words.home(file, name, source) != (at_home[name], name)) or at_home.keys() & {*taken}:
+            raise Untranslated(f"refengine/exact/{file}.py: {name} is the rule of another file, or under another name")
+    if len(at_home) != len(RULES) or len(RULES) != sum(cards_of(home) for home in {home for home, _ in RULES}):
+        raise Untranslated("refengine/exact/rules: two cards have one name")
+
+
+def cards_of(file: str) -> int:
+    """How many cards stand in a file: one that is of a name that another one has stands in no list."""
+    calls = (node for node in ast.walk(parsed(source(file))) if isinstance(node, ast.Call))
+    return sum(ast.unparse(call.func) == "Card" for call in calls)
+
+
 def unlike(before: str, now: str) -> list[str]:
     """The functions whose Gallina text is another than it was, or that one of the two lacks."""
     texts = [
@@ -292,7 +311,7 @@ def written() -> str:
             raise Untranslated(f"refengine/exact/{file}: a folder is imported in place of the file beside it")
         if (file, "") not in KNOWN:
             with reading(file):
-                words.bound(source(file), file)  # it is refused, or defines
+                rules_of_their_files(file, words.bound(source(file), file))  # it is refused, or defines
     if words.bound(source("__init__"), "__init__"):
         raise Untranslated("__init__.py: what is imported first may change the words of the others")
     return "\n".join([HEADER, section("Rules", "(outcome V)", RULES, LOSSY), section("Loops", "(seq V)", LOOPS)])

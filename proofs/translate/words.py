@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from proofs.translate.importing import MARKED_BY, OWN, more_than_defined
+from proofs.translate.reaching import reaching
 from proofs.translate.terms import Untranslated, assigned, grown, names, refuse
 
 CALLED = {"target", "drafter", "rule", "program"}  # parameters that are functions
@@ -45,8 +46,7 @@ AT_HOME: dict[str, dict[str, tuple[str, ...]]] = {
     "card": dict.fromkeys(("Card", "Loss"), (OWN,)),
     TABLE: {"RULES": ("",)},
 }
-REFLECTS = {TABLE, "unknowns"}  # files that look at modules; both are among what was read
-CHANGING = {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "compile", "__import__", "__builtins__"}
+REFLECTS = {TABLE, "unknowns", "merged"}  # files that look at modules; they are among what was read
 READ = {"iter", "test"}  # the parts of a loop or a branch in which a list is read
 READERS = {"tuple", "len", "max"}
 GALLINA = re.compile(r"[vz]\d*|either\d+|both\d+|holds\d*|k|next|raised|R|V|fun|let|in|if|is|then|else|match|end|tt")
@@ -88,24 +88,10 @@ def _bound(text: str, file: str) -> dict[str, list[ast.stmt]]:
             raise refuse(call, "the card is of another rule")
     for changed in more_than_defined(tree, HOMES | AT_HOME.get(file, {})):
         raise refuse(changed, "it is not seen what this does to the words of the module")
-    for inner in ast.walk(tree):
-        if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr) or (file not in REFLECTS and _changes(inner)):
-            raise refuse(inner, "a name may be bound where it is not seen")
+    hidden = (inner for inner in ast.walk(tree) if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr))
+    for inner in (*hidden, *(() if file in REFLECTS else reaching(tree))):
+        raise refuse(inner, "a name may be bound where it is not seen")
     return found
-
-
-def _changes(node: ast.AST) -> bool:
-    """Whether it may change a word of a module when it runs: what is changed there is an object's own."""
-    match node:
-        case ast.Attribute(ast.Name(name), ctx=ast.Store() | ast.Del()):
-            return name != "self"
-        case ast.Attribute(ctx=ast.Store() | ast.Del()):
-            return True
-        case ast.Attribute(attr=name):
-            return name.startswith("__") and name not in ("__name__", "__module__", "__init__")
-        case ast.Name(name):
-            return name in CHANGING
-    return False
 
 
 def _all_names(targets: list[ast.expr]) -> bool:
