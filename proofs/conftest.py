@@ -1,15 +1,26 @@
 """Tests marked `coq` ask Coq, which takes a minute to compile what it is asked about: they are part of `make prove`, in
 which what is skipped fails: a prover that is not installed would else be a proof that nobody asks for."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
 from proofs.gate.build import absent
+from proofs.translate.running import PACKAGES, differing, meanings
 
 OPTION = "--nothing-skipped"
 LEAVE_OUT = ("deselect", "keyword", "ignore", "ignore_glob", "lf", "stepwise", "maxfail")  # options, as pytest has them
+
+
+@pytest.fixture(scope="session", autouse=True)
+def words_stay_what_they_are() -> Iterator[None]:
+    """Fails where, at the end, a name of the rules means something else than at the beginning: a function that runs may
+    put another one in its place."""
+    packages = (*PACKAGES, "refengine.engine", "refengine.engine.rules")
+    before = meanings(packages)
+    yield
+    assert [*differing(meanings(packages), before)] == []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

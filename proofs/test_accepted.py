@@ -226,9 +226,15 @@ def test_a_text_that_python_reads_as_another_is_told(tmp_path: Path) -> None:
     for name in ("plain.py", "shadowed.py", "shadowed/__init__.py"):
         (room / name).write_text("# -*- coding: utf-8 -*-\n")
     (room / "ended.py").write_text("# -*- coding: raw_unicode_escape -*-\n# \\u000aA = 1\n")
+    lines = {
+        "returned": b"\r# coding: raw_unicode_escape\n",
+        "fed": b"\f\n",
+    }
+    for name, line in lines.items():
+        (room / f"{name}.py").write_bytes(line)
     (room / "led").symlink_to(tmp_path)
     told = [name for name in tests.digests([], tmp_path) if name.startswith("run/")]
-    assert told == ["run/proofs/ended.py", "run/proofs/shadowed/__init__.py", "run/proofs/led"]
+    assert {*told} == {f"run/proofs/{name}.py" for name in ("ended", "shadowed/__init__", *lines)} | {"run/proofs/led"}
 
 
 @pytest.mark.parametrize(

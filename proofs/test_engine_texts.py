@@ -2,6 +2,7 @@
 lanes, with what numbers, and what is changed in place or while a file is imported."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -301,3 +302,60 @@ def test_a_file_of_the_engine_only_defines_its_words(file: Path) -> None:
 def test_a_file_that_does_more_is_seen(text: str) -> None:
     """Kills: a reader that lets a branch, a mark or a call through, by which a word means something else."""
     assert undefined(text)
+
+
+ROW = "from refengine.engine import row\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ROW}def check(p):\n    row.residual = lambda p, q: p",
+        f"{ROW}def check(p):\n    words = row\n    words.residual = total",
+        f"{ROW}def check(p, kept=[row]):\n    return p",
+        "def check(p):\n    from refengine.engine import row\n    row.residual = total",
+        "KNOWN = {}\ndef check(p):\n    KNOWN['residual'] = total",
+        "KNOWN = {}\ndef check(p):\n    known = KNOWN\n    known['residual'] = total",
+        "KNOWN = {}\ndef check(p):\n    KNOWN.update(residual=total)",
+        "KNOWN = {}\ndef check(p):\n    KNOWN.setdefault('of', {})['residual'] = total",
+        "class Check:\n    def rows(self, p):\n        del KNOWN['residual']",
+        "import sys\ndef check(p):\n    sys.modules['torch'] = p",
+        "import torch\ndef check(p):\n    torch.set_default_dtype(torch.float16)",
+        "def check(p):\n    frame = p.run.gi_frame",
+        "def check(p):\n    total.__code__ = p",
+        "def check(p):\n    getattr(total, '__glo' 'bals__')['residual'] = p",
+        "def check(p, word):\n    return getattr(total, word)",
+        "def check(p):\n    vars(p)",
+        "def check(p):\n    setattr(p, 'residual', total)",
+        "def check(p):\n    words(p)['residual'] = total",
+        "from importlib import import_module\ndef check(p):\n    import_module('refengine.engine.row')",
+    ],
+)
+def test_a_function_that_may_change_what_is_not_its_own_is_seen(text: str) -> None:
+    """Kills: a word of the rules that is another one once something was asked for, from a file that no rule reads."""
+    assert undefined(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def check(p):\n    out = p.clone()\n    out[0] = 1\n    return out",
+        "def check(p, out):\n    out[0], out.length = 1, 2",
+        "def check(p):\n    known = {}\n    known.setdefault(p, []).append(1)",
+        "class Coins:\n    def toss(self):\n        self.count += 1",
+        f"{ROW}def check(p):\n    return row.residual(p, p), getattr(p, 'device', None)",
+    ],
+)
+def test_what_a_function_makes_it_may_change(text: str) -> None:
+    """Kills: a reader that refuses a table of a function's own."""
+    assert undefined(text) == set()
+
+
+def test_a_rule_stands_in_one_file_of_the_engine() -> None:
+    """Kills: a right function that another file lists under a rule's name, in place of the one that is imported."""
+    files = [
+        import_module(f"refengine.engine.rules.{file.stem}") for file in (PACKAGE / "engine/rules").glob("[!_]*.py")
+    ]
+    found = [(name, made) for file in files for name, made in vars(file).items() if name in RULES]
+    assert {name for name, made in found if made is not RULES[name]} == set()
+    assert {name for name, made in found} == {*RULES}

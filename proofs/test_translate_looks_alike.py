@@ -12,6 +12,7 @@ from proofs.translate.terms import Untranslated
 
 Edits = tuple[tuple[str, str], ...]
 RESIDUAL = "    return tuple(max(px - qx, Fraction(0)) for px, qx in zip(p, q, strict=True))"
+SIGNATURE = "def leviathan(p: Sequence[Row], block: Block, chance: Chance) -> Round:"
 BONUS = '    bonus = chance.choose(p[gamma], ("emit", gamma))\n'
 LAST = f"{BONUS}    return Round((*block.tokens, bonus), tuple(range(gamma)))"
 PASSING = "row_after(p, parent)[x] > threshold(row_after(p, parent), epsilon, delta, INSIDE_LOG)"
@@ -270,6 +271,13 @@ OF_SITES: dict[str, tuple[str, Edits]] = {
             ),
         ),
     ),
+    "chance first": (
+        "rules/leviathan",
+        ((SIGNATURE, SIGNATURE.replace("(p: ", "(chance: Chance, p: ").replace(", chance: Chance)", ")")),),
+    ),
+    "a parameter more": ("rules/leviathan", ((SIGNATURE, SIGNATURE.replace("Chance)", "Chance, extra=0)")),)),
+    "a sum of whole numbers": ("row", (("sum(weights, Fraction(0))", "sum(weights)"),)),
+    "a rule's name for another": ("rules/block", (("def block(", "def leviathan(p): return p\n\n\ndef block("),)),
     "a text that is cut": ("loop", (("out = (*out, token)", "out = (*out, token)[:max_new_tokens]"),)),
 }
 EVERY = {**OF_WORDS, **OF_VARIABLES, **OF_SITES}

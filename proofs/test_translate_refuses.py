@@ -395,6 +395,20 @@ def test_a_file_that_changes_words_while_it_is_imported_is_refused(text: str) ->
         words.bound(f"TIES = {text}" if text.startswith("[") else text, "row")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("sys._getframe().f_globals['max'] = min", "getattr(residual, '__globals__')['max'] = min"),
+        *("getattr(type, '__setattr__')(Block, 'path', None)", "RULES['leviathan'] = residual", "RULES.clear()"),
+        *("Block.path = None", "del Block.path", "kept = RULES\n    kept['block'] = row", "inspect.currentframe()"),
+    ],
+)
+def test_a_function_that_changes_words_when_it_runs_is_refused(body: str) -> None:
+    """Kills: a helper that is right the first time, and puts another function in the place of a rule's word."""
+    with pytest.raises(Untranslated, match="a name may be bound where it is not seen"):
+        words.bound(f"def row(weights):\n    {body}", "row")
+
+
 def test_helpers_that_are_known_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: another meaning of `row_after` or `children` under rules that are proved with the old one."""
     text = (translate.EXACT / "block.py").read_text().replace("return p[node + 1]", "return p[node]")

@@ -155,6 +155,9 @@ def _translated(whole: str, file: str, name: str, helpers: Set[str]) -> str:
         types = types_of(function)
     binders = " ".join(f"({arg} : {COQ[type]})" for arg, type in types.items() if type != "chance")
     rule = "chance" in {a.arg for a in function.args.args}
+    sums = (node for node in ast.walk(function) if isinstance(node, ast.Call) and ast.unparse(node.func) == "sum")
+    if not file.startswith("rules/") and any(len(call.args) == 1 for call in sums):
+        raise Untranslated(f"refengine/exact/{file}.py: {name}: a sum of whole numbers is none that divides exactly")
     if file.startswith("rules/") and rule and [a.arg for a in function.args.args][:3] != HANDED:
         raise Untranslated(f"refengine/exact/{file}.py: {name} is handed {', '.join(HANDED)} first, in this order")
     result = ast.unparse(function.returns) if function.returns else ""
