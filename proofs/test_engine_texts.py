@@ -263,7 +263,7 @@ DEFINING = [file for file in sorted((PACKAGE / "engine").rglob("*.py")) if file.
 @pytest.mark.parametrize("file", DEFINING, ids=lambda file: file.stem)
 def test_a_file_of_the_engine_only_defines_its_words(file: Path) -> None:
     """Kills: a file that puts another function in a rule's place as it is imported: what runs is not what z3 read."""
-    assert undefined(file.read_text()) == set()
+    assert undefined(file.read_text(), filled=file.parent.name == "kernels") == set()
 
 
 @pytest.mark.parametrize(
@@ -327,8 +327,25 @@ ROW = "from refengine.engine import row\n"
         "def check(p, word):\n    return getattr(total, word)",
         "def check(p):\n    vars(p)",
         "def check(p):\n    setattr(p, 'residual', total)",
-        "def check(p):\n    words(p)['residual'] = total",
+        f"{ROW}def words(p):\n    return row.KNOWN\ndef check(p):\n    words(p)['residual'] = total",
         "from importlib import import_module\ndef check(p):\n    import_module('refengine.engine.row')",
+        "from torch import Tensor\ndef check(p):\n    for kind in (Tensor,):\n        kind.argmax = p",
+        "from torch import Tensor\ndef put(kind):\n    return kind\ndef check(p):\n    put(Tensor)",
+        "KNOWN = {}\ndef check(p):\n    (known,) = [KNOWN]\n    known['total'] = p",
+        "KNOWN = {}\ndef check(p):\n    known = KNOWN if p else {}\n    known['total'] = p",
+        "KNOWN = {}\ndef check(p):\n    few = [KNOWN for KNOWN in ()]\n    KNOWN['total'] = p",
+        "KNOWN = {}\ndef check(p):\n    put = KNOWN.update\n    put(total=p)",
+        "KNOWN = {}\ndef check(p):\n    return [*map(KNOWN.update, [{'total': p}])]",
+        "def check(p):\n    look = getattr\n    look(p, 'words')['total'] = p",
+        "def check(p):\n    from sys import modules as known\n    known.get('torch')['total'] = p",
+        "def check(p):\n    match p:\n        case object(__globals__=known):\n            known['total'] = p",
+        "KNOWN = {}\ndef check(p):\n    if (known := KNOWN):\n        known['total'] = p",
+        "from functools import update_wrapper\ndef check(p):\n    update_wrapper(p, p, assigned=('__code__',))",
+        "class Check:\n    def rows(self, p):\n        self.kind = p\n        self.kind.argmax = p",
+        "def check(p):\n    p[:, 0] = 1",
+        "def check(p):\n    rows = p.view(-1)\n    rows[0] = 1",
+        "import torch\ndef check(p):\n    torch.use_deterministic_algorithms(True)",
+        "from torch import set_default_dtype\ndef check(p):\n    set_default_dtype(p)",
     ],
 )
 def test_a_function_that_may_change_what_is_not_its_own_is_seen(text: str) -> None:
@@ -340,9 +357,14 @@ def test_a_function_that_may_change_what_is_not_its_own_is_seen(text: str) -> No
     "text",
     [
         "def check(p):\n    out = p.clone()\n    out[0] = 1\n    return out",
-        "def check(p, out):\n    out[0], out.length = 1, 2",
+        "def check(p, out):\n    out[0] = 1",
         "def check(p):\n    known = {}\n    known.setdefault(p, []).append(1)",
         "class Coins:\n    def toss(self):\n        self.count += 1",
+        "def check(p):\n    return p.softmax(-1).sort(descending=True), torch.sort(p), p.double().add(p)",
+        "def check(p):\n    p.clone()[0] = 1\n    rows = torch.zeros(3)\n    rows[0] = 1\n    rows.view(-1)[0] = 2",
+        "def check(xs):\n    order = sorted(xs)\n    order.pop()\n    return [*xs].pop()",
+        "def check(table, x):\n    table.get(x).append(x)",
+        "START = (0,)\ndef check(x):\n    out = [*START]\n    out[0] = x\n    return out",
         f"{ROW}def check(p):\n    return row.residual(p, p), getattr(p, 'device', None)",
     ],
 )

@@ -264,6 +264,7 @@ as_written = cache(running.as_written)  # it is the same for all
         ("from fractions import Fraction; Fraction.__lt__ = Fraction.__le__", ["fractions.Fraction.__lt__"]),
         ("from refengine.engine import row; row.total = len", ["engine.row.total"]),
         ("import torch; torch.where = torch.maximum", ["torch.where"]),
+        ("import torch; torch.Tensor.argmax = torch.Tensor.argmin", ["Tensor.argmax of Tensor"]),
         ("from refengine.engine.rules import leviathan; leviathan.int = round", ["engine.rules.leviathan.int"]),
     ],
     ids=lambda text: str(text)[-30:],

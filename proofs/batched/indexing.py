@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
+import z3
 
 from proofs.batched.functions import promoted
-from proofs.batched.terms import ANY, Entry
+from proofs.batched.terms import ANY, Entry, Stray
 from proofs.batched.vocabulary import Unbounded, column_of
 
 
@@ -25,18 +26,35 @@ def gather(terms: Any, dim: int, index: Any) -> Any:
 
 
 def scatter(terms: Any, dim: int, index: Any, value: Any) -> Any:
+    """Where two values go to one place, torch does not say which of them stays: it may be anything."""
     places, out = terms.lift(index).array, terms.array.copy()
     values = np.broadcast_to(terms.lift(value).array, places.shape)
     if terms.rows:
         along_the_vocabulary(terms, dim, index)
+    written_to = dict[tuple[int, ...], Entry]()
     for at in np.ndindex(*places.shape):
         place = column_of(places[at]) if terms.rows else places[at]
         if place is None:
             for i in range(out.shape[dim]):
                 out[moved(at, dim, i)] = terms.world.unknown() if terms.dtype == torch.bool else ANY
         else:
-            out[moved(at, dim, within(place, out.shape[dim]))] = values[at]
+            there = moved(at, dim, within(place, out.shape[dim]))
+            once = there not in written_to or is_same(written_to[there], values[at])
+            written_to[there] = out[there] = values[at] if once else anything(terms)
     return terms.made(out, rows=terms.rows)
+
+
+def anything(terms: Any) -> Entry:
+    """Of that kind of number."""
+    if terms.dtype == torch.bool:
+        return terms.world.unknown()
+    return Stray(terms.world, drafted=False) if terms.dtype == torch.int64 else ANY
+
+
+def is_same(one: Entry, other: Entry) -> bool:
+    if z3.is_expr(one) and z3.is_expr(other):
+        return bool(one.eq(other))
+    return one is other or (type(one) is type(other) and isinstance(one, bool | int | float) and one == other)
 
 
 def taken(terms: Any, index: Any) -> Any:

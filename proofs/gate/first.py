@@ -127,7 +127,10 @@ def undefined() -> Iterator[str]:
     for file in (file for file in imports() if file.startswith(DEFINE) and not is_read(file)):
         text = (ROOT / file).read_text("utf-8")
         if file.startswith(ENGINE):
-            yield from (f"{file} does more than define its words: {said[:100]}" for said in sorted(runs(text)))
+            yield from (
+                f"{file} does more than define its words: {said[:100]}"
+                for said in sorted(runs(text, filled="/kernels/" in file))
+            )
             continue
         try:
             defines(text, file.removeprefix(f"{EXACT}/").removesuffix(".py"))

@@ -1,107 +1,200 @@
 """What a text may change when one of its functions runs: its own variables and what hangs on them, and nothing else.
 
 A word of a module could else be another one from some call on: a function that makes rows, or looks at them, may put
-another function in the place of what a rule reads. So what is stored into, or told to change itself, begins at a
-variable of the function; a module is no value, and has no other name; nothing leads to the words of a module but its
-name. Standard library.
+another function in the place of what a rule reads. So a function, a class and a module are no values: they are called,
+asked for a part, inherited, or named to `isinstance`. An attribute is stored on `self` alone, and an entry only in what
+the function made. Nothing leads to the words of a module but its name. Standard library.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
 
-from refengine.source_tree import ROOT
+from proofs.translate.constants import READS, SCOPES, constants, given, modules
 
 CHANGING = {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "compile", "__import__", "__builtins__"}
+CHANGING |= {"type", "object", "breakpoint", "input", "open"}
 CHANGES_ITSELF = {"update", "setdefault", "append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort"}
-CHANGES_ITSELF |= {"reverse", "add", "discard", "appendleft", "popleft", "rotate", "cache_clear"}
-# Attributes that lead to the words of a module, or change how a library does everything.
+CHANGES_ITSELF |= {"reverse", "add", "discard", "appendleft", "popleft", "rotate", "cache_clear", "difference_update"}
+CHANGES_ITSELF |= {"intersection_update", "symmetric_difference_update", "subtract", "move_to_end"}
+# Words that lead to the words of a module, or change how a library does everything.
 LEADS = {"f_globals", "f_locals", "f_builtins", "f_back", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "modules"}
-LEADS |= {"_getframe", "currentframe", "getmodule", "meta_path", "path_hooks", "settrace", "setprofile"}
-PLAIN = {"__name__", "__module__", "__init__", "__qualname__"}
-LISTING = {"import_module"}  # of the files of a folder: in `__init__.py` alone
+LEADS |= {"_getframe", "currentframe", "getmodule", "meta_path", "path_hooks", "settrace", "setprofile", "library"}
+LEADS |= {"update_wrapper", "WRAPPER_ASSIGNMENTS", "overrides", "_C", "backends", "import_module", "find_spec"}
+FOR_ALL = ("set_", "manual_seed", "use_", "enable_", "disable_")  # as the library's words begin that do so
+PLAIN = {"__name__", "__module__", "__init__", "__qualname__", "__post_init__"}
+OF_CLASSES = {"isinstance", "issubclass", "suppress"}  # whose arguments may be classes
+MADE, HANDED, LENT = range(3)
 
 
-def reaching(tree: ast.Module, lists: bool = False) -> Iterator[ast.AST]:
-    """Nodes that may change what is no function's own. lists: whether the text may import what it lists."""
-    modules = {name for node in ast.walk(tree) for name in modules_of(node)}
-    bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+def reaching(tree: ast.Module, lists: bool = False, filled: bool = False) -> Iterator[ast.AST]:
+    """Nodes that may change what is no function's own. lists: whether the text imports what stands in its folder, as an
+    `__init__.py` may; filled: whether its functions fill the arrays that they are handed, as those of kernels do."""
+    words, text = {name for top in tree.body for name in given(top)}, ast.unparse(tree)
+    asked = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         match node:
-            case ast.Name(name, ast.Load()) if name in modules and id(node) not in bases:
-                yield node  # another name for it
-            case ast.Name(name) if name in CHANGING or (name in LISTING and not lists):
+            case ast.Attribute(of, ctx=ast.Store() | ast.Del()) if ast.unparse(of) != "self":
                 yield node
-            case ast.Attribute(attr=name) if name in LEADS or (name.startswith("__") and name not in PLAIN):
+            case ast.Name("getattr") if id(node) not in asked:
                 yield node
-            case ast.Attribute(ast.Name(name), attr) if name in modules and attr.startswith(("set_", "manual_seed")):
+            case ast.Call(ast.Name("getattr"), args) if not _plainly(args[1:2]):
                 yield node
-            case ast.Call(ast.Name("getattr"), [_, *named]) if not all(map(_plainly, named[:1])):
+            case _ if not lists and any(leads(name) for name in _said(node)):
                 yield node
-    for function in (f for top in tree.body for f in outermost(top)):
-        yield from _stored(function, modules)
+    if not lists:
+        reader = _Reader(words - constants(text, True), constants(text, False), modules(tree), filled)
+        for top in tree.body:
+            yield from reader.top(top)
 
 
-def modules_of(node: ast.AST) -> Iterator[str]:
-    """The names that an import gives to whole modules; of other libraries those that `import` gives."""
+def leads(name: str) -> bool:
+    return (name.startswith("__") and name not in PLAIN) or name in LEADS or name.startswith(FOR_ALL)
+
+
+def _said(node: ast.AST) -> Iterator[str]:
+    """The words of a node that may lead to others: not those that it defines."""
     match node:
-        case ast.Import(aliases):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in aliases)
-        case ast.ImportFrom(str() as module, aliases) if f"{module}.".startswith("refengine."):
-            folder = ROOT / module.replace(".", "/")
-            yield from (a.asname or a.name for a in aliases if (folder / f"{a.name}.py").is_file())
-            yield from (a.asname or a.name for a in aliases if (folder / a.name).is_dir())
+        case ast.Name(name, ast.Load()):
+            yield "modules" if name in CHANGING else name
+        case ast.Attribute(attr=name):
+            yield name
+        case ast.Import(aliases) | ast.ImportFrom(names=aliases):
+            yield from (part for alias in aliases for part in alias.name.split("."))
+        case ast.MatchClass(kwd_attrs=names):
+            yield from names
 
 
-def outermost(node: ast.AST) -> list[ast.FunctionDef]:
-    """The functions and methods of a statement, without those that stand in another one."""
-    if isinstance(node, ast.FunctionDef):
-        return [node]
-    return [function for inner in ast.iter_child_nodes(node) for function in outermost(inner)]
+def parameters(function: ast.FunctionDef | ast.Lambda) -> set[str]:
+    return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
 
 
-def _stored(function: ast.FunctionDef, modules: set[str]) -> Iterator[ast.AST]:
-    nodes = [*ast.walk(function)]
-    given = {node.arg for node in nodes if isinstance(node, ast.arg)}
-    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    own = (given | made) - modules
-    own -= {name for node in nodes for name, value in _pairs(node) if _borrowed(value, own)}
-    for node in nodes:
+class _Reader:
+    """Of one statement of a module.
+
+    words    its functions, classes, modules and tables, which are no values
+    numbers  the names of constants
+    modules  those of ours, whose words are no values either
+
+    A variable stands for what the function MADE, for what it was HANDED, or for what is LENT by a word.
+    """
+
+    def __init__(self, words: Set[str], numbers: Set[str], modules: Set[str], filled: bool) -> None:
+        self.words, self.numbers, self.modules, self.filled = words, numbers, modules, filled
+
+    def top(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The functions that stand in it, wherever."""
+        if isinstance(node, SCOPES):
+            yield from self.function(node, {})
+        else:
+            for inner in ast.iter_child_nodes(node):
+                yield from self.top(inner)
+
+    def function(self, node: ast.FunctionDef | ast.Lambda, outer: Mapping[str, int]) -> Iterator[ast.AST]:
+        """outer: the variables around it."""
+        body = node.body if isinstance(node.body, list) else [node.body]
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            yield from self.read(default, outer, True)
+        handed = parameters(node)
+        own = {**outer, **dict.fromkeys(set[str]().union(*map(given, body)), MADE), **dict.fromkeys(handed, HANDED)}
+        while later := {name: kind for name, kind in self.bound(body, own) if kind > own.get(name, LENT)}:
+            own |= later
+        for part in body:
+            yield from self.read(part, own, True)
+
+    def bound(self, body: list[Any], own: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+        """Variables with what they are bound to."""
+        for node in (node for part in body for node in ast.walk(part)):
+            pairs: list[tuple[ast.AST, ast.expr]] = []
+            match node:
+                case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
+                    pairs = [*zip(targets, values, strict=True)]
+                case ast.Assign(targets, value):
+                    pairs = [(target, value) for target in targets]
+                case ast.AnnAssign(target, _, ast.expr() as value) | ast.NamedExpr(target, value):
+                    pairs = [(target, value)]
+                case (
+                    ast.For(target, value)
+                    | ast.comprehension(target, value)
+                    | ast.withitem(value, ast.expr() as target)
+                ):
+                    pairs = [(target, value)]
+                case ast.Import() | ast.ImportFrom() | ast.Match():
+                    yield from ((name, LENT) for name in given(node))
+            yield from ((name, self.kind(value, own)) for target, value in pairs for name in given(target))
+
+    def kind(self, value: ast.expr, own: Mapping[str, int]) -> int:
+        """What a value may be, or hold. What is called gives something new, but for parts of what it is asked of."""
+        match value:
+            case ast.Name(name):
+                return own.get(name, MADE if name in self.numbers else LENT)
+            case ast.Attribute(of) | ast.Subscript(of) | ast.Call(ast.Attribute(of, "setdefault" | "get" | "pop")):
+                return self.kind(of, own)
+            case ast.Call(ast.Attribute(of, "values" | "items" | "view" | "unsqueeze")):
+                return self.kind(of, own)
+            case ast.Call(ast.Name("zip" | "enumerate" | "reversed" | "max" | "min" | "next" | "iter"), args):
+                return max((self.kind(a, own) for a in args), default=MADE)
+            case ast.Call() | ast.Compare() | ast.BinOp() | ast.UnaryOp() | ast.Lambda() | ast.JoinedStr():
+                return MADE
+        own = self.within(value, own)
+        parts = (part for part in ast.iter_child_nodes(value) if isinstance(part, ast.expr))
+        return max((self.kind(part, own) for part in parts), default=MADE)
+
+    def read(self, node: ast.AST, own: Mapping[str, int], value: bool) -> Iterator[ast.AST]:
+        """value: whether what stands here is handed on."""
+        if isinstance(node, SCOPES):
+            yield from self.function(node, own)
+            return
+        own = self.within(node, own)
         match node:
-            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                if root(node) not in own:
-                    yield node
-            case ast.Call(ast.Attribute(value, attr)) if attr in CHANGES_ITSELF and root(value) not in own:
+            case ast.Name(name, ast.Load()) if value and name not in own and name in self.words:
                 yield node
+            case ast.Attribute(ast.Name(name)) if value and name not in own and name in self.modules:
+                yield node
+            case ast.Subscript(of, ctx=ast.Store() | ast.Del()) if self.kind(of, own) > HANDED * self.may_fill(of):
+                yield node
+            case ast.Attribute(of, attr) if (
+                attr in CHANGES_ITSELF and self.kind(of, own) == LENT and not is_library(of)
+            ):
+                yield node
+        for part, inner in ast.iter_fields(node):
+            for one in inner if isinstance(inner, list) else [inner]:
+                if isinstance(one, ast.AST) and part not in ("annotation", "returns"):
+                    yield from self.read(one, own, not _asks(node, part))
+
+    def within(self, node: ast.AST, own: Mapping[str, int]) -> Mapping[str, int]:
+        """The variables that a reading has besides."""
+        for part in node.generators if isinstance(node, READS) else ():
+            own = {**own, **dict.fromkeys(given(part.target), self.kind(part.iter, own))}
+        return own
+
+    def may_fill(self, node: ast.expr) -> bool:
+        """What hangs on an object is changed by its own methods."""
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        return self.filled or (isinstance(node, ast.Name) and node.id in ("self", "out", "into"))
 
 
-def _borrowed(value: ast.expr, own: set[str]) -> bool:
-    """Another name for something of the module."""
-    return isinstance(value, ast.Name | ast.Attribute | ast.Subscript) and root(value) not in own
+def is_library(node: ast.expr) -> bool:
+    """As in `torch.sort(p)`: what it gives is new."""
+    return isinstance(node, ast.Name) and node.id in ("torch", "np", "math")
 
 
-def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def _asks(node: ast.AST, part: str) -> bool:
+    """Whether what stands in that part of a node is called, asked, raised or named to a question about classes."""
     match node:
-        case ast.Assign(targets, value):
-            yield from ((n.id, value) for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and _is_given(n))
-        case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
-            yield name, value
+        case ast.Call(ast.Name(name)) if name in OF_CLASSES:
+            return True
+        case ast.Call(ast.Attribute(ast.Constant(), "join")) | ast.Compare():
+            return True
+        case ast.Call():
+            return part == "func"
+        case ast.Attribute() | ast.Subscript():
+            return part == "value"
+        case ast.Raise() | ast.ExceptHandler() | ast.ClassDef() | ast.FunctionDef():
+            return True
+    return False
 
 
-def _is_entry(node: ast.expr) -> bool:
-    """Of a table of the function's own, which is made where it lacks."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault"
-
-
-def _plainly(named: ast.expr) -> bool:
-    return isinstance(named, ast.Constant) and isinstance(named.value, str) and not named.value.startswith("_")
-
-
-def _is_given(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
-
-
-def root(node: ast.expr) -> str:
-    """The variable at which it begins; "" where it begins at none."""
-    while isinstance(node, ast.Attribute | ast.Subscript) or _is_entry(node):
-        node = node.func if isinstance(node, ast.Call) else node.value  # type: ignore[attr-defined]
-    return node.id if isinstance(node, ast.Name) else ""
+def _plainly(named: list[ast.expr]) -> bool:
+    return all(isinstance(n, ast.Constant) and isinstance(n.value, str) and not leads(n.value) for n in named)

@@ -67,6 +67,8 @@ def meanings(packages: Sequence[str]) -> dict[str, str]:
     teller = Teller(sorted({*places} - {*files}))  # a folder has a name for each file that somebody has imported
     while teller.todo:
         teller.tell(*teller.todo.pop())
+    if any(package.startswith("refengine.engine") for package in packages):
+        teller.tell_methods(vars(sys.modules["torch"])["Tensor"])
     return teller.said
 
 
@@ -77,6 +79,7 @@ class Teller:
         self.said: dict[str, str] = {}
         self.todo = todo
         self.within: list[int] = []  # what is being told, as it may stand in itself
+        self.names = set[str]()  # that functions look up, wherever
 
     def tell(self, module: str, name: str) -> None:
         """What a name of a module means; of a class that is at home there, what each of its names means."""
@@ -91,6 +94,12 @@ class Teller:
         if value.__flags__ & HEAP and followed(module):
             inside = vars(value).keys() - ASIDE
             self.said |= {f"{place}.{inner}": self.meaning(vars(value)[inner], at_home=True) for inner in inside}
+
+    def tell_methods(self, kind: type) -> None:
+        """What it means to ask a tensor for what the functions ask for."""
+        for base in kind.__mro__[:-1]:
+            for name in sorted(self.names & vars(base).keys()):
+                self.said[f"{kind.__name__}.{name} of {base.__name__}"] = self.meaning(vars(base)[name])
 
     def meaning(self, value: Any, at_home: bool = False) -> str:
         if id(value) in self.within:
@@ -136,6 +145,7 @@ class Teller:
 
     def function(self, value: FunctionType) -> str:
         """Its code, where it looks words up, what it is given where nobody says, and what it carries along."""
+        self.names |= {*words(value.__code__)}
         space, where = value.__globals__, str(value.__globals__.get("__name__"))
         if vars(sys.modules.get(where, builtins)) is not space or value.__builtins__ is not vars(builtins):
             where = "words of its own"
