@@ -5,6 +5,7 @@ import ast
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("z3", reason="not tested: z3-solver is not installed")
@@ -13,7 +14,7 @@ import torch
 import z3
 
 from proofs.batched.tensor import Terms, entries
-from proofs.batched.terms import Paths
+from proofs.batched.terms import Paths, Stray
 from proofs.engine_texts import reached as following
 from proofs.engine_texts.counting import counting
 from proofs.engine_texts.defining import undefined
@@ -371,6 +372,15 @@ def test_a_function_that_may_change_what_is_not_its_own_is_seen(text: str) -> No
 def test_what_a_function_makes_it_may_change(text: str) -> None:
     """Kills: a reader that refuses a table of a function's own."""
     assert undefined(text) == set()
+
+
+def test_two_values_at_one_place_may_be_anything() -> None:
+    """Kills: a text that relies on which of two values stays where both are put, which torch does not say."""
+    world = Paths()
+    there = lambda *values: Terms(np.array([values], dtype=object), torch.int64, world)  # noqa: E731
+    rows = there(0, 0, 0).scatter(1, there(0, 0, 1, 1), there(5, 6, 7, 7))
+    assert isinstance(rows.array[0, 0], Stray)
+    assert list(rows.array[0, 1:]) == [7, 0]
 
 
 def test_a_rule_stands_in_one_file_of_the_engine() -> None:

@@ -406,7 +406,7 @@ def test_a_file_that_changes_words_while_it_is_imported_is_refused(text: str) ->
 )
 def test_a_function_that_changes_words_when_it_runs_is_refused(body: str) -> None:
     """Kills: a helper that is right the first time, and puts another function in the place of a rule's word."""
-    with pytest.raises(Untranslated, match="a name may be bound where it is not seen"):
+    with pytest.raises(Untranslated, match="what is no function's own may be changed by it"):
         words.bound(f"def row(weights):\n    {body}", "row")
 
 
