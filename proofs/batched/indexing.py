@@ -36,7 +36,7 @@ def scatter(terms: Any, dim: int, index: Any, value: Any) -> Any:
         place = column_of(places[at]) if terms.rows else places[at]
         if place is None:
             for i in range(out.shape[dim]):
-                out[moved(at, dim, i)] = terms.world.unknown() if terms.dtype == torch.bool else ANY
+                out[moved(at, dim, i)] = anything(terms)
         else:
             there = moved(at, dim, within(place, out.shape[dim]))
             once = there not in written_to or is_same(written_to[there], values[at])

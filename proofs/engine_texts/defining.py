@@ -25,12 +25,11 @@ COMPILERS = ("njit", "triton.jit")  # one that is told types would compile at on
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 
 
-def undefined(text: str, lists: bool = False, filled: bool = False) -> set[str]:
+def undefined(text: str, filled: bool = False) -> set[str]:
     """What a file does besides defining, as it is imported, and what its functions may change that is not their own.
-    lists: whether it may import what it lists, as an `__init__.py` does; filled: whether its functions fill the arrays
-    that they are handed, as kernels do."""
+    filled: whether they fill the arrays that they are handed, as kernels do."""
     tree = ast.parse(text)
-    nodes = (*more_than_defined(tree, MAKES), *others(tree.body), *reaching(tree, lists, filled))
+    nodes = (*more_than_defined(tree, MAKES), *others(tree.body), *reaching(tree, filled))
     return {ast.unparse(node) for node in nodes}
 
 

@@ -27,9 +27,9 @@ OF_CLASSES = {"isinstance", "issubclass", "suppress"}  # whose arguments may be 
 MADE, HANDED, LENT = range(3)
 
 
-def reaching(tree: ast.Module, lists: bool = False, filled: bool = False) -> Iterator[ast.AST]:
-    """Nodes that may change what is no function's own. lists: whether the text imports what stands in its folder, as an
-    `__init__.py` may; filled: whether its functions fill the arrays that they are handed, as those of kernels do."""
+def reaching(tree: ast.Module, filled: bool = False) -> Iterator[ast.AST]:
+    """Nodes that may change what is no function's own. filled: whether its functions fill the arrays that they are
+    handed, as those of kernels do."""
     words, text = {name for top in tree.body for name in given(top)}, ast.unparse(tree)
     asked = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
@@ -40,12 +40,13 @@ def reaching(tree: ast.Module, lists: bool = False, filled: bool = False) -> Ite
                 yield node
             case ast.Call(ast.Name("getattr"), args) if not _plainly(args[1:2]):
                 yield node
-            case _ if not lists and any(leads(name) for name in _said(node)):
+            case ast.Name(name, ast.Load()) if name in CHANGING:
                 yield node
-    if not lists:
-        reader = _Reader(words - constants(text, True), constants(text, False), modules(tree), filled)
-        for top in tree.body:
-            yield from reader.top(top)
+            case _ if any(map(leads, _said(node))):
+                yield node
+    reader = _Reader(words - constants(text, True), constants(text, False), modules(tree), filled)
+    for top in tree.body:
+        yield from reader.top(top)
 
 
 def leads(name: str) -> bool:
@@ -55,9 +56,7 @@ def leads(name: str) -> bool:
 def _said(node: ast.AST) -> Iterator[str]:
     """The words of a node that may lead to others: not those that it defines."""
     match node:
-        case ast.Name(name, ast.Load()):
-            yield "modules" if name in CHANGING else name
-        case ast.Attribute(attr=name):
+        case ast.Name(name, ast.Load()) | ast.Attribute(attr=name):
             yield name
         case ast.Import(aliases) | ast.ImportFrom(names=aliases):
             yield from (part for alias in aliases for part in alias.name.split("."))

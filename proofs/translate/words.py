@@ -88,9 +88,9 @@ def _bound(text: str, file: str) -> dict[str, list[ast.stmt]]:
             raise refuse(call, "the card is of another rule")
     for changed in more_than_defined(tree, HOMES | AT_HOME.get(file, {})):
         raise refuse(changed, "it is not seen what this does to the words of the module")
-    hidden = (inner for inner in ast.walk(tree) if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr))
-    for inner in hidden:
-        raise refuse(inner, "a name may be bound where it is not seen")
+    for inner in ast.walk(tree):
+        if isinstance(inner, ast.Global | ast.Nonlocal | ast.NamedExpr):
+            raise refuse(inner, "a name may be bound where it is not seen")
     for inner in () if file in REFLECTS else reaching(tree):
         raise refuse(inner, "what is no function's own may be changed by it, or handed to what changes it")
     return found

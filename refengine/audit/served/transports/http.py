@@ -61,15 +61,16 @@ class Server:
         self.client.close()
 
     def send(self, ask: Ask) -> Answer:
-        """What a client that hung up has heard is no answer: it is empty. Raises Refused, Failed."""
+        """What a client that hung up has heard is no answer, nor what is said to a wrong request: it is empty. Raises
+        Refused, Failed."""
         nothing = Answer((Choice(""),))
         path = "/chat/completions" if ask.chat else "/completions"
         try:
             reply = self._patiently(path, self.body(ask), ask.hang_up)
         except Refused:
-            if ask.wrong:
-                return nothing
-            raise
+            if not ask.wrong:
+                raise
+            return nothing
         if ask.hang_up or ask.wrong:
             return nothing
         try:
