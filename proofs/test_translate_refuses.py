@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -235,6 +236,30 @@ generate(target, ToyDrafter(target, 3), leviathan, pipeline(temperature(0.8)), (
 """
 LEVIATHAN = "from refengine.exact.rules import leviathan as file\n"
 as_written = cache(running.as_written)  # it is the same for all
+FORKING = """
+import json, os, sys
+from proofs.translate import running
+running.modules_of(("refengine.engine", "refengine.engine.rules"))
+for line in sys.stdin:
+    if os.fork() == 0:
+        try:
+            done, packages = json.loads(line)
+            exec(done, {})
+            running.told(packages)
+            sys.stdout.flush()
+        except Exception as error:
+            print(repr(error), flush=True)  # no JSON
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    """A child that does what it is sent in a fork of itself, each in a new one, and says there what names mean then."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", FORKING], cwd=PROOFS.parent, text=True, **pipes) as child:
+        yield child
 
 
 @pytest.mark.parametrize(
@@ -269,14 +294,16 @@ as_written = cache(running.as_written)  # it is the same for all
     ],
     ids=lambda text: str(text)[-30:],
 )
-def test_what_is_read_is_what_runs(done: str, seen: list[str]) -> None:
+def test_what_is_read_is_what_runs(done: str, seen: list[str], forking: subprocess.Popen[str]) -> None:
     """Kills: a function, a default, a method or a word of the language that somebody puts in another's place, wherever
     it is imported from, and a name that a rule's own file does not give."""
     engine = ("refengine.engine", "refengine.engine.rules") if "torch" in done or "engine.engine" in done else ()
     packages = (*running.PACKAGES, *engine)
-    asked = f"{done}\nfrom proofs.translate import running\nrunning.told({packages})"
-    child = subprocess.run([sys.executable, "-c", asked], cwd=PROOFS.parent, capture_output=True, text=True, check=True)
-    here = json.loads(child.stdout.splitlines()[-1])
+    assert forking.stdin is not None
+    assert forking.stdout is not None
+    forking.stdin.write(json.dumps([done, packages]) + "\n")
+    forking.stdin.flush()
+    here = json.loads(forking.stdout.readline())
     told = [name.removeprefix("refengine.") for name in running.differing(here, as_written(packages))]
     assert {*seen} <= {*told}
     assert bool(seen) == bool(told)

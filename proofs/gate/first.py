@@ -41,6 +41,7 @@ RUNS = ("proofs/gate/*.py", "proofs/translate/*.py", "proofs/bridge.py", "proofs
 RUNS += ("refengine/exact/rules/*.py", "refengine/engine/**/*.py")
 DEFINE = EXACT, ENGINE = "refengine/exact/", "refengine/engine/"  # what they define is read each time anew
 EMPTY = "Module()"
+HOLDING = ("body", "handlers", "orelse", "finalbody", "cases")  # fields of statements that hold statements
 
 ROOMS = ("refengine", *TESTS, "benchmarks", "docs", "examples", "fixtures", "build", "out")
 AT_HOME = (
@@ -195,8 +196,11 @@ def is_read_otherwise(text: bytes) -> bool:
     if any(sign in text for sign in ODD_SIGNS):
         return True
     try:
+        read = text.decode("utf-8")
+        if b"coding" not in b"".join(text.split(b"\n", 2)[:2]):
+            return False  # these lines can name none
         encoding = tokenize.detect_encoding(BytesIO(text).readline)[0]
-        return encoding != "utf-8" or told(ast.parse(text)) != told(ast.parse(text.decode("utf-8")))
+        return encoding != "utf-8" or told(ast.parse(text)) != told(ast.parse(read))
     except (SyntaxError, ValueError):
         return True
 
@@ -250,10 +254,7 @@ def rest(file: Path, told_of: set[str]) -> str:
 
 def imported(file: Path, root: Path, at_once: bool = False) -> Iterator[str]:
     """The files of ours that a file imports, wherever in it; or at once, and in none of its functions."""
-    todo: list[ast.AST] = [tree(file)]
-    while todo:
-        node = todo.pop()
-        todo += () if at_once and isinstance(node, ast.FunctionDef) else ast.iter_child_nodes(node)
+    for node in statements(tree(file), but=ast.FunctionDef if at_once else ()):
         match node:
             case ast.Import(names=aliases):
                 named = [alias.name for alias in aliases]
@@ -267,13 +268,23 @@ def imported(file: Path, root: Path, at_once: bool = False) -> Iterator[str]:
         yield from (name for name in files if (root / name).is_file())
 
 
+def statements(whole: ast.AST, but: type | tuple[()] = ()) -> Iterator[ast.AST]:
+    """The statements of a text, the outer ones first, and of those that are left out not what stands in them. No
+    expression holds one."""
+    todo = [whole]
+    for node in todo:
+        yield node
+        if not isinstance(node, but):
+            todo += (inner for field in HOLDING for inner in getattr(node, field, ()))
+
+
 @cache
 def bound(file: Path) -> dict[str, list[ast.stmt]]:
     """What binds each name of a file, wherever a `def` or an import stands."""
     found: dict[str, list[ast.stmt]] = {}
     whole = tree(file) if file.is_file() else ast.Module([], [])
     anywhere = ast.FunctionDef | ast.ClassDef | ast.ImportFrom
-    inside = [node for node in ast.walk(whole) if isinstance(node, anywhere)]
+    inside = [node for node in statements(whole) if isinstance(node, anywhere)]
     for node in [*inside, *(node for node in whole.body if not isinstance(node, anywhere))]:
         for name in names_of(node):
             found.setdefault(name, []).append(node)
@@ -301,8 +312,11 @@ def digest(*texts: str) -> str:
 def told(node: ast.AST) -> str:
     """A syntax tree, without where it stands and without docstrings; the same under every Python."""
     parts = []
-    for field, value in ast.iter_fields(node):
-        inner = value if isinstance(value, list) else [] if value is None else [value]
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if value is None or value == []:
+            continue
+        inner = value if isinstance(value, list) else [value]
         if field == "body":
             inner = [s for s in inner if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
         if said := [told(v) if isinstance(v, ast.AST) else repr(v) for v in inner]:

@@ -3,6 +3,7 @@
 import json
 import re
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -172,7 +173,7 @@ def tables(seed: int) -> tuple[Target, Target]:
     """P and Q over three tokens, every weight positive, another row after every prefix."""
 
     def of(name: str) -> Target:
-        return lambda prefix: row([Random(f"{seed} {name} {prefix} {x}").randint(1, 6) for x in range(3)])
+        return cache(lambda prefix: row([Random(f"{seed} {name} {prefix} {x}").randint(1, 6) for x in range(3)]))
 
     return of("p"), of("q")
 

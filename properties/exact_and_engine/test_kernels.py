@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
@@ -291,6 +292,27 @@ def test_deep_and_wide_blocks(how: Compiled) -> None:
     both(how, *forest(how, how.lanes(16), 16 if chain else 140, 33))
 
 
+@cache
+def neighbours(vocabulary: int, lanes: int) -> list[float]:
+    """Pairs of uniforms, 2^-53 apart, at which the plain text of a round without drafts goes on to the next token."""
+    p = torch.randn(1, 1, vocabulary, generator=torch.Generator().manual_seed(1)).softmax(-1)
+    none = torch.zeros(1, 0, dtype=torch.int64)
+
+    def token(numerator: int) -> int:
+        plain = PAIRS["leviathan"].batched(p, Block(none, none, p[:, :0]), Recorded({("emit", 0): numerator / 2**53}))
+        return int(plain.tokens[0, 0])
+
+    uniforms = []
+    for lane in range(lanes // 2):
+        low, high = 2**53 * lane // lanes, 2**53 - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if token(middle) == token(low) else (low, middle)
+        uniforms += [low / 2**53, high / 2**53]
+        assert token(low) != token(high)
+    return uniforms
+
+
 @every_backend
 def test_a_pick_changes_at_the_same_uniform(how: Compiled) -> None:
     """Kills another order of addition: where the plain text goes from one token to the next, so does the kernel.
@@ -301,23 +323,11 @@ def test_a_pick_changes_at_the_same_uniform(how: Compiled) -> None:
         pytest.skip("greedy throws no coin")
     lanes, vocabulary = how.lanes(16), 70 if how.way() == "interpreted" else 2500
     p = torch.randn(1, 1, vocabulary, generator=torch.Generator().manual_seed(1)).softmax(-1)
-    none = torch.zeros(1, 0, dtype=torch.int64)
-    block = Block(none, none, p[:, :0])
-
-    def token(numerator: int) -> int:
-        return int(how.plain()(p, block, Recorded({("emit", 0): numerator / 2**53})).tokens[0, 0])
-
-    uniforms = []
-    for lane in range(lanes // 2):
-        low, high = 2**53 * lane // lanes, 2**53 - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if token(middle) == token(low) else (low, middle)
-        uniforms += [low / 2**53, high / 2**53]
-        assert token(low) != token(high)
-    emit, many = torch.tensor(uniforms, dtype=torch.float64)[:, None], torch.zeros(lanes, 0, dtype=torch.int64)
+    emit = torch.tensor(neighbours(vocabulary, lanes), dtype=torch.float64)[:, None]
+    many = torch.zeros(lanes, 0, dtype=torch.int64)
     rows = p.expand(lanes, 1, vocabulary)
     want = how.plain()(rows, Block(many, many, rows[:, :0]), Recorded({("emit", 0): emit[:, 0]}))
+    assert (want.tokens[::2] != want.tokens[1::2]).all()
     given = how.kernels().given(emit[:, :0].to(how.device), emit.to(how.device))
     there = Block(many.to(how.device), many.to(how.device), rows[:, :0].to(how.device))
     assert_same(how.run(rows.to(how.device), there, given), want)
