@@ -20,7 +20,8 @@ def telling(text: str) -> set[str]:
     may be handed on to what makes a tensor, and no more."""
     tree = Bare().visit(ast.parse(text))
     scopes: list[ast.AST] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] or [tree]
-    return set().union(*map(_telling, scopes))
+    numbers = {ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Call) and is_hidden(n)}
+    return numbers.union(*map(_telling, scopes))
 
 
 class Bare(ast.NodeTransformer):
@@ -46,8 +47,6 @@ def _telling(scope: ast.AST) -> set[str]:
             case ast.Name(id=name) if name.startswith("__") or (hasattr(builtins, name) and name not in PLAIN):
                 found.add(name)
             case ast.Attribute(attr=attr) if attr in TELL or attr.startswith(("is_", "_")):
-                found.add(ast.unparse(node))
-            case ast.Call(ast.Name("int" | "float" | "len"), [made_of]) if is_number(made_of):
                 found.add(ast.unparse(node))
             case ast.BinOp(left, _, right) if is_number(left) and is_number(right):
                 found.add(ast.unparse(node))
@@ -119,6 +118,12 @@ def lies_elsewhere(call: ast.Call) -> bool:
     """A tensor that is made, and not said to lie where one that was handed over does."""
     said = [ast.unparse(word.value) for word in call.keywords if word.arg == "device"]
     return ast.unparse(call.func) in MAKERS and not (said and said[0].endswith(".device"))
+
+
+def is_hidden(call: ast.Call) -> bool:
+    """A number that is read from a text, or made of others: it may be any."""
+    made = ast.unparse(call.func) in ("int", "float", "len", "Fraction") and any(map(is_number, call.args))
+    return made and ast.unparse(call) not in ("float('inf')", "float('-inf')", "float('nan')")
 
 
 def is_number(node: ast.AST) -> bool:

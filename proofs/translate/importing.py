@@ -34,6 +34,8 @@ def more_than_defined(tree: ast.Module, homes: Mapping[str, tuple[str, ...]]) ->
         node = todo.pop()
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred) and not isinstance(node.ctx, ast.Load):
             yield node  # what is changed is no variable of its own
+        if isinstance(node, ast.NamedExpr):
+            yield node  # it may be another word
         if isinstance(node, ast.ClassDef):
             yield from (keyword.value for keyword in node.keywords)
             yield from (base for base in node.bases if not _may_be_inherited(base, tree))

@@ -2,8 +2,9 @@
 
 A word of a module could else be another one from some call on: a function that makes rows, or looks at them, may put
 another function in the place of what a rule reads. So a function, a class and a module are no values: they are called,
-asked for a part, inherited, or named to `isinstance`. An attribute is stored on `self` alone, and an entry only in what
-the function made. Nothing leads to the words of a module but its name. Standard library.
+asked for a part, inherited, or named to `isinstance`. An attribute is stored on a method's own `self` alone, and an
+entry, or what a tensor holds, only in what the function made. Notes of types are names. Nothing leads to the words of a
+module but its name. Standard library.
 """
 
 import ast
@@ -11,18 +12,25 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from proofs.translate.constants import READS, SCOPES, constants, given, modules
+from proofs.translate.libraries import unlisted
 
 CHANGING = {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "compile", "__import__", "__builtins__"}
 CHANGING |= {"type", "object", "breakpoint", "input", "open"}
 CHANGES_ITSELF = {"update", "setdefault", "append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort"}
 CHANGES_ITSELF |= {"reverse", "add", "discard", "appendleft", "popleft", "rotate", "cache_clear", "difference_update"}
-CHANGES_ITSELF |= {"intersection_update", "symmetric_difference_update", "subtract", "move_to_end"}
-# Words that lead to the words of a module, or change how a library does everything.
-LEADS = {"f_globals", "f_locals", "f_builtins", "f_back", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "modules"}
-LEADS |= {"_getframe", "currentframe", "getmodule", "meta_path", "path_hooks", "settrace", "setprofile", "library"}
-LEADS |= {"update_wrapper", "WRAPPER_ASSIGNMENTS", "overrides", "_C", "backends", "import_module", "find_spec"}
-FOR_ALL = ("set_", "manual_seed", "use_", "enable_", "disable_")  # as the library's words begin that do so
-PLAIN = {"__name__", "__module__", "__init__", "__qualname__", "__post_init__"}
+CHANGES_ITSELF |= {"intersection_update", "symmetric_difference_update", "subtract", "move_to_end", "shuffle"}
+# Parts of objects that lead to the words of a module.
+LEADS = {"f_globals", "f_locals", "f_builtins", "f_back", "gi_frame", "cr_frame", "ag_frame", "tb_frame"}
+PLAIN = {"__name__", "__module__"}
+# What gives, of a tensor or a table, something that holds the same numbers at times.
+VIEWS = {"values", "items", "view", "view_as", "unsqueeze", "squeeze", "expand", "expand_as", "transpose", "permute"}
+VIEWS |= {"reshape", "flatten", "unflatten", "ravel", "contiguous", "detach", "narrow", "select", "split", "chunk"}
+VIEWS |= {"unbind", "tensor_split", "diagonal", "unfold", "swapaxes", "movedim", "t", "to", "type", "type_as", "numpy"}
+VIEWS |= {"double", "float", "half", "bfloat16", "int", "long", "bool", "cpu", "cuda", "astype", "as_strided"}
+VIEWS |= {"setdefault", "get", "pop", "as_tensor", "from_numpy", "ascontiguousarray", "storage", "untyped_storage"}
+NOTES = ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.Tuple | ast.List | ast.BinOp | ast.operator
+NOTES |= ast.expr_context
+READING = {"len", "list", "tuple", "dict", "set", "frozenset", "sorted", "enumerate"}  # a table, and give a new one
 OF_CLASSES = {"isinstance", "issubclass", "suppress"}  # whose arguments may be classes
 MADE, HANDED, LENT = range(3)
 
@@ -32,25 +40,37 @@ def reaching(tree: ast.Module, filled: bool = False) -> Iterator[ast.AST]:
     handed, as those of kernels do."""
     words, text = {name for top in tree.body for name in given(top)}, ast.unparse(tree)
     asked = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    own = {id(name) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for name in selves(node)}
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(of, ctx=ast.Store() | ast.Del()) if ast.unparse(of) != "self":
+            case ast.Attribute(of, ctx=ast.Store() | ast.Del()) if id(of) not in own:
                 yield node
+            case ast.Attribute(of, attr) if attr.startswith("_") and not attr.endswith("__") and id(of) not in own:
+                yield node
+            case (
+                ast.arg(annotation=ast.expr() as note)
+                | ast.AnnAssign(annotation=note)
+                | ast.FunctionDef(returns=ast.expr() as note)
+            ) if not all(isinstance(part, NOTES) for part in ast.walk(note)):
+                yield note  # it runs where the function is made
             case ast.Name("getattr") if id(node) not in asked:
                 yield node
             case ast.Call(ast.Name("getattr"), args) if not _plainly(args[1:2]):
                 yield node
             case ast.Name(name, ast.Load()) if name in CHANGING:
                 yield node
+            case ast.Global() | ast.Nonlocal():
+                yield node
             case _ if any(map(leads, _said(node))):
                 yield node
+    yield from unlisted(tree)
     reader = _Reader(words - constants(text, True), constants(text, False), modules(tree), filled)
     for top in tree.body:
         yield from reader.top(top)
 
 
 def leads(name: str) -> bool:
-    return (name.startswith("__") and name not in PLAIN) or name in LEADS or name.startswith(FOR_ALL)
+    return (name.startswith("__") and name not in PLAIN) or name in LEADS
 
 
 def _said(node: ast.AST) -> Iterator[str]:
@@ -61,6 +81,15 @@ def _said(node: ast.AST) -> Iterator[str]:
         case ast.Import(aliases) | ast.ImportFrom(names=aliases):
             yield from (part for alias in aliases for part in alias.name.split("."))
         case ast.MatchClass(kwd_attrs=names):
+            yield from names
+
+
+def selves(node: ast.ClassDef) -> Iterator[ast.Name]:
+    """The names of the object in its methods, where they are nothing else."""
+    for method in (part for part in node.body if isinstance(part, ast.FunctionDef)):
+        names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == "self"]
+        inner = [scope for scope in ast.walk(method) if isinstance(scope, SCOPES) and "self" in parameters(scope)]
+        if inner == [method] and method.args.args[0].arg == "self" and all(isinstance(n.ctx, ast.Load) for n in names):
             yield from names
 
 
@@ -127,12 +156,14 @@ class _Reader:
         match value:
             case ast.Name(name):
                 return own.get(name, MADE if name in self.numbers else LENT)
-            case ast.Attribute(of) | ast.Subscript(of) | ast.Call(ast.Attribute(of, "setdefault" | "get" | "pop")):
+            case ast.Attribute(of) | ast.Subscript(of):
                 return self.kind(of, own)
-            case ast.Call(ast.Attribute(of, "values" | "items" | "view" | "unsqueeze")):
-                return self.kind(of, own)
+            case ast.Call(ast.Attribute(of, word), args) if word in VIEWS:
+                return max(self.kind(a, own) for a in ([*args] if is_library(of) and args else [of]))
             case ast.Call(ast.Name("zip" | "enumerate" | "reversed" | "max" | "min" | "next" | "iter"), args):
                 return max((self.kind(a, own) for a in args), default=MADE)
+            case ast.Call(ast.Name(word), args) if word in READING:  # its entries are those of a table
+                return LENT if LENT in (self.kind(a, own) for a in args) else MADE
             case ast.Call() | ast.Compare() | ast.BinOp() | ast.UnaryOp() | ast.Lambda() | ast.JoinedStr():
                 return MADE
         own = self.within(value, own)
@@ -142,6 +173,8 @@ class _Reader:
     def read(self, node: ast.AST, own: Mapping[str, int], value: bool) -> Iterator[ast.AST]:
         """value: whether what stands here is handed on."""
         if isinstance(node, SCOPES):
+            for mark in getattr(node, "decorator_list", []):
+                yield from self.read(mark, own, False)
             yield from self.function(node, own)
             return
         own = self.within(node, own)
@@ -155,6 +188,12 @@ class _Reader:
             case ast.Attribute(of, attr) if (
                 attr in CHANGES_ITSELF and self.kind(of, own) == LENT and not is_library(of)
             ):
+                yield node
+            case ast.Attribute(of, attr) if (
+                attr.endswith("_") and not is_library(of) and self.kind(of, own) > HANDED * self.may_fill(of)
+            ):
+                yield node
+            case ast.AugAssign(ast.Name() as of) | ast.keyword("out", of) if self.kind(of, own) > HANDED * self.filled:
                 yield node
         for part, inner in ast.iter_fields(node):
             for one in inner if isinstance(inner, list) else [inner]:
@@ -175,7 +214,7 @@ class _Reader:
 
 
 def is_library(node: ast.expr) -> bool:
-    """As in `torch.sort(p)`: what it gives is new."""
+    """As in `torch.sort(p)`: what it gives is new, but for VIEWS."""
     return isinstance(node, ast.Name) and node.id in ("torch", "np", "math")
 
 
@@ -186,6 +225,10 @@ def _asks(node: ast.AST, part: str) -> bool:
             return True
         case ast.Call(ast.Attribute(ast.Constant(), "join")) | ast.Compare():
             return True
+        case ast.Call(ast.Name(word)) if word in READING:
+            return part in ("func", "args")
+        case ast.For() | ast.comprehension():
+            return part == "iter"
         case ast.Call():
             return part == "func"
         case ast.Attribute() | ast.Subscript():
