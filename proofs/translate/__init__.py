@@ -13,5 +13,6 @@ What a function returns, and is given, is left to Coq's types.
 
 Read `terms.py`, `scope.py`, `calls.py`, `expressions.py`, `statements.py`, `forms.py`, `importing.py` (what a file may
 do while it is imported), `libraries.py` (which words of others it may say), `constants.py`, `reaching.py` (what its
-functions may change), `sites.py`, `words.py`, `rules.py`, `running.py` (what runs is what was read). All of it needs the standard library alone.
+functions may change), `sites.py`, `words.py`, `rules.py`, `running.py` (what runs is what was read). All of it needs
+the standard library alone.
 """

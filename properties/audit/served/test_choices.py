@@ -64,7 +64,7 @@ def test_a_server_that_refuses_n_is_asked_with_a_list_of_equal_prompts(alike: bo
     with Bench(OneChoice(4000), OneChoice(4000)) as bench:
         plan = planned(bench, "law")
         laws = {cell.name: cell.asked(bench) for cell in plan.cells if isinstance(cell, Sampled)}
-        plain, chat = laws["law/top_k 3"], laws["law/temperature 0.7 (chat)"]
+        plain, chat = laws["law/top_k"], laws["law/temperature 0.7 (chat)"]
         assert bench.choices == 1
         assert (len(plain.more), plain.seed is None) == ((0, False) if alike else (63, True))
         assert (len(chat.more), chat.seed is None) == (0, False)
@@ -88,7 +88,7 @@ def test_where_n_is_limited_a_list_gives_the_other_choices(alike: bool) -> None:
 
     with Bench(Sixteen(4000), Sixteen(4000)) as bench:
         laws = {cell.name: cell.asked(bench) for cell in planned(bench, "law").cells if isinstance(cell, Sampled)}
-        plain, seeded = laws["law/temperature 1"], laws["law/top_k 3"]
+        plain, seeded = laws["law/temperature 1"], laws["law/top_k"]
         assert (plain.options["n"], len(plain.more), plain.seed) == (16, 0 if alike else 3, None)
         assert (seeded.options["n"], len(seeded.more), seeded.seed is None) == (16, 0, False)
 

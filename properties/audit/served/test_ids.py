@@ -86,8 +86,8 @@ def test_two_tokens_are_taken_between_which_a_text_is_undecided(monkeypatch: pyt
     ("defect", "only", "named"),
     zip(
         IDS,
-        ("greedy/token", "state/one token", "greedy"),
-        ("greedy/token ids", "state/one token apart", "metadata/the same text has other ids"),
+        ("stop/sampled", "greedy/token", "state/one token", "greedy"),
+        ("stop/sampled", "greedy/token ids", "state/one token apart", "metadata/the same text has other ids"),
         strict=True,
     ),
 )

@@ -260,7 +260,7 @@ def test_a_law_is_decided_in_few_requests() -> None:
 
 
 def test_what_violated_laws_share_is_named() -> None:
-    """Kills "top_p 0.6 and min_tokens" for a draft that is judged at another temperature."""
+    """Kills "top_p and min_tokens" for a draft that is judged at another temperature."""
 
     def named(*violated: str) -> str:
         laws = [Sampled(setting) for setting in SAMPLED]
@@ -270,9 +270,9 @@ def test_what_violated_laws_share_is_named() -> None:
         suite: Any = SimpleNamespace(bar=NATS, states=found)
         return alike(suite, next(law for law in laws if law.setting.name == violated[0]))
 
-    assert named("top_p 0.6", "min_tokens") == ", as all with temperature: so is min_tokens"
-    assert named("top_p 0.6", "temperature 1", "top_k 3") == ", whatever is asked for: so is temperature 1"
-    assert named("temperature 1", "top_k 3") == named("top_k 3") == ""
+    assert named("top_p", "min_tokens") == ", as all with temperature: so is min_tokens"
+    assert named("top_p", "temperature 1", "top_k") == ", whatever is asked for: so is temperature 1"
+    assert named("temperature 1", "top_k") == named("top_k") == ""
 
 
 def test_a_server_that_drifts_is_said_to() -> None:

@@ -12,6 +12,7 @@ import pytest
 from properties.helpers.served.defects import (
     ADVERSE,
     ALONE,
+    BESIDE,
     BLIND,
     COMPANY,
     CORNERS,
@@ -135,7 +136,7 @@ def test_no_odd_server_is_accused_in_a_whole_audit(manner: str) -> None:
 LIKE_FEWER_DRAFTS = "seed restarted after preemption"  # shows as they do, and is not told from them
 GROUPS = (
     DEFECTS, UNSEEN, FRESH, ADVERSE, CORNERS, BLIND, CORRECTION, PARAMETERS, JUDGED, SPARED, COMPANY, ALONE, UNTOLD,
-    PAGED, VALUES,
+    PAGED, VALUES, BESIDE,
 )  # fmt: skip
 EVERY = tuple(chain.from_iterable(GROUPS))
 ALL = tuple(defect for defect in EVERY if defect != LIKE_FEWER_DRAFTS)
@@ -263,6 +264,16 @@ def test_every_planted_defect_is_found_in_a_whole_audit(defect: str) -> None:
         ("max_completion_tokens is ignored", "parity/max_completion", "parity/max_completion_tokens (chat)"),
         ("bans hold for the first choice alone", "parity/bad_words, hot", "parity/bad_words, hot: the text"),
         ("bans hold for the first choice alone", "parity/allowed_token_ids, hot", "parity/allowed_token_ids, hot"),
+        ("a stop inside a block is missed when sampling", "stop/sampled", "stop/sampled"),
+        (
+            "the repetition penalty is forgotten for drafts when sampling",
+            "parity/penalties and",
+            "parity/penalties and",
+        ),
+        ("a stop before the limit is called the length", "parity/stop, at the", "parity/stop, at the limit"),
+        ("parameters are forgotten behind a known prompt", "state/A-B-A", "state/A-B-A"),
+        ("a top_p of nine tenths is one", "law/top_p", "law/top_p"),
+        ("a small min_p is none", "law/min_p", "metadata/a sampled token is one that a filter"),
         ("one request in twenty keeps every draft", "state/any", "greedy/a text is another, far from any tie"),
     ],
 )
@@ -361,7 +372,7 @@ def test_an_address_at_which_nothing_listens_is_given_up_within_seconds(monkeypa
 def test_a_law_of_small_batches_is_asked_for_by_fewer_choices() -> None:
     """Kills an option that leaves requests as large as before: an engine that does not speculate in large batches then
     passes, whatever its verification does."""
-    assert violated(audited(FEW_TEXTS, "", 400, "law/top_k 3", "law/top_k 3", law_choices=4))
+    assert violated(audited(FEW_TEXTS, "", 400, "law/top_k", "law/top_k", law_choices=4))
 
 
 def test_a_witness_is_made_small() -> None:

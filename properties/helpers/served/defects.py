@@ -114,7 +114,13 @@ PAGED = (  # of a server with pages, trees of drafts and experts: what was not f
     "a bias stays for the first round of the next request", "streamed choices behind the first say length",
     "a refused request takes the penalties of the next one",
 )  # fmt: skip
+BESIDE = (  # of a parameter beside another one, or beside a temperature: what was not asked together
+    "a stop inside a block is missed when sampling", "the repetition penalty is forgotten for drafts when sampling",
+    "a stop before the limit is called the length", "parameters are forgotten behind a known prompt",
+    "a top_p of nine tenths is one", "a small min_p is none",
+)  # fmt: skip
 IDS = (  # where ids are sent or told
+    "a stop token inside a block is missed when sampling",
     "a prompt of ids is read one token short", "the key of a block leaves out its last token",
     "the last id of an answer is the draft's",
 )  # fmt: skip
@@ -261,6 +267,15 @@ def bent(engine: Any, node: Node, body: dict[str, Any]) -> list[float]:
     if engine.has("min_p before the temperature") and warm and policy.get("min_p"):
         flat = engine.shaped(engine.seen(past, node.company), {**policy, "temperature": 1.0}, seen, floor)
         policy = {**policy, "min_p": 0.0, "top_k": sum(x > 0 for x in flat)}
+    if engine.has("the repetition penalty is forgotten for drafts when sampling") and warm and i < GAMMA:
+        policy.pop("repetition_penalty", None)
+    if engine.has("parameters are forgotten behind a known prompt") and tuple(node.context) in engine.prompts:
+        few = len(node.context) <= 2 * PAGE or node.out
+        policy = policy if few else {name: policy[name] for name in ("temperature", "seed") if name in policy}
+    if engine.has("a top_p of nine tenths is one") and 0.85 <= policy.get("top_p", 1.0) < 0.98:
+        policy.pop("top_p", None)
+    if engine.has("a small min_p is none") and policy.get("min_p", 1.0) < 0.15:
+        policy.pop("min_p", None)
     if engine.has("bans are forgotten when sampling") and warm:
         policy = {name: value for name, value in policy.items() if name not in BANS}
     if engine.has("a neighbour's filter holds a sampled request") and warm and not any(policy.get(f) for f in FILTERS):

@@ -158,8 +158,13 @@ class Engine:
                 ends = x == self.language.end and not (self.has("drafts go on past the end") and len(out) % 2)
                 deaf = self.has("in chat an end that is accepted does not end") and "messages" in body
                 ends = ends and not (deaf and place < len(block) - 1)
-                within = self.has("a stop token inside a block is missed") and x != block[-1]
-                ends = ends or (x in stop_tokens and not within)
+                hot = body.get("temperature", 1.0) > 0
+                within = self.has("a stop token inside a block is missed when sampling") and hot
+                within |= self.has("a stop token inside a block is missed")
+                ends = ends or (x in stop_tokens and not (within and x != block[-1]))
+                deaf = self.has("a stop inside a block is missed when sampling") and hot and place < len(block) - 1
+                if deaf and cut(self, out, stops, borders) is not None:
+                    body, stops = {**body, "stop": None}, []
                 blind = self.has("a stop at a block's end is missed") and x == block[-1] and len(block) > 1
                 blind |= self.has("of two stops the one listed first ends the text") and place < len(block) - 1
                 stopped = cut(self, out, stops, borders) is not None and not blind

@@ -54,6 +54,8 @@ def choice(
         text, finish = text if stops_late(engine, body) else text[:stays], "stop"
     if engine.has("a stop at the limit is called the length") and len(out) >= limit:
         finish = "length"
+    if engine.has("a stop before the limit is called the length") and at is not None and len(out) >= limit - GAMMA:
+        finish = "length"
     if engine.has("finish_reason after a stop") and finish == "stop":
         finish = "length"
     if engine.has("streamed choices behind the first say length") and body.get("stream") and body["index"]:

@@ -111,6 +111,12 @@ def _tokens_past_stop(ask: Ask, choice: Choice) -> bool | None:
     return any(stop in before for stop in stops(ask))
 
 
+def _past_stop_token(ask: Ask, choice: Choice) -> bool | None:
+    """A token that ends the text is reported before the last one: after a minimum, if there is one."""
+    told, least = ask.options.get("stop_token_ids"), int(ask.options.get("min_tokens", 0))
+    return any(one in told for one in choice.ids[least:-1]) if told and choice.ids is not None else None
+
+
 def _ended_early(ask: Ask, choice: Choice) -> bool | None:
     """By itself: whether a stop waits for the minimum is a convention."""
     least = ask.options.get("min_tokens")
@@ -249,6 +255,7 @@ CHECKS: Mapping[str, Check] = {
     "another number of choices than n": _wrong_count,
     "text holds a stop string": _choices(_past_stop),
     "tokens are reported past the stop string": _choices(_tokens_past_stop),
+    "tokens are reported past the stop token": _choices(_past_stop_token),
     "fewer tokens than min_tokens": _choices(_ended_early),
     "it ended by itself with ignore_eos": _choices(_ended_by_itself),
     "a banned word is emitted": _choices(_banned),
@@ -268,7 +275,7 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-OF_THE_TEXT = (_past_stop, _ended_early, _banned, ungrammatical)
+OF_THE_TEXT = (_past_stop, _past_stop_token, _ended_early, _banned, ungrammatical)
 
 
 def contradicts(ask: Ask, answer: Answer) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from refengine.audit.served.ask import Ask, Failed, Gone, Refused
+from refengine.audit.served.ask import Ask, Choice, Failed, Gone, Refused
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.cells import FEW_TOKENS, LISTED_PROMPTS, Answered, Cell, Parity, Plain
 from refengine.audit.served.claims.edge import MOST_WORDS, found_edge
@@ -17,6 +17,7 @@ from refengine.audit.served.claims.sampled import CHOICES, Sampled
 from refengine.audit.served.claims.schedules.claims import schedules
 from refengine.audit.served.claims.schedules.coins_in_company import OneBatch
 from refengine.audit.served.claims.shared_rows import Rescored, SampledRows
+from refengine.audit.served.claims.stops_sampled import StopsSampled
 from refengine.audit.served.claims.takes import Takes
 from refengine.audit.served.claims.together import LEAST, AllLaws, Together
 from refengine.audit.served.sides import MOST_CHOICES, found_out
@@ -79,6 +80,8 @@ def planned(bench: Bench, only: str = "") -> Plan:
         plan.cells += [Rescored(), SampledRows(bench.choices)]
     _try_options(plan, bench, takes, wanted)
     _try_laws(plan, bench, takes, wanted)
+    if "stop" not in plan.lacking:
+        plan.cells.append(StopsSampled([{}, *_grammar(plan)]))
     plan.cells += schedules(bench.noise, replace(takes, refused=frozenset(plan.lacking)))
     if bench.chat_ends:
         looks = max(4, 2 * len(bench.chat_ends))
@@ -153,6 +156,12 @@ def _try_laws(plan: Plan, bench: Bench, takes: Takes, wanted: Wanted) -> None:
     taken = [cell for cell in plan.cells if isinstance(cell, Sampled)]
     if len(taken) >= LEAST:
         plan.cells.append(AllLaws(taken, together))
+
+
+def _grammar(plan: Plan) -> list[Options]:
+    """That of words, as both sides take it: the first look at it has nothing else."""
+    cells = (cell for cell in plan.cells if isinstance(cell, Parity) and cell.option.name == "regex")
+    return [cell.option.made(Choice(""), 0)[cell.dialect] for cell in cells][:1]
 
 
 def _try_edge(plan: Plan, bench: Bench, takes: Takes) -> None:

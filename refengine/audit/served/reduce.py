@@ -50,7 +50,8 @@ def _request(bench: Bench, cell: Parity | Plain, asks: Sequence[Ask]) -> dict[st
     if isinstance(cell, Plain) and cell.after_others:
         vanishes = {"it vanishes": ["when it is asked a second time"]} if not shows(found) else {}
         return difference(found, *first) | vanishes
-    low, high = 0, found.tokens  # it shows with `high` tokens; a defect that comes and goes may show with fewer
+    # It shows with `high` tokens; a defect that comes and goes may show with fewer. No limit is below a minimum.
+    low, high = max(0, int(found.options.get("min_tokens", 0)) - 1), found.tokens
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if shows(replace(found, tokens=middle)) else (middle, high)

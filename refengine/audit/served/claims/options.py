@@ -114,6 +114,13 @@ def stop_at_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
     return _stop_near_the_limit(plain, number, 0)
 
 
+def stop_before_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
+    """In turn one that the last token which may come makes whole, and one that leaves up to three: it, and not the
+    length, ends the text."""
+    left = number % 2 * (1 + number // 2 % 3)
+    return tuple({**told, "max_tokens": told["max_tokens"] + left} for told in stop_at_the_limit(plain, number))
+
+
 def stop_behind_the_limit(plain: Choice, number: int) -> tuple[Options, ...]:
     """A stop that a token or two behind the last one would make whole, perhaps in the same round: the length ends the
     text. So it does where the text would then end by itself, of which the end may be reported as a token or not."""
@@ -241,6 +248,8 @@ HOT = 2.5  # a temperature at which what is added after it counts two and a half
 FEW_WORDS: Options = alone(range(3, 15))  # that come again and again
 PENALTIES: Options = {"frequency_penalty": 0.7, "presence_penalty": 0.7}
 PENALISED: Options = {**PENALTIES, **FEW_WORDS}
+REPEATED: Options = {"repetition_penalty": 1.5}
+penalised = in_turn(*([told, {**told, **REPEATED}] for told in (PENALISED, PENALTIES)))
 ALLOWED: Options = {"allowed_token_ids": list(range(2, 24, 3))}
 WORDS_ALONE, MARKED_LETTERS = (  # the same grammar, in the words of several engines
     ({"guided_regex": words.regex}, {"regex": words.regex}, {"grammar": words.gbnf}) for words in (WORDS, MARKED)
@@ -267,7 +276,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("stop, at once", stop_at_once),
     Option("stop, long and several", several_stops, front=False),
     Option("stop, not reached", stop_not_reached),
-    Option("stop, at the limit", stop_at_the_limit, front=False),
+    Option("stop, at the limit", stop_before_the_limit, front=False),
     Option(INCLUDED, stop_included, front=False),
     Option("stop, behind the limit", stop_behind_the_limit, ends=True, front=False),
     Option("stop_token_ids", stop_token),
@@ -279,7 +288,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("top_p", fixed({"top_p": 1e-4}), 1.0, extreme=True),
     Option("min_p", fixed({"min_p": 1.0}), 1.0, extreme=True),
     Option("top_k, top_p and min_p", several_filters, 1.0, tokens=3 * TOKENS, extreme=True, front=False),
-    Option("penalties and bias, hot", left_alone(fixed(PENALISED, PENALTIES)), HOT, extreme=True, front=False),
+    Option("penalties and bias, hot", left_alone(penalised), HOT, extreme=True, front=False),
     Option("logit_bias, hot", left_alone(slight_bias), HOT, extreme=True, front=False),
     Option("allowed_token_ids, hot", left_alone(fixed(ALLOWED)), HOT, extreme=True, front=False),
     Option("bad_words, hot", left_alone(bad_word), HOT, extreme=True, front=False),
@@ -289,10 +298,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("json_schema", schema(JSON_SCHEMA)),
     Option("tool_choice", fixed(CALLED), tokens=2 * TOKENS, talks=True),
     Option("json_schema, long", schema(JSON_LIST), tokens=3 * TOKENS, front=False),
-    Option(
-        "regex",
-        fixed(*WORDS_ALONE),
-    ),
+    Option("regex", in_turn(*([words, {**words, **PENALTIES}] for words in WORDS_ALONE))),  # penalties beside a grammar
 )
 
 
@@ -305,8 +311,9 @@ def biased_to(*tokens: int) -> Options:
 class Setting:
     """Where the law itself is asked for. tokens: of a completion; choices: the most of a request; seeded: a request has
     a seed, where servers take one; also: what may be asked too, where servers take it; either: what is asked, in the
-    words that servers take; lively: of these the one first whose answers differ most; talks: in chat, where both sides
-    have one; ends: with a bias by which texts end; company: requests that are under way together."""
+    words that servers take; lively: of these the one first whose answers differ most; by_prompt: what is asked instead
+    at one prompt after another; talks: in chat, where both sides have one; ends: with a bias by which texts end;
+    company: requests that are under way together."""
 
     name: str
     temperature: float
@@ -317,6 +324,7 @@ class Setting:
     also: tuple[Options, ...] = ()
     either: tuple[Options, ...] = ()
     lively: bool = False
+    by_prompt: tuple[Options, ...] = ({},)
     talks: bool = False
     ends: bool = False
     company: int = 1
@@ -327,6 +335,12 @@ class Setting:
         return self.either or (*(self.options | more for more in self.also), self.options)
 
 
+def by_turns(name: str, *values: float) -> tuple[Options, ...]:
+    return tuple({name: value} for value in values)
+
+
+# As users ask; beside a `top_k` of few tokens these would cut nothing off.
+WIDE, WIDER = ({"top_p": p, "top_k": None} for p in (0.9, 0.95))
 TWO_IDS = (300, 301), (70, 71), (3, 4)  # the first tokens of many vocabularies are marks without a text
 SAMPLED: tuple[Setting, ...] = (
     # As most requests are: many engines sample them by other code. Few tokens and many choices, here and in the next
@@ -334,10 +348,10 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, tokens=6, choices=64, seeded=False),
     # As most chats are: engines render a chat, and begin its answer, by other code.
     Setting("temperature 0.7", 0.7, {}, tokens=6, choices=64, talks=True),
-    Setting("top_k 3", 1.0, {"top_k": 3}, tokens=6, choices=64),
+    Setting("top_k", 1.0, {"top_k": 3}, tokens=6, choices=64, by_prompt=by_turns("top_k", 3, 50, 3, 40, 3)),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
-    Setting("top_p 0.6", 1.4, {"top_p": 0.6}, also=({"top_k": 8},)),
-    Setting("min_p 0.2", 1.7, {"min_p": 0.2}),
+    Setting("top_p", 1.4, {"top_p": 0.6}, 6, 64, also=({"top_k": 8},), by_prompt=({}, WIDE, {}, WIDER, WIDE)),
+    Setting("min_p", 1.7, {"min_p": 0.2}, by_prompt=by_turns("min_p", 0.2, 0.05, 0.2, 0.05, 0.1)),
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
     Setting("logit_bias to two", 2.0, {}, 12, 64, either=tuple(biased_to(*two) for two in TWO_IDS), lively=True),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason

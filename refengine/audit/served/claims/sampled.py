@@ -260,7 +260,9 @@ class Sampled:
         several = {"n": self.choices} if self.choices > 1 else {}
         ends = bench.ending(self.chat) if self.setting.ends else {}
         rows = {} if way else bench.logprobs
-        options = {**rows, **ends, **self.setting.options, **several, **(UNSAID if way == 1 else {})}
+        turns = self.setting.by_prompt
+        asked = {**self.setting.options, **turns[place % len(turns)]}
+        options = {**rows, **ends, **asked, **several, **(UNSAID if way == 1 else {})}
         prompt = bench.sampled_prompt(place)
         return Ask(
             (prompt,),

@@ -37,7 +37,8 @@ class Generate:
         if ask.seed is None and ask.temperature > 0:
             raise Refused("a function is always given a seed")
         arguments = ["\n".join(ask.turns), ask.tokens, ask.temperature, ask.seed or 0]
-        request = {"op": "call", "subject": self.name, "arguments": arguments, "options": dict(ask.options)}
+        options = {name: value for name, value in ask.options.items() if value is not None}
+        request = {"op": "call", "subject": self.name, "arguments": arguments, "options": options}
         with self.lock:
             outcome = self.child.ask(request, CALL_SECONDS)
         if not outcome.ok and "unexpected keyword argument" in str(outcome):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from refengine.audit.served.claims.cells import Cell, Plain
-from refengine.audit.served.claims.options import HOT, JSON, PENALISED, PENALTIES, TOKENS, Options
+from refengine.audit.served.claims.options import HOT, JSON, PENALISED, PENALTIES, REPEATED, TOKENS, Options
 from refengine.audit.served.claims.own import Own
 from refengine.audit.served.claims.schedules import faults as fault
 from refengine.audit.served.claims.schedules import prompts
@@ -22,6 +22,8 @@ from refengine.audit.served.claims.ties import ANY_REQUEST
 from refengine.audit.served.noise import KNOWN_TIE_SHARE, Noise
 
 COMPANIES = (2, 4, 8, 16)  # requests under way together
+# Than their cost allows, so that the budget is enough for all.
+FEWER_LOOKS = {"state/company of 4": 2, "state/after a grammar": 3}
 FILTERED: Options = {"top_k": 20, "top_p": 0.99}  # no more than the schedules with filters need
 SAME, ALONE = "The same request has the same answer", "An answer is the same"
 
@@ -35,7 +37,10 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
     plain = partial(Plain, noise=noise, rows=rows)
     greedy = partial(Own, tie_share=share, asks=not rows)
     differ = fault.first_and_last_differ
-    cells: list[Cell] = [greedy(name, claim, steps, differ, cost) for name, claim, steps, cost in repeated(takes)]
+    cells: list[Cell] = [
+        greedy(name, claim, steps, differ, cost, wanted=FEWER_LOOKS.get(name, 0))
+        for name, claim, steps, cost in repeated(takes)
+    ]
     if takes.choices and takes.stream:
         whole = "The streamed choices of a request are the whole ones."
         steps = asks.streamed_greedy_choices(takes.options("stop"))
@@ -61,8 +66,8 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
     cells += choices(greedy, takes)
     if takes.lists:
         told = "A prompt of a list has the answer that it has alone."
-        of_lists = [*([asks.REPEATED] * takes.options(*asks.REPEATED)), *([PENALTIES] * takes.options(*PENALISED)), {}]
-        listed = asks.list_of_prompts(of_lists)
+        of_lists = [*([REPEATED] * takes.options(*REPEATED)), *([PENALTIES] * takes.options(*PENALISED)), {}]
+        listed = asks.list_of_prompts(of_lists, takes.stream)
         cells.append(greedy("list of prompts", told, listed, fault.listed_differ, 8))
     if takes.chat:
         cells.append(plain("chat", chat=True, wanted=5))
@@ -76,7 +81,9 @@ def schedules(noise: Noise, takes: Takes) -> list[Cell]:
 def repeated(takes: Takes) -> list[tuple[str, str, Steps, int]]:
     """(name, claim, requests, their number): at temperature 0 the first answer and the last are one."""
     last = asks.HEAVY if takes.options(*asks.HEAVY) else {}
-    a_b_a = asks.a_b_a(last, takes.options(*PENALISED), refused=takes.together)
+    some = [PENALISED] * takes.options(*PENALISED)
+    some += [{**PENALTIES, **REPEATED}] * takes.options(*PENALTIES, *REPEATED)
+    a_b_a = asks.a_b_a(last, some, refused=takes.together)
     found: list[tuple[str, str, Steps, int]] = [
         ("repeat", f"{SAME} twice at temperature 0.", asks.repeat, 4),
         ("state/A-B-A", f"{ALONE} after other requests.", a_b_a, 8),
@@ -150,7 +157,8 @@ def seeds(noise: Noise, takes: Takes) -> list[Cell]:
         cells.append(Own("independence/sampled", moved, asks.around_sampled, fault.parameters_move, 22))
     if takes.seed and takes.choices and takes.stream:
         whole = "The streamed choices of a request with a seed are the whole ones."
-        cells.append(Own("stream/choices", whole, asks.streamed_choices, differ, 4, wanted=2))
+        steps = asks.streamed_choices(takes.options("stop"))
+        cells.append(Own("stream/choices", whole, steps, differ, 4, wanted=2))
     free = "Requests without a seed are independent."
     return [*cells, Own("seed/none", free, asks.no_seed, fault.alike, 8, wanted=3), OneByOne()]
 
@@ -206,7 +214,7 @@ def choices(greedy: partial[Own], takes: Takes) -> list[Cell]:
     )
     kinds: list[Options] = [{}, *([PENALISED] * takes.options(*PENALISED))]
     return [
-        Own("n/distinct", distinct, asks.choices, fault.choices_alike, 2),
+        Own("n/distinct", distinct, asks.choices(takes.lists), fault.choices_alike, 2),
         Own("n/cold", cold, asks.cold_choices, fault.all_alike, 2),
         greedy("n/greedy", equal, asks.greedy_choices(kinds), fault.choices_differ, 2),
     ]

@@ -10,14 +10,13 @@ from typing import TypeAlias
 
 from refengine.audit.served.ask import Ask
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.options import PENALISED, STRICT, TOKENS, Options
+from refengine.audit.served.claims.options import NEVER_SAID, PENALISED, STRICT, TOKENS, Options
 from refengine.audit.served.claims.schedules.prompts import BLOCK, PIECES, long_prompt, one_word, plain, streamed
 from refengine.audit.served.claims.takes import LONG
 
 SAMPLED_TOKENS = 24  # of a sampled completion: two that are equal are no accident
 PLACES = 6  # requests under way together
 EQUAL = 12  # of them, where all are one
-REPEATED: Options = {"repetition_penalty": 1.5}
 STOPS = 3  # letters of which one comes soon
 COLD = 2 * BLOCK + 5  # words of a prompt of which a cache will hold some blocks
 CHILLY = 0.25  # a temperature that users ask for who want hardly any chance
@@ -50,8 +49,14 @@ def stream_chat(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return whole_and_streamed(replace(plain(bench, k), chat=True))
 
 
-def streamed_choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return whole_and_streamed(replace(sampled(bench, k, 1000 + k), options={"n": 3}))
+def streamed_choices(stops: bool) -> Steps:
+    """stops: in turn with some that only begin to come, for which a stream holds text back."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        begun = {"stop": [letter + NEVER_SAID for letter in soon(bench, k)]} if stops and k % 2 else {}
+        return whole_and_streamed(replace(sampled(bench, k, 1000 + k), options={"n": 3, **begun}))
+
+    return steps
 
 
 def streamed_greedy_choices(stops: bool) -> Steps:
@@ -167,14 +172,14 @@ def full_blocks(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [mine], [mine]]
 
 
-def a_b_a(theirs: Options, penalties: bool, refused: bool) -> Steps:
-    """theirs: of the last request before A is asked again, in turn. penalties: in turn A has some. refused: in turn the
-    last request asks for what no server should take."""
+def a_b_a(theirs: Options, penalties: Sequence[Options], refused: bool) -> Steps:
+    """theirs: of the last request before A is asked again, in turn. penalties: in turn A has these, and so many words
+    that a cache holds some blocks of them. refused: in turn the last request asks for what no server should take."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         """B begins as A does, so that a cache of prefixes serves both, and goes on otherwise."""
-        mine = with_penalties(bench, k) if penalties and k % 4 >= 2 else plain(bench, k)
-        mine = replace(mine, turns=(bench.fresh(500 + k),))
+        mine, held = plain(bench, k), penalties[k % len(penalties)] if penalties and k % 4 >= 2 else {}
+        mine = replace(mine, turns=(bench.fresh(500 + k, COLD * bool(held)),), options={**mine.options, **held})
         words = mine.turns[0].split(" ")
         other = " ".join([*words[: max(1, len(words) - 1)], bench.prompt(k + 3)])
         last = replace(sampled(bench, k + 1, k), options=theirs if k % 2 else {})
@@ -264,12 +269,19 @@ def with_rows_and_without(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
     return [[mine], [replace(mine, options=theirs)]]
 
 
-def choices(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    return [[replace(sampled(bench, k, None), options={"n": 3})]]
+def choices(lists: bool) -> Steps:
+    """lists: in turn of a list of equal prompts."""
+
+    def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
+        mine = sampled(bench, k, None)
+        told = {"options": {"n": 2}, "more": mine.turns * 2} if lists and k % 2 else {"options": {"n": 3}}
+        return [[replace(mine, **told)]]
+
+    return steps
 
 
-def list_of_prompts(kinds: Sequence[Options]) -> Steps:
-    """Each by itself, and then all in a list: in turn with these parameters, which one may lend another."""
+def list_of_prompts(kinds: Sequence[Options], streams: bool) -> Steps:
+    """Each by itself, and then all in a list: in turn streamed, and with these parameters, which one may lend."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         mine = plain(bench, k)
@@ -277,7 +289,8 @@ def list_of_prompts(kinds: Sequence[Options]) -> Steps:
             replace(mine, turns=(bench.prompt(k + i),), options={**mine.options, **kinds[k % len(kinds)]})
             for i in range(3)
         ]
-        return [each, [replace(each[0], more=tuple(ask.turns[0] for ask in each[1:]))]]
+        listed = replace(each[0], more=tuple(ask.turns[0] for ask in each[1:]), stream=streams and k % 2 == 1)
+        return [each, [listed]]
 
     return steps
 
