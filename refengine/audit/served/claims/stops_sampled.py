@@ -32,7 +32,7 @@ class StopsSampled:
 
     def unit(self, bench: Bench, k: int) -> None:
         ask = self.ask(bench, k)
-        on, off = bench.both(ask)
+        on, off = bench.apart(ask, ask)
         witness = {"request": ask.summary(), "on": shown(on), "off": shown(off)}
         self.beliefs[CLAIM].add(contradicts(ask, on), contradicts(ask, off), witness)
 
