@@ -18,9 +18,9 @@ CHANGING = {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "
 CHANGING |= {"type", "object", "breakpoint", "input", "open"}
 CHANGES_ITSELF = {"update", "setdefault", "append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort"}
 CHANGES_ITSELF |= {"reverse", "add", "discard", "appendleft", "popleft", "rotate", "cache_clear", "difference_update"}
-CHANGES_ITSELF |= {"intersection_update", "symmetric_difference_update", "subtract", "move_to_end", "shuffle"}
-# Parts of objects that lead to the words of a module.
-LEADS = {"f_globals", "f_locals", "f_builtins", "f_back", "gi_frame", "cr_frame", "ag_frame", "tb_frame"}
+CHANGES_ITSELF |= {"intersection_update", "symmetric_difference_update", "subtract", "move_to_end"}
+# Parts of objects that lead to the words of a module, and a method that changes what it is handed.
+LEADS = {"f_globals", "f_locals", "f_builtins", "f_back", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "shuffle"}
 PLAIN = {"__name__", "__module__"}
 # What gives, of a tensor or a table, something that holds the same numbers at times.
 VIEWS = {"values", "items", "view", "view_as", "unsqueeze", "squeeze", "expand", "expand_as", "transpose", "permute"}
@@ -89,7 +89,10 @@ def selves(node: ast.ClassDef) -> Iterator[ast.Name]:
     for method in (part for part in node.body if isinstance(part, ast.FunctionDef)):
         names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == "self"]
         inner = [scope for scope in ast.walk(method) if isinstance(scope, SCOPES) and "self" in parameters(scope)]
-        if inner == [method] and method.args.args[0].arg == "self" and all(isinstance(n.ctx, ast.Load) for n in names):
+        bound = any("self" in given(part) for part in method.body) or not all(
+            isinstance(n.ctx, ast.Load) for n in names
+        )
+        if inner == [method] and [first.arg for first in method.args.args[:1]] == ["self"] and not bound:
             yield from names
 
 
