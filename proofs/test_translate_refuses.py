@@ -428,7 +428,7 @@ def test_a_file_that_changes_words_while_it_is_imported_is_refused(text: str) ->
     [
         *("sys._getframe().f_globals['max'] = min", "getattr(residual, '__globals__')['max'] = min"),
         *("getattr(type, '__setattr__')(Block, 'path', None)", "RULES['leviathan'] = residual", "RULES.clear()"),
-        *("Block.path = None", "del Block.path", "kept = RULES\n    kept['block'] = row"),
+        *("Block.path = None", "del Block.path", "kept = RULES\n    kept['block'] = row", "inspect.currentframe()"),
     ],
 )
 def test_a_function_that_changes_words_when_it_runs_is_refused(body: str) -> None:

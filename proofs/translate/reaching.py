@@ -20,7 +20,8 @@ CHANGES_ITSELF = {"update", "setdefault", "append", "extend", "insert", "pop", "
 CHANGES_ITSELF |= {"reverse", "add", "discard", "appendleft", "popleft", "rotate", "cache_clear", "difference_update"}
 CHANGES_ITSELF |= {"intersection_update", "symmetric_difference_update", "subtract", "move_to_end"}
 # Parts of objects that lead to the words of a module, and a method that changes what it is handed.
-LEADS = {"f_globals", "f_locals", "f_builtins", "f_back", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "shuffle"}
+LEADS = {"f_globals", "f_locals", "f_builtins", "f_back", "gi_frame", "cr_frame", "ag_frame", "tb_frame"}
+LEADS |= {"currentframe", "shuffle"}
 PLAIN = {"__name__", "__module__"}
 # What gives, of a tensor or a table, something that holds the same numbers at times.
 VIEWS = {"values", "items", "view", "view_as", "unsqueeze", "squeeze", "expand", "expand_as", "transpose", "permute"}

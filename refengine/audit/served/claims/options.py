@@ -335,10 +335,6 @@ class Setting:
         return self.either or (*(self.options | more for more in self.also), self.options)
 
 
-def by_turns(name: str, *values: float) -> tuple[Options, ...]:
-    return tuple({name: value} for value in values)
-
-
 # As users ask; beside a `top_k` of few tokens these would cut nothing off.
 WIDE, WIDER = ({"top_p": p, "top_k": None} for p in (0.9, 0.95))
 TWO_IDS = (300, 301), (70, 71), (3, 4)  # the first tokens of many vocabularies are marks without a text
@@ -348,10 +344,10 @@ SAMPLED: tuple[Setting, ...] = (
     Setting("temperature 1", 1.0, {}, tokens=6, choices=64, seeded=False),
     # As most chats are: engines render a chat, and begin its answer, by other code.
     Setting("temperature 0.7", 0.7, {}, tokens=6, choices=64, talks=True),
-    Setting("top_k", 1.0, {"top_k": 3}, tokens=6, choices=64, by_prompt=by_turns("top_k", 3, 50, 3, 40, 3)),
+    Setting("top_k", 1.0, {"top_k": 3}, tokens=6, choices=64, by_prompt=(*valued("top_k", 3, 50, 3, 40, 3),)),
     # Not 1: which is applied first is then seen, of temperature and filter, and of two filters.
     Setting("top_p", 1.4, {"top_p": 0.6}, 6, 64, also=({"top_k": 8},), by_prompt=({}, WIDE, {}, WIDER, WIDE)),
-    Setting("min_p", 1.7, {"min_p": 0.2}, by_prompt=by_turns("min_p", 0.2, 0.05, 0.2, 0.05, 0.1)),
+    Setting("min_p", 1.7, {"min_p": 0.2}, by_prompt=(*valued("min_p", 0.2, 0.05, 0.2, 0.05, 0.1),)),
     # The text is nearly its coins. The first tokens of many vocabularies are marks without a text.
     Setting("logit_bias to two", 2.0, {}, 12, 64, either=tuple(biased_to(*two) for two in TWO_IDS), lively=True),
     Setting("penalties", 0.5, {"frequency_penalty": 0.5, "presence_penalty": 1.0}),  # for the same reason

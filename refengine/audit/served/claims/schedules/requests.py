@@ -281,7 +281,7 @@ def choices(lists: bool) -> Steps:
 
 
 def list_of_prompts(kinds: Sequence[Options], streams: bool) -> Steps:
-    """Each by itself, and then all in a list: in turn streamed, and with these parameters, which one may lend."""
+    """Each by itself, and then all in a list: in turn streamed, and with parameters that one may lend another."""
 
     def steps(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
         mine = plain(bench, k)
