@@ -13,7 +13,7 @@ TESTS  := not stat and not coq and not text
 ALONE  = /usr/bin/env -i PATH="$$PATH" HOME="$$HOME" TMPDIR="$${TMPDIR:-/tmp}" LANG=C.UTF-8 JOBS="$${JOBS:-2}" \
          PYTHONNOUSERSITE=1 PYTHONHASHSEED=0 OMP_NUM_THREADS=1
 
-.PHONY: report report-full records test wheel docs stat bench gpu prove lint mutation coverage clean
+.PHONY: report report-full records test test-full wheel docs stat bench gpu prove lint mutation coverage clean
 
 report: $(READY)            ## the correctness report: out/report.html, out/report.json
 	$(BIN)/refengine report --out out
@@ -24,7 +24,10 @@ report-full: $(READY)       ## the long report: everything that is on record run
 records: $(READY)           ## make again every committed record that is stale; resumes (RECORDS="findings" for one alone)
 	$(BIN)/python -m refengine.selfcheck.records $(RECORDS)
 
-test: $(READY)              ## the tests
+test: $(READY)              ## the tests; where nothing has changed since all cases of a dear one passed, a sample of them
+	$(BIN)/python -m pytest -n 2 --dist worksteal --drawn -m "$(TESTS)"
+
+test-full: $(READY)         ## the tests, every case of every one
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "$(TESTS)"
 
 docs: $(READY)              ## the site of all pages, with one of each rule, drafter and module: build/site (needs the extra `docs`)

@@ -19,6 +19,7 @@ MARKERS = (
     "long: the ten- to hundredfold version of a test",
     "gpu: needs a CUDA device",
     "coq: asks Coq; `make prove` runs these, `make test` does not",
+    "on_record: has many dear cases; where nothing that they run has changed since all passed, a commit runs a sample",
     "control: a test that has to fail: where it passes, tests are not run, or not as they are written",
     "text: holds a text that runs to what is proved of it; `make prove` runs these, and needs Coq for some",
 )
@@ -35,14 +36,29 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--drawn", action="store_true", help="of tests that are on record, run the sample of the commit")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """`-m stat` means the ten-minute version; the long one is `-m "stat and long"`."""
-    if "long" in (config.option.markexpr or ""):
-        return
-    long = [item for item in items if item.get_closest_marker("long")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    left = set[str]()
+    if "long" not in (config.option.markexpr or ""):
+        left |= {item.nodeid for item in items if item.get_closest_marker("long")}
+    if config.option.drawn:
+        from refengine.selfcheck.tests_on_record import MARK, spared  # not where a test runs on edited source
+
+        left |= spared(item.nodeid for item in items if item.get_closest_marker(MARK))
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+        items[:] = [item for item in items if item.nodeid not in left]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.config.option.drawn:
+        from refengine.selfcheck.tests_on_record import summary
+
+        terminalreporter.write_line(summary())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,6 +16,8 @@ from refengine.evidence.e_process_of_rounds import RoundEvidence
 from refengine.evidence.naming import BROKEN_CONTRACT, ZERO_MASS
 from refengine.evidence.rows import Rows
 
+pytestmark = pytest.mark.on_record
+
 GAMMA = 3
 
 

@@ -21,6 +21,8 @@ from refengine.selfcheck.drafters.row import Row
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 # Of the rows of a folder one that draws, if there is one: what it reports is numbers, and each of them shows.
 BY_RULE = sorted(ROWS.values(), key=lambda row: row.rules[0] != "point_mass")
 LAYERED = {row.folder: row for row in BY_RULE if row.folder and (FIXTURES / row.folder / "config.json").is_file()}

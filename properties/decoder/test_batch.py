@@ -29,6 +29,8 @@ from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 REQUESTS = range(12)
 MIXED = ["dspark", "eagle2", "ar", "gemma4_assistant", "lookahead", "qwen_mtp"]
 

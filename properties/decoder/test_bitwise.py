@@ -29,6 +29,8 @@ from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 DTYPES = [torch.float32, torch.bfloat16]
 
 

@@ -16,6 +16,8 @@ from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 
+pytestmark = pytest.mark.on_record
+
 DTYPES = [torch.float32, torch.bfloat16]
 KINDS = ["dspark", "eagle2", "medusa"]  # a block that is drawn, a tree that is grown, heads on a static tree
 SLOTS, REQUESTS = 32, range(12)

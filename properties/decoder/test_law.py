@@ -37,6 +37,7 @@ def found(name: str) -> Finding:
     return finding
 
 
+@pytest.mark.on_record
 @pytest.mark.parametrize("name", dict.fromkeys([*SHORT, *cells().values()]))  # block is nobody's first rule
 def test_the_loop_has_the_targets_law(name: str) -> None:
     """Kills any defect of caches, positions, rollback, stop or sampling that reaches the tokens of these cells."""
@@ -46,6 +47,7 @@ def test_the_loop_has_the_targets_law(name: str) -> None:
     assert finding.numbers["live states equal to a recompute"] >= 15
 
 
+@pytest.mark.on_record
 @pytest.mark.parametrize("drafter", DRAFTERS)
 def test_every_event_carries_mass(drafter: str) -> None:
     """Kills a cell that proves nothing because its loop never rejects, never rolls back or never stops inside."""

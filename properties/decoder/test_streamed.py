@@ -16,6 +16,8 @@ from refengine.decoder.rows import chain_rows, tree_rows
 from refengine.errors import BadInput
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 TARGETS = ["tiny/target", "gemma4/target", "golden/target_gemma4_deepspec", "golden/target_q3A"]  # the last: tied
 
 

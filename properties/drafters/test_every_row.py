@@ -32,6 +32,8 @@ from refengine.selfcheck.drafters.laws.remembering import target_that_remembers
 from refengine.selfcheck.drafters.table import ROWS
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 WORDS = range(8)  # the vocabulary of every fixture
 LENGTH = 3  # tokens whose law is compared
 TURNS = st.lists(st.tuples(st.lists(st.integers(0, 2), max_size=3), st.integers(0, 6)), min_size=1, max_size=4)

@@ -28,6 +28,8 @@ from refengine.engine.block import NOTHING, ROOT, Block, Round
 from refengine.engine.coins import Philox, Recorded, Shifted
 from refengine.engine.kernels import CompiledPhilox, compiled
 
+pytestmark = pytest.mark.on_record
+
 BACKENDS = {"lane": "numba", "cuda": "triton"}  # the modules that list what they compile, with what compiles it
 KERNELS: dict[str, set[str]] = {
     module: set(import_module(f"refengine.engine.kernels.{module}").RULES)

@@ -5,6 +5,8 @@ from hypothesis import HealthCheck, settings
 
 from properties.helpers.laws.every import LAWS
 
+pytestmark = pytest.mark.on_record
+
 
 @pytest.mark.parametrize("name", LAWS)
 def test_law(name: str) -> None:

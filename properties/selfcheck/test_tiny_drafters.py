@@ -13,6 +13,8 @@ from refengine.selfcheck.drafters.laws.cells import CELLS, SHORT, session
 from refengine.selfcheck.drafters.laws.exact_law import off_scratch
 from refengine.selfcheck.drafters.table import ROWS
 
+pytestmark = pytest.mark.on_record
+
 MIXED = {CELLS[name].drafter: CELLS[name] for name in SHORT}
 
 

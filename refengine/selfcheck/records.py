@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from refengine.bugs.mutation import record as mutation
-from refengine.selfcheck import recorded
+from refengine.selfcheck import recorded, tests_on_record
 from refengine.selfcheck.claims import coq_bridge, hypotheses, mutants_of_rules, mutants_of_tests
 from refengine.selfcheck.drafters import committed_bits, committed_cells
 from refengine.selfcheck.effects import over_seeds
@@ -28,6 +28,7 @@ RECORDS: dict[str, tuple[Committed, tuple[str, ...]]] = {
     "mutation": (mutation.RECORD, ("-m", "refengine.bugs.mutation.run")),
     "cells": (committed_cells.RECORD, ("-m", committed_cells.__name__)),
     "bits": (committed_bits.RECORD, ("-m", committed_bits.__name__)),
+    "tests": (tests_on_record.RECORD, ("-m", tests_on_record.__name__)),
 }
 
 # What is stale and known to be: the report says `not tested` of it, and the tests demand that it is listed.

@@ -19,6 +19,8 @@ from refengine.audit.adapters.transformers.generate_cells import CELLS
 from refengine.audit.sandbox.child import Outcome
 from refengine.report.canonical import canonical
 
+pytestmark = pytest.mark.on_record
+
 Tensor = torch.Tensor
 SMALL = kernel_law.SIZES[:3]
 

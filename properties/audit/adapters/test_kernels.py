@@ -15,6 +15,8 @@ from refengine.audit.adapters.kernel_inputs import along, batch, filtered, trees
 from refengine.cli import app
 from refengine.commands.audit_engine import audit_engine
 
+pytestmark = pytest.mark.on_record
+
 pytest.importorskip("triton")
 CALLS = 350  # enough for a total variation of a half, which is the least that an audit must see to say anything
 FIRST = """

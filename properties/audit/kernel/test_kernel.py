@@ -25,7 +25,7 @@ FEW = 3000  # calls on a subject that is expected to be consistent: enough for a
 ENUMERATED = 600  # runs for the laws of one that is: five laws take 300, one that rejects in a loop has no end
 
 
-pytestmark = pytest.mark.usefixtures("fewer_calls_beside_a_law")
+pytestmark = [pytest.mark.on_record, pytest.mark.usefixtures("fewer_calls_beside_a_law")]
 
 
 def audit(subject: str, signature: str = "verify", calls: int | None = None) -> Finding:

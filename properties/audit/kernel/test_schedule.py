@@ -19,6 +19,8 @@ from refengine.evidence.naming import unexplained
 from refengine.evidence.rows import Rows
 from refengine.selfcheck.instrument.simulated import CAP, Audits, nats
 
+pytestmark = pytest.mark.on_record
+
 GROSS = (
     "another acceptance: accepted with p instead of p/q",
     "no coin: the coin is fixed at one half",

@@ -25,6 +25,8 @@ from refengine.audit.served.claims.schedules.prompts import BLOCK, continued
 from refengine.audit.served.plan import planned
 from refengine.audit.served.transports.http import Server
 
+pytestmark = pytest.mark.on_record
+
 
 @pytest.mark.parametrize("end", [2, 50256, 77])
 def test_the_ends_of_a_text_are_found(end: int) -> None:

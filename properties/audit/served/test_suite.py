@@ -42,6 +42,8 @@ from refengine.audit.served.transports.http import Server
 from refengine.evidence.alpha import ALPHA
 from refengine.report.finding import Finding
 
+pytestmark = pytest.mark.on_record
+
 
 class Announced(Bench):
     """Tells the engines how many requests come together."""
