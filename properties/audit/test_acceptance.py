@@ -25,6 +25,8 @@ from refengine.exact.chance import Sample
 from refengine.exact.rules.leviathan import leviathan
 from refengine.report.rerun import compare
 
+pytestmark = pytest.mark.on_record
+
 GAMMA, VOCABULARY = 3, 5
 TABLES = np.random.default_rng(8).dirichlet(np.ones(VOCABULARY), (2, VOCABULARY)) * 0.95 + 0.01
 Q = TABLES[1]  # rows after each token

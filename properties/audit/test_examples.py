@@ -13,6 +13,8 @@ from refengine.commands.vectors_release import write_release
 from refengine.exact.vectors import LOSSLESS
 from refengine.source_tree import ROOT
 
+pytestmark = pytest.mark.on_record
+
 # A rule that is written later is named by the engines as one that they do not know.
 IMPLEMENTED = {"leviathan", "block", "point_mass", "iid_candidates", "without_replacement", "agreement", "greedy"}
 

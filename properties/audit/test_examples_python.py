@@ -20,6 +20,8 @@ from refengine.audit.kernel import plan
 from refengine.commands.export_fixtures import export_fixtures
 from refengine.source_tree import ROOT
 
+pytestmark = pytest.mark.on_record
+
 PROGRAMS = ROOT / "examples" / "python"
 ON, OFF = "http://127.0.0.1:8000/v1", "http://127.0.0.1:8001/v1"  # of the docstring
 

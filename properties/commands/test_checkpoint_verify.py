@@ -15,6 +15,8 @@ from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 TINY = FIXTURES / "tiny"
 AR, DSPARK = (f"refengine.decoder.drafters.{name}" for name in ("ar", "dspark"))
 

@@ -31,6 +31,8 @@ from refengine.selfcheck.drafters.laws.cells import greedy_parts
 from refengine.selfcheck.drafters.laws.exact_law import difference, off_scratch
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 TINY = FIXTURES / "tiny"
 SAMPLED = pipeline(temperature(0.8))
 GREEDY = pipeline(greedy())

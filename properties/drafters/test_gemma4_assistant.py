@@ -35,6 +35,8 @@ from refengine.engine.rules.leviathan import leviathan
 from refengine.exact.chance import Chance, runs
 from refengine.exact.law import tv
 
+pytestmark = pytest.mark.on_record
+
 
 @pytest.mark.parametrize("stale_keys", [False, True])
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from refengine.source_edits.edit import Edit
 from refengine.source_edits.loader import edited_module
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 CELL = CELLS["ar/leviathan/mixed"]
 
 

@@ -1,16 +1,16 @@
 """Tests on record: what has changed runs whole, of what has not every test runs some cases, other ones every time."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from refengine.selfcheck import tests_on_record
-from refengine.selfcheck.tests_on_record import SHARE, files, reached, spared
+from refengine.selfcheck.tests_on_record import READ, SHARE, files, reached, spared
 from refengine.source_edits.committed import Committed
 from refengine.source_tree import PACKAGE, ROOT
 
 CASES = [f"properties/a.py::test_a[{number}]" for number in range(4 * SHARE)]
-ALONE = ["properties/a.py::test_b", "properties/a.py::test_c[0]"]
 
 
 @pytest.fixture
@@ -30,16 +30,17 @@ def test_what_is_not_on_record_runs_whole(recorded: Committed) -> None:
     assert not spared(CASES)
 
 
-def test_every_test_runs_some_cases(recorded: Committed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kills a test that no commit runs any more, one of a single case that is drawn away, a draw that never changes,
-    and one that differs between the processes of one run."""
-    recorded.put("properties/a.py", {})
+def test_every_file_runs_some_cases(recorded: Committed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a file that no commit runs any more, a draw that never changes, and one that differs between the processes
+    of one run."""
+    recorded.write({name: {"digest": name} for name in ("properties/a.py", "properties/b.py")})
+    alone = ["properties/b.py::test_b"]
     drawn = []
     for commit in ("1", "1", "2", "3", "4"):
         monkeypatch.setattr(tests_on_record, "commit_id", lambda commit=commit: commit)
-        drawn.append(frozenset(CASES) - spared([*CASES, *ALONE]))
-        assert len(drawn[-1]) == len(CASES) // SHARE
-        assert not spared([*CASES, *ALONE]) & {*ALONE}
+        drawn.append(frozenset([*CASES, *alone]) - spared([*CASES, *alone]))
+        assert len(drawn[-1]) == len(CASES) // SHARE + 1
+        assert drawn[-1].issuperset(alone)
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 2
 
@@ -55,6 +56,12 @@ def test_what_a_child_runs_counts_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", files())
 def test_no_page_and_no_proof_is_read(name: str) -> None:
-    """Kills a file on record whose tests depend on a page or a proof, which no digest has."""
-    texts = [file.read_text("utf-8") for file in reached(ROOT / name) if "properties" in file.parts]
-    assert not [text for text in texts if "PROOFS" in text or 'ROOT / "' in text or "docs/" in text]
+    """Kills a file on record whose tests depend on a page, a proof or a record, which no digest has."""
+    read = {*map(str, READ)}
+    for file in reached(ROOT / name):
+        if "properties" in file.parts:
+            text = file.read_text("utf-8")
+            assert not {"PROOFS", "RESULTS"} & {*re.findall(r"\b[A-Z]+\b", text)}, file
+            named = re.findall(r'\bROOT((?: / "[^"]*")+)', text)
+            paths = [ROOT.joinpath(*re.findall(r'"([^"]*)"', words)) for words in named]
+            assert [path for path in paths if not read & {str(one) for one in (path, *path.parents)}] == [], file

@@ -1,8 +1,8 @@
 """Tests on record: what has passed on the text that runs is not run whole at every commit.
 
-A test that is marked `on_record` has many cases, and each is dear. Where its file, what that imports, the fixtures or
-the libraries have changed since all of its cases passed, `make test` runs all of them. Where nothing has, it runs one
-in SHARE, drawn by the commit's id. `make test-full` runs everything in any case, and so does pytest without `--drawn`.
+Tests that are marked `on_record` are dear. Where their file, what it imports, the fixtures or the libraries have
+changed since all of them passed, `make test` runs all of them. Where nothing has, it runs one case in SHARE, drawn by
+the commit's id. `make test-full` runs everything in any case, and so does pytest without `--drawn`.
 `python -m refengine.selfcheck.tests_on_record` runs what is stale, file by file, and records each file that passes.
 """
 
@@ -26,6 +26,8 @@ from refengine.source_tree import FIXTURES, PROPERTIES, RESULTS, ROOT, commit_id
 COMMAND = "make records RECORDS=tests"
 SHARE = 4
 MARK = "on_record"
+# Folders and files that tests on record read. No other: no page, no proof, no record.
+READ = (FIXTURES, ROOT / "examples", ROOT / "docs" / "vectors.md", ROOT / "constraints.txt")
 LISTS = re.compile(r"__path__|import_module")  # in a text that loads what stands in a folder
 PYTEST = ("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", f"{MARK} and not stat")
 
@@ -34,12 +36,12 @@ def spared(names: Iterable[str]) -> set[str]:
     """Of these cases of tests on record, those that this commit does not run again. names: ids of pytest."""
     cases = defaultdict(list)
     for name in names:
-        if RECORD.fresh(name.partition("::")[0]):
-            cases[name.partition("[")[0]].append(name)
+        cases[name.partition("::")[0]].append(name)
     left = set[str]()
-    for test, of_test in cases.items():
-        again = random.Random(f"{commit_id()} {test}").sample(of_test, -(-len(of_test) // SHARE))
-        left.update(set(of_test).difference(again))
+    for file, of_file in cases.items():
+        if RECORD.fresh(file):
+            again = random.Random(f"{commit_id()} {file}").sample(of_file, -(-len(of_file) // SHARE))
+            left.update(set(of_file).difference(again))
     return left
 
 
@@ -92,10 +94,10 @@ def _loaded(file: Path) -> frozenset[str]:
 
 @cache
 def _surroundings() -> str:
-    """What no import tells: data, settings, and the versions of libraries."""
-    data = [file for file in sorted(FIXTURES.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
-    made_with = f"{environment()} {sys.platform} {platform.machine()}"
-    return digest(made_with, *(file.read_bytes() for file in [ROOT / "constraints.txt", *data]))
+    """What no import tells: what the tests read, and the versions of libraries."""
+    inside = [file for folder in READ for file in sorted(folder.rglob("*")) if "__pycache__" not in file.parts]
+    data = [file.read_bytes() for file in (*READ, *inside) if file.is_file()]
+    return digest(f"{environment()} {sys.platform} {platform.machine()}", *data)
 
 
 RECORD = Committed(RESULTS / "tests.json", _digest, COMMAND, files)

@@ -12,6 +12,8 @@ from refengine.audit.adapters.documents.promises import PROMISES
 from refengine.evidence.naming import parts
 from refengine.report.finding import Finding
 
+pytestmark = pytest.mark.on_record
+
 
 def findings(program: str) -> dict[str, Finding]:
     """By the promise; every violation has a witness, and a mend that was run or one that is described."""

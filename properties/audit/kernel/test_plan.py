@@ -14,6 +14,8 @@ from refengine.audit.kernel.request import Request
 from refengine.audit.sandbox.child import Child
 from refengine.source_tree import FIXTURES
 
+pytestmark = pytest.mark.on_record
+
 SUBJECTS = str(FIXTURES / "subjects")
 SLOW = 0.5  # seconds a call
 

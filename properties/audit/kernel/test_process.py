@@ -21,7 +21,7 @@ ENUMERATED = 600  # runs for its laws
 FEW = 1000  # calls on a program that is expected to be consistent: 300 show a TV of 0.43, and one of 0.5 has to show
 
 
-pytestmark = pytest.mark.usefixtures("fewer_calls_beside_a_law")
+pytestmark = [pytest.mark.on_record, pytest.mark.usefixtures("fewer_calls_beside_a_law")]
 
 
 def audit(mode: str = "", signature: str = "verify", calls: int | None = None) -> Finding:

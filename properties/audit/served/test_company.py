@@ -36,6 +36,8 @@ from refengine.audit.served.reduce import WITHOUT_IT
 from refengine.audit.served.suite import Suite
 from refengine.evidence.alpha import ALPHA
 
+pytestmark = pytest.mark.on_record
+
 
 def test_a_bet_on_shared_coins_is_fair() -> None:
     """Kills a bet that gains on answers which differ for another reason, as over time: its mean over all ways in which

@@ -18,6 +18,8 @@ from refengine.commands.export_fixtures import export_fixtures
 from refengine.errors import BadInput
 from refengine.evidence.e_process_of_tokens import BALL, TokenEvidence
 
+pytestmark = pytest.mark.on_record
+
 NEARBY = 1e-5  # of a logit: transformers computes the angles of its rotations in float32
 
 

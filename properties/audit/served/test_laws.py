@@ -30,6 +30,8 @@ from refengine.evidence.alpha import NATS
 from refengine.evidence.e_process_of_prefixes import Prefixes
 from refengine.evidence.e_process_of_scores import Scores
 
+pytestmark = pytest.mark.on_record
+
 ROW = {"a": log(0.5), "b": log(0.3), "c": log(0.1)}
 
 

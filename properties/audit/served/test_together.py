@@ -17,6 +17,8 @@ from refengine.audit.served.transports import http
 from refengine.audit.served.transports.http import Server
 from refengine.evidence.alpha import NATS
 
+pytestmark = pytest.mark.on_record
+
 SETTINGS = [f"setting {i}" for i in range(6)]
 
 
