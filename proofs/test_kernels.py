@@ -51,6 +51,25 @@ def test_a_kernel_says_it_of_long_chains(pair: Pair, monkeypatch: pytest.MonkeyP
     assert told(pair, *batch([sure(made(pair, chain, numbers, 4, 5), sure_of) for sure_of in (100, 80, 40)])) == ""
 
 
+@pytest.mark.parametrize(("bits", "nodes"), [(17, 70), (40, 30)])
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_kernel_says_it_of_seldom_drafts(pair: Pair, bits: int, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: odds that are multiplied, on both sides, by how likely what is kept was: 0 in floats behind so many drafts
+    of a uniform row over 131,072 tokens, and behind fewer that are more seldom."""
+    monkeypatch.setattr(cpu, "lane", read(monkeypatch, source_path(LANE).read_text(), 8))
+    seldom, lanes = 2.0**-bits, 16
+    row = torch.tensor([seldom, 1 - seldom], dtype=torch.float64)
+    p, q = row.repeat(lanes, nodes + 2, 1), row.repeat(lanes, nodes + 1, 1)
+    p[:, nodes], q[:, nodes], p[:, nodes + 1] = (torch.tensor([x, 1 - x]) for x in (0.625, 0.5, 0.25))
+    tokens = torch.tensor([[0] * nodes + [1]]).repeat(lanes, 1)
+    block = Block(tokens, torch.arange(-1, nodes).repeat(lanes, 1), q if pair.drawn else None)
+    assert told(pair, p, block) == ""
+    ours = cpu.verify(pair.name, p, block, cpu.from_philox(Philox(1, torch.arange(lanes)), 0))
+    assert ours is not None
+    if pair.drawn:
+        assert set(ours.length.tolist()) == {nodes + 1, nodes + 2}, "the last draft is kept in some lanes"
+
+
 def test_a_kernel_says_it_of_many_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: lanes that have one another's place in their text from some number on."""
     monkeypatch.setattr(cpu, "lane", read(monkeypatch, source_path(LANE).read_text(), 8))
@@ -90,8 +109,20 @@ def read(monkeypatch: pytest.MonkeyPatch, text: str, tile: int) -> ModuleType:
 def difference(pair: Pair) -> str:
     """Where a kernel's rounds are others than the plain text's, on rows of one tile and of more; "" where nowhere."""
     few, many = batch(cases(pair, 6, bits=4)), batch(cases(pair, 3, bits=5, vocabulary=19))
-    stored = (few, many, (many[0].bfloat16(), replace(many[1], q=None if many[1].q is None else many[1].q.bfloat16())))
+    q = many[1].q
+    stored = (
+        few,
+        many,
+        (many[0].bfloat16(), replace(many[1], q=None if q is None else q.bfloat16())),
+        (unrounded(many[0]), replace(many[1], q=None if q is None else unrounded(q))),
+    )
     return next(filter(None, (told(pair, *rows) for rows in stored)), "")
+
+
+def unrounded(rows: Tensor) -> Tensor:
+    """Rows like these, in float64, with all of its bits."""
+    weights = rows.double() ** 1.1
+    return weights / weights.sum(-1, keepdim=True)
 
 
 def told(pair: Pair, p: Tensor, block: Block) -> str:
@@ -99,7 +130,7 @@ def told(pair: Pair, p: Tensor, block: Block) -> str:
     lanes, n = block.tokens.shape
     numbers = random.Random(commit_seed())
     philox = Philox(numbers.getrandbits(64), torch.tensor([numbers.getrandbits(32) for _ in range(lanes)]))
-    for start in (0, torch.tensor([numbers.getrandbits(12) for _ in range(lanes)])):
+    for start in (0, torch.tensor([numbers.getrandbits(31) for _ in range(lanes)])):
         ours = cpu.verify(pair.name, p, block, cpu.from_philox(philox, start))
         if wrong := other(ours, pair.batched(p, block, Shifted(philox, start))):
             return f"Philox: {wrong}"

@@ -232,6 +232,7 @@ def test_check_rows_names_the_fault(fault: str) -> None:
     [
         (torch.tensor([0.5, NAN]), "row 0 of p in lane 0 holds NaN"),
         (torch.tensor([1.5, -0.5]), "row 0 of p in lane 0 has negative mass"),
+        (torch.tensor([1.0, -1e-300], dtype=torch.float64), "row 0 of p in lane 0 has negative mass"),
         (torch.tensor([0.5, 0.4998]), "row 0 of p in lane 0 does not sum to 1"),
         (torch.tensor([1, 0]), r"p must be float \[V\], got torch.int64 \[2\]"),
         (torch.tensor([[0.5, 0.5]]), r"p must be float \[V\], got torch.float32 \[1, 2\]"),

@@ -457,7 +457,7 @@ def test_checked_rows(how: Compiled) -> None:
     assert judgeable(good, good[:, 1:], tokens, parents)
     assert judgeable(good, None, tokens, parents)
     no_weights = [(0, value) for value in (float("nan"), float("inf"), -float("inf"))]
-    for x, value in (*no_weights, *product({0, 15, 16, width // 2, width - 1}, (1 / width + 2e-4, -1e-9))):
+    for x, value in (*no_weights, *product({0, 15, 16, width // 2, width - 1}, (1 / width + 2e-4, -1e-9, -1e-30))):
         bad = good.clone()
         bad[0, 2, x] = value
         if value < 0:  # the row still sums to 1

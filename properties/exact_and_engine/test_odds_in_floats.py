@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import pytest
 import torch
@@ -55,6 +56,28 @@ def within(computed: Row, exact: Row, roundings: int) -> bool:
     """`FloatDescent.rounded`, number by number."""
     low, high = (1 - UNIT) ** roundings, (1 + UNIT) ** roundings
     return all(low * b <= a <= high * b for a, b in zip(computed, exact, strict=True))
+
+
+@dataclass
+class Recalling:
+    """Keeps so many drafts and refuses the others, of the one lane; what it was asked about below them, number by
+    number."""
+
+    kept: int
+    drafts: list[int]
+    asked: list[list[float]] = field(default_factory=list)
+
+    def accept(self, num: Tensor, den: Tensor, site: Site) -> Tensor:
+        if site[1] < self.kept:
+            return torch.ones(1, dtype=torch.bool)
+        self.asked.append([float(num), float(den)])
+        return torch.zeros(1, dtype=torch.bool)
+
+    def choose(self, weights: Tensor, site: Site) -> Tensor:
+        if site[1] < self.kept:
+            return torch.tensor([self.drafts[site[1]]])
+        self.asked.append(weights[0].tolist())
+        return weights.argmax(-1)
 
 
 def row_of(vocabulary: int, seed: int) -> Tensor:
@@ -264,6 +287,57 @@ def test_blocks_compute_what_the_theorem_says(vocabulary: int, until: int) -> No
     """Kills a rule that carries, adds up or subtracts in another order than the theorem's, or tosses at the root."""
     for seed in range(2):
         assert list(block_faults(vocabulary, seed, until)) == []
+
+
+BY_ITSELF = ["agreement", "greedy", "nucleus", "typical", "typical_inclusive"]  # no coin says what is kept
+
+
+def asked_below(rule: str, depth: int) -> tuple[list[list[float]], int]:
+    """What a rule asks its coins about below a chain of so many kept drafts, and how many drafts it kept in all.
+
+    Below it are siblings, or one draft more where blocks are chains. Its drafts are seldom where coins keep them.
+    """
+    count = 1 if EXACT[rule].shape == "chain" else SIBLINGS
+    p = torch.stack([row_of(64, seed) for seed in range(20 - depth, 21 + count)])
+    q = torch.stack([row_of(64, seed) for seed in range(1020 - depth, 1020 + count)])
+    drafts = [int(row.argmax() if rule in BY_ITSELF else row.argmin()) for row in p[:depth]]
+    if rule not in BY_ITSELF:
+        q[range(depth), drafts] = p[range(depth), drafts] = SELDOM
+    q[depth:] = q[depth]
+    tokens = [*drafts, *(q[depth] - p[depth]).topk(count).indices.tolist()]
+    parents = [*range(-1, depth - 1), *[depth - 1] * count]
+    seen = Recalling(depth, drafts)
+    given = None if EXACT[rule].drawn is None else q[None]
+    block = Block(torch.tensor([tokens]), torch.tensor([parents]), given)
+    kept = RULES[rule](p[None], block, seen).length
+    return seen.asked, int(kept) - 1
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "block"])
+def test_what_was_kept_does_not_weigh(rule: str) -> None:
+    """Kills: odds that are multiplied, on both sides, by what makes no difference among real numbers and is 0 in floats
+    behind some seldom drafts. Below kept drafts a rule computes what it does at a root, to the last bit."""
+    at_root, below = asked_below(rule, 0), asked_below(rule, 20)
+    assert below[0] == at_root[0]
+    assert below[1] == at_root[1] + 20
+
+
+def test_a_weight_that_travels_with_the_odds_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills a comparison at so little depth that nothing is lost yet."""
+    monkeypatch.setattr(Recalling, "accept", scaled(Recalling.accept))
+    with pytest.raises(AssertionError):
+        test_what_was_kept_does_not_weigh("leviathan")
+
+
+def scaled(accept: Any) -> Any:
+    """Both odds times the probability of all that was kept."""
+    reach = [1.0]
+
+    def of(self: Recalling, num: Tensor, den: Tensor, site: Site) -> Tensor:
+        reach[0] = 1.0 if site[1] == 0 else reach[0] * SELDOM
+        return accept(self, num.double() * reach[0], den.double() * reach[0], site)
+
+    return of
 
 
 def test_a_mass_of_a_block_in_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Several choices of a request, and lists of prompts: what stands for them where a server takes none."""
 
+import random
 from dataclasses import dataclass, replace
 
 import pytest
@@ -9,10 +10,11 @@ from properties.helpers.served.http import RECIPE
 from refengine.audit.served.ask import Answer, Ask, Choice, Refused
 from refengine.audit.served.audit import Named, findings
 from refengine.audit.served.bench import Bench
-from refengine.audit.served.claims.sampled import Sampled
+from refengine.audit.served.claims.sampled import Law, Sampled
 from refengine.audit.served.claims.schedules.claims import schedules
 from refengine.audit.served.claims.schedules.faults import choices_differ
 from refengine.audit.served.claims.schedules.requests import greedy_choices
+from refengine.audit.served.claims.scores import UNEVEN, Reader
 from refengine.audit.served.claims.takes import Takes
 from refengine.audit.served.noise import Noise
 from refengine.audit.served.plan import planned
@@ -136,3 +138,24 @@ def test_a_prompt_of_a_list_is_held_to_its_answer_alone(wrong: str | None) -> No
     (belief,) = cell.beliefs.values()
     assert belief.parted == (cell.wanted if wrong else 0)
     assert Server("http://a/v1").body(Ask(("a",), 4, more=("b",)))["prompt"] == ["a", "b"]
+
+
+def said_by(chance: random.Random, shared: float) -> list[Choice]:
+    """Choices of one word each, which are as likely as each other; a share of a request's is one word together."""
+    words = [f" {letter}" for letter in "abcdefghij"]
+    drawn = chance.choice(words)
+    return [Choice(drawn if chance.random() < shared else chance.choice(words)) for _ in range(64)]
+
+
+@pytest.mark.parametrize(("shared", "seen"), [(0.0, False), (0.3, True)])
+def test_choices_that_share_coins_fall_unevenly(shared: float, seen: bool) -> None:
+    """Null: the choices of a request are independent; n = 60 pairs of 64 choices, alpha = ALPHA over 300 claims. A pair
+    says log 2 nats at most. Kills: a law whose every word is right, and whose choices share their coins, taken for it;
+    and independent choices accused of it."""
+    chance, law = random.Random(2), Law(Reader({}, 1.0))
+    for k in range(60):
+        law.add(k % 5, said_by(chance, shared), said_by(chance, 0.0))
+    assert (law.log_evidence > 19.5) == seen
+    assert law.log_evidence > 19.5 or law.log_evidence < 2.0
+    assert law.named().startswith("the n choices of a request are not independent") == seen
+    assert UNEVEN in law.named() or not seen

@@ -84,8 +84,10 @@ def stop(plain: Choice, number: int) -> tuple[Options, ...]:
 
 
 def _stop(text: str, number: int) -> tuple[Options, ...]:
-    start = 4 + number * 7 % max(1, len(text) - STOP_CHARACTERS - 4)
-    piece = text[start : start + STOP_CHARACTERS]
+    over_several = 3 * STOP_CHARACTERS
+    length = over_several if number % 2 and len(text) > 2 * over_several else STOP_CHARACTERS
+    start = 4 + number * 7 % max(1, len(text) - length - 4)
+    piece = text[start : start + length]
     return ({"stop": [piece]},) if len(piece.strip()) >= 2 else ()
 
 

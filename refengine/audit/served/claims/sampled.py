@@ -19,7 +19,7 @@ from refengine.audit.served.ask import Answer, Ask, Choice, Row
 from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.bench import LAW_CHOICES, ROWS, Bench
 from refengine.audit.served.claims.options import FILTERS, Setting
-from refengine.audit.served.claims.scores import ALIKE, Reader, pieces
+from refengine.audit.served.claims.scores import APART, Reader, pieces
 from refengine.audit.served.claims.scores import KINDS as READ
 from refengine.audit.served.claims.shared_rows import SharedRows
 from refengine.audit.served.claims.tilt import Tilt, after, tokens_or_words
@@ -201,7 +201,7 @@ class Law:
             return f"{name} is another"
         more = "more" if self.scores.scores[name].mean > 0 else "less"
         said = f"{name} is {more} with speculation, and no token by itself"
-        return f"the n choices of a request are not independent: {said}" if name.startswith(ALIKE) else said
+        return f"the n choices of a request are not independent: {said}" if name.startswith(APART) else said
 
     def counts(self) -> dict[str, int]:
         return {"looks": self.looks, "choices": self.choices}

@@ -32,12 +32,15 @@ PLACES: Mapping[str, range] = {  # of tokens of a completion
 LATER_CHOICES = "choices after the first"
 LENGTH, ENDED, NEXT = "the length", "how many end by themselves", "how one surprise follows another"
 ALIKE = "how many choices of one request begin alike"
+UNEVEN = "how unevenly the choices of one request fall"  # beside all choices of the requests before it
+APART = ALIKE, UNEVEN  # what choices say that share their coins, though each of them has the right law
+OFTEN = 2.0  # choices that a word is expected in, from which on it counts by itself
 COPIES = "how often a text goes on as it did after the same two tokens"  # as drafts do that are looked up in it
 ORDER = "how much longer a choice is for every choice before it"  # where choices are numbered as they end
 STARTS = (1, 2, 4)  # words by which two choices are told to begin alike
 LIKELIEST = "the share of the likeliest token"
 WHAT = ("the mean surprise", LIKELIEST, "the share of tokens beyond the listed")
-KINDS = len(WHAT) * (len(PLACES) + 1) + 5 + len(STARTS)
+KINDS = len(WHAT) * (len(PLACES) + 1) + 5 + len(STARTS) + 2
 Scored: TypeAlias = tuple[float, ...]  # of one token, an entry for each of WHAT
 # Tokens from this on are in one place; and by how many tokens are before it, what a token is counted in.
 DIFFERENT = 1 + max(places.start for places in PLACES.values())
@@ -149,6 +152,7 @@ class Reader:
     words: Counter[str] = field(default_factory=Counter)
     after: Counter[tuple[str, str]] = field(default_factory=Counter)
     total: int = 0
+    fallen: defaultdict[tuple[int, int], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     shared: dict[tuple[Hashable, ...], Listed] = field(default_factory=dict)  # by prompt and tokens before it
 
     def __post_init__(self) -> None:
@@ -164,7 +168,21 @@ class Reader:
         scored = self.scores(on, prompt), self.scores(off, prompt)
         for choice in (*on, *off):
             self.learn(choice)
+            for place, word in enumerate(pieces(choice.text)[: max(STARTS)]):
+                self.fallen[prompt, place][word] += 1
         return scored
+
+    def uneven(self, prompt: int, place: int, words: Sequence[str]) -> float:
+        """Pearson's statistic of the words at a place of one request's choices, beside those of the requests before it;
+        words that are seldom count together."""
+        before, count = self.fallen[prompt, place], Counter(words)
+        if not before:
+            return 0.0
+        all_expected = {word: len(words) * seen / before.total() for word, seen in before.items()}
+        expected = {word: many for word, many in all_expected.items() if many >= OFTEN}
+        seldom = max(1.0, len(words) - sum(expected.values()))
+        left = len(words) - sum(count[word] for word in expected)
+        return (left - seldom) ** 2 / seldom + sum((count[word] - many) ** 2 / many for word, many in expected.items())
 
     def share(self, prompt: int, choices: Sequence[Choice]) -> None:
         """Both sides are held to one row after the same tokens, the first that came: by rounding each has its own
@@ -180,10 +198,12 @@ class Reader:
     def scores(self, choices: Sequence[Choice], prompt: int = 0) -> dict[str, float]:
         """By "WHAT at PLACE"."""
         sums: defaultdict[str, float] = defaultdict(float)
-        begun = [pieces(choice.text)[: max(STARTS)] for choice in choices]
+        begun, places = [pieces(choice.text)[: max(STARTS)] for choice in choices], range(max(STARTS))
         for words in STARTS:
             starts = Counter(tuple(told[:words]) for told in begun)
             sums[f"{ALIKE}, for {words} words"] = sum(count * (count - 1) / 2 for count in starts.values())
+        uneven = [self.uneven(prompt, place, [told[place] for told in begun if len(told) > place]) for place in places]
+        sums[f"{UNEVEN}, at the first word"], sums[f"{UNEVEN}, at all words"] = uneven[0], sum(uneven)
         for index, choice in enumerate(choices):
             before = 0.0
             sums[ENDED] += choice.finish == "stop"

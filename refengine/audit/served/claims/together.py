@@ -29,7 +29,7 @@ from refengine.audit.served.ask import Choice
 from refengine.audit.served.belief import SIGN_NATS
 from refengine.audit.served.bench import Bench
 from refengine.audit.served.claims.sampled import LAW_PROMPTS, SCORES, Pair, Sampled
-from refengine.audit.served.claims.scores import ALIKE
+from refengine.audit.served.claims.scores import APART
 from refengine.audit.served.claims.tilt import Seen, Tilt, tokens_or_words
 from refengine.evidence.e_process_of_scores import SHIFTS, Score
 from refengine.evidence.power import ends_wealth
@@ -97,7 +97,7 @@ class Together:
         """A setting is bet on from when it is seen to be sampled: what gives one text to a prompt is no law."""
         if setting not in self.settings:
             self.settings.append(setting)
-        here, there = ({name: x for name, x in side.items() if not name.startswith(ALIKE)} for side in scored)
+        here, there = ({name: x for name, x in side.items() if not name.startswith(APART)} for side in scored)
         sides = [[tokens_or_words(choice) for choice in side] for side in (on, off)]
         for name, seen in LEARNED.items():
             found = [[entry for words in side for entry in seen(prompt, words)] for side in sides]

@@ -97,10 +97,10 @@ def seed_in_company(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
 
 
 def other_seed(bench: Bench, k: int) -> Sequence[Sequence[Ask]]:
-    """In turn one far away and the next one, of which a choice may be another one's of the first. So it is in vLLM with
-    and without speculation."""
-    two = {"n": 2} if bench.choices > 1 and k % 2 else {}
-    seeds = 1000 + k, 1001 + k if k % 2 else 5000 + k
+    """The next one, of which a choice may be another one's of the first, and at times one far away. So it is in vLLM
+    with and without speculation."""
+    two = {"n": 2} if bench.choices > 1 else {}
+    seeds = 1000 + k, 5000 + k if k % 4 == 3 else 1001 + k
     return [[replace(sampled(bench, k, seed), options=two) for seed in seeds]]
 
 
