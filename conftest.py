@@ -41,7 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`-m stat` means the ten-minute version; the long one is `-m "stat and long"`."""
+    """Leave out what is long, unless `-m` asks for it (`-m stat` takes ten minutes, `-m "stat and long"` all), and
+    under `--drawn` the tests on record that this commit does not run again."""
     left = set[str]()
     if "long" not in (config.option.markexpr or ""):
         left |= {item.nodeid for item in items if item.get_closest_marker("long")}

@@ -403,7 +403,7 @@ def test_the_other_lane_decides_nothing() -> None:
 
 KEPT = (  # of what was asked before, thousands of terms
     *((masses, "NAMES"), (powers, "POWERS"), (powers, "FUNCTIONS"), (powers, "HEADS")),
-    *((terms, "UNKNOWNS"), (terms, "CLASSES"), (real, "ANSWERED")),
+    *((terms, "UNKNOWNS"), (terms, "CLASSES"), (terms, "MADE"), (terms, "SIMPLE"), (real, "ANSWERED")),
 )
 WITHOUT_SITE = {"builtins.exit", "_sitebuiltins.Quitter"}  # no words of a process that imports nothing else
 

@@ -1,5 +1,6 @@
 """torch's functions on tensors of terms, those that are no methods. A function that is not here is refused."""
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
@@ -48,7 +49,7 @@ def full_like(value: Entry) -> Callable[..., Any]:
 
 def xlogy(a: Any, b: Any) -> Any:
     """a log b, and 0 where a is 0."""
-    times = computed(lambda x, y: x * y)
+    times = computed(operator.mul)
     a.unrounded(a.lift(b).dtype)
     return a.each(lambda x, y: times(x, function("log", y)), b, dtype=torch.float64)
 

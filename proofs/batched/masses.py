@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import z3
 
-from proofs.batched.terms import ANY, OTHER, Entry, Paths, Stray, Token, real, unknowns
+from proofs.batched.terms import ANY, OTHER, Entry, Paths, Stray, Token, real, simple, unknowns
 from proofs.smt.real import Atom, Term
 
 
@@ -34,7 +34,7 @@ def weighed(row: Sequence[Entry], world: Paths) -> Mass:
 
     Where the row is in proportion to one that the exact text weighed, it is handed back as a multiple of that.
     """
-    columns = tuple(z3.simplify(real(entry)) for entry in row)
+    columns = tuple(simple(real(entry)) for entry in row)
     if all(z3.is_rational_value(c) and c.as_fraction() == 0 for c in columns):
         return Mass(z3.RealVal(0), columns)
     name, _ = NAMES.setdefault(tuple(c.get_id() for c in columns), (f"mass{len(NAMES)}", columns))
@@ -81,7 +81,7 @@ def greatest_of(row: Sequence[Entry], world: Paths) -> Entry:
     """The greatest of a row: any token, the same for the same row, and for one in proportion."""
     if any(entry is ANY for entry in row):
         return Stray(world, drafted=True)
-    columns = tuple(z3.simplify(real(entry)) for entry in row)
+    columns = tuple(simple(real(entry)) for entry in row)
     name = f"argmax{[c.sexpr() for c in columns]}"
     if name not in world.given_tops:
         alike = (given for given, wanted in world.given_tops.items() if proportion(columns, wanted, world))

@@ -11,6 +11,7 @@ that runs here runs in the same steps on every vocabulary.
 """
 
 import builtins
+import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -38,6 +39,7 @@ from proofs.batched.terms import (
     either,
     opposite,
     same,
+    simple,
 )
 from proofs.batched.vocabulary import Unbounded, Vocabulary
 
@@ -160,19 +162,19 @@ class Terms:
         return found
 
     def __add__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a + b, 0, is_one(other))
+        return self.number(other, operator.add, 0, is_one(other))
 
     def __sub__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a - b, 0, isinstance(other, Terms) or is_one(other))
+        return self.number(other, operator.sub, 0, isinstance(other, Terms) or is_one(other))
 
     def __rsub__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: b - a)
+        return self.number(other, taken_from)
 
     def __mul__(self, other: Any) -> "Terms":
-        return self.number(other, lambda a, b: a * b, 1)
+        return self.number(other, operator.mul, 1)
 
     def __neg__(self) -> "Terms":
-        return self.number(0, lambda a, b: b - a)
+        return self.number(0, taken_from)
 
     def add(self, other: Any, alpha: int = 1) -> "Terms":
         """A condition that is counted beside several of another number says which way the text goes."""
@@ -193,16 +195,16 @@ class Terms:
         return self.each(compared(word, self.world), other, dtype=torch.bool)
 
     def __lt__(self, other: Any) -> "Terms":
-        return self.beside(other, lambda a, b: a < b)
+        return self.beside(other, operator.lt)
 
     def __le__(self, other: Any) -> "Terms":
-        return self.beside(other, lambda a, b: a <= b)
+        return self.beside(other, operator.le)
 
     def __gt__(self, other: Any) -> "Terms":
-        return self.beside(other, lambda a, b: a > b)
+        return self.beside(other, operator.gt)
 
     def __ge__(self, other: Any) -> "Terms":
-        return self.beside(other, lambda a, b: a >= b)
+        return self.beside(other, operator.ge)
 
     def __eq__(self, other: Any) -> "Terms":  # type: ignore[override]
         there = self.lift(other)
@@ -287,7 +289,7 @@ class Terms:
         self.within_lanes(dim)
         if self.dtype == torch.bool:
             return self.made(self.decided().sum(dim).astype(object), torch.int64)
-        return self.folded(computed(lambda a, b: a + b), 0, dim)
+        return self.folded(computed(operator.add), 0, dim)
 
     def mass_at(self, at: tuple[int, ...]) -> Entry:
         """The mass of one row, which from then on is written as a multiple of one that the exact text weighed."""
@@ -330,7 +332,7 @@ class Terms:
             return where(self < min, min, self)
         if self.dtype == torch.int64:
             return self.each(partial(not_below, least=min))
-        at_least = compared(lambda a, b: a < b, self.world)
+        at_least = compared(operator.lt, self.world)
         return self.each(lambda e: e if e is ANY else chosen(self.world, whole=False)(at_least(e, min), min, e))
 
     def head(self, share: Any) -> "Terms":
@@ -359,6 +361,10 @@ class Fresh(TorchFunctionMode):
         return lift(made, self.world) if func.__name__ in ("zeros", "ones", "full") else made
 
 
+def taken_from(a: Any, b: Any) -> Any:
+    return b - a
+
+
 def is_one(number: Any) -> bool:
     return type(number) is int and number == 1
 
@@ -371,7 +377,7 @@ def is_number(entry: Entry) -> bool:
 def is_large(entry: Entry) -> bool:
     """A number that does not depend on a row, above those that a text may have (`test_engine_texts`)."""
     if z3.is_expr(entry) and z3.is_arith(entry):
-        entry = z3.simplify(entry)
+        entry = simple(entry)
         entry = entry.as_fraction() if z3.is_rational_value(entry) else 0
     return is_number(entry) and abs(entry) > 2
 

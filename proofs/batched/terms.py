@@ -4,6 +4,7 @@ Control is concrete: a token or a condition that decides where the text goes tak
 paths of `World` do. Arithmetic is not: a row's numbers stay terms.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -120,8 +121,8 @@ class Paths(World):
     def said(self, atom: Atom) -> bool | None:
         """Whether it, or its opposite, is assumed word for word: a question less for z3."""
         if self.words is None:
-            self.words = {simple.get_id(): simple for simple in map(z3.simplify, self.assumed)}
-        sides = [z3.simplify(side).get_id() in self.words for side in (atom, z3.Not(atom))]
+            self.words = {simple.get_id(): simple for simple in map(simple, self.assumed)}
+        sides = [simple(side).get_id() in self.words for side in (atom, z3.Not(atom))]
         return sides[0] if any(sides) else None
 
     def always(self, goal: Atom) -> bool:
@@ -274,6 +275,26 @@ def symbolic(*entries: Entry) -> bool:
     return any([isinstance(e, z3.ExprRef) for e in entries])  # noqa: C419
 
 
+# What was made of two terms, and what a term is simplified: a text runs once for each of its paths, and makes most of
+# its terms on all of them. By z3's numbers of the terms, which are kept, so that no others get these numbers.
+MADE: dict[tuple[Callable[[Any, Any], Any], int, int], tuple[Any, Any, Any]] = {}
+SIMPLE: dict[int, tuple[Any, Any]] = {}
+
+
+def remembered(word: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    key = word, a.get_id(), b.get_id()
+    if key not in MADE:
+        MADE[key] = word(a, b), a, b
+    return MADE[key][0]
+
+
+def simple(term: Any) -> Any:
+    number = term.get_id()
+    if number not in SIMPLE:
+        SIMPLE[number] = z3.simplify(term), term
+    return SIMPLE[number][0]
+
+
 def computed(word: Callable[[Any, Any], Any], idle: int | None = None) -> Callable[[Entry, Entry], Entry]:
     """The word on two numbers; on the right, `idle` changes nothing."""
 
@@ -284,7 +305,7 @@ def computed(word: Callable[[Any, Any], Any], idle: int | None = None) -> Callab
             return ANY
         if control(a, b):
             raise LookupError("a token is no number")
-        return word(real(a), real(b)) if symbolic(a, b) else word(exactly(a), exactly(b))
+        return remembered(word, real(a), real(b)) if symbolic(a, b) else word(exactly(a), exactly(b))
 
     return of
 
@@ -299,7 +320,7 @@ def compared(word: Callable[[Any, Any], Any], world: Paths) -> Callable[[Entry, 
             return world.unknown()
         if control(a, b):
             raise LookupError("a token is compared as a number")
-        return word(real(a), real(b)) if symbolic(a, b) else word(a, b)
+        return remembered(word, real(a), real(b)) if symbolic(a, b) else word(a, b)
 
     return of
 
@@ -309,7 +330,7 @@ def same(world: Paths) -> Callable[[Entry, Entry], Entry]:
         if control(a, b):
             first, second = (a, b) if isinstance(a, Stray) or not control(b) else (b, a)
             return first.equals(second)
-        return compared(lambda x, y: x == y, world)(a, b)
+        return compared(operator.eq, world)(a, b)
 
     return of
 

@@ -64,7 +64,10 @@ def main() -> int:
     if not wrong:
         sys.path.append(str(ROOT))  # behind the standard library
         wrong = sorted(undefined())
-        then = "a file of rules defines words, and does what proofs/translate/importing.py lists: say it otherwise"
+        then = (
+            "a file of rules only defines its words, and says what proofs/translate lists: in importing.py what runs "
+        )
+        then += "while it is imported, in reaching.py what a function may change, in libraries.py the words of others"
     for line in wrong:
         print(f"violated: {line}")
     if wrong:

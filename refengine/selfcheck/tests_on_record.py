@@ -37,10 +37,10 @@ def spared(names: Iterable[str]) -> set[str]:
     cases = defaultdict(list)
     for name in names:
         cases[name.partition("::")[0]].append(name)
-    left = set[str]()
+    left, commit = set[str](), commit_id()
     for file, of_file in cases.items():
         if RECORD.fresh(file):
-            again = random.Random(f"{commit_id()} {file}").sample(of_file, -(-len(of_file) // SHARE))
+            again = random.Random(f"{commit} {file}").sample(of_file, -(-len(of_file) // SHARE))
             left.update(set(of_file).difference(again))
     return left
 
