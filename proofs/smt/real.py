@@ -15,7 +15,7 @@ import z3
 Number: TypeAlias = Any  # Real, Fraction or int
 Term: TypeAlias = Any  # a z3 real
 Atom: TypeAlias = Any  # a z3 bool
-# z3's own count of its work on one question, the same on every machine. The hardest question takes 623 thousand; one
+# z3's own count of its work on one question, the same on every machine. The hardest question takes 361 thousand; one
 # that is not answered within the budget fails its test: no question is left out, and no path is explored for nothing.
 RESOURCES = 10_000_000
 z3.z3.Z3_DEBUG = False  # z3 itself refuses what is not well-typed, so its Python side need not
@@ -31,7 +31,7 @@ class GaveUp(RuntimeError):
 
 def asked(conditions: Sequence[Atom], resources: int = RESOURCES) -> z3.ModelRef | None:
     """A model of all the conditions, or None where there is none; raises GaveUp where z3 cannot tell."""
-    solver = z3.Solver()
+    solver = z3.SolverFor("NRA")
     solver.set("rlimit", resources)
     solver.add(*conditions)
     answer = solver.check()
